@@ -51,17 +51,28 @@ def alterable(body: bytes) -> AlterableDocument | None:
     try:
         if is_xml(content):
             tree = _xml(content)
-            return AlterableDocument(tuple(_xml_leaves(tree, f"/{_local(tree)}", 0)), lambda: etree.tostring(tree, encoding="utf-8"))
+            return AlterableDocument(
+                tuple(_xml_leaves(tree, f"/{_local(tree)}", 0)),
+                lambda: etree.tostring(tree, encoding="utf-8"),
+            )
         values = _json(content)
     except (UnreadableMessageError, etree.XMLSyntaxError):
         return None
     if len(values) == 1 and isinstance(values[0], dict | list):
         value = values[0]
-        return AlterableDocument(tuple(_json_leaves(value, "", lambda: None, 0)), lambda: printed_json(value))
-    leaves = (_json_leaves(value, f"/{index}", lambda: None, 0) for index, value in enumerate(values) if isinstance(value, dict | list))
+        return AlterableDocument(
+            tuple(_json_leaves(value, "", lambda: None, 0)), lambda: printed_json(value)
+        )
+    leaves = (
+        _json_leaves(value, f"/{index}", lambda: None, 0)
+        for index, value in enumerate(values)
+        if isinstance(value, dict | list)
+    )
     return AlterableDocument(
         tuple(chain.from_iterable(leaves)),
-        lambda: b"\n".join(value if isinstance(value, bytes) else printed_json(value) for value in values),
+        lambda: b"\n".join(
+            value if isinstance(value, bytes) else printed_json(value) for value in values
+        ),
     )
 
 
@@ -96,11 +107,18 @@ def _form_field(body: bytes) -> bytes | None:
     """Return the first field of a form that holds a document."""
     if not body[:1].isalpha():
         return None
-    values = (unquote_to_bytes(part.partition(b"=")[2].replace(b"+", b" ")) for part in body.split(b"&"))
+    values = (
+        unquote_to_bytes(part.partition(b"=")[2].replace(b"+", b" ")) for part in body.split(b"&")
+    )
     return next((value for value in values if value.lstrip()[:1] in {b"{", b"[", b"<"}), None)
 
 
-def _json_leaves(value: Any, pointer: str, changed: Callable[[], None], depth: int) -> Iterator[BodyValue]:  # noqa: ANN401 - any JSON
+def _json_leaves(
+    value: Any,  # noqa: ANN401 - any JSON
+    pointer: str,
+    changed: Callable[[], None],
+    depth: int,
+) -> Iterator[BodyValue]:
     """Yield the leaves of a JSON value. `changed` prints what holds this value anew, where that is a text."""
     members = list(value.items() if isinstance(value, dict) else enumerate(value))
     for key, member in members:
@@ -119,7 +137,12 @@ def _json_leaves(value: Any, pointer: str, changed: Callable[[], None], depth: i
 def _xml(content: bytes) -> etree._Element:
     """Parse like `events.parsing.xml`, but keep namespaces."""
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_pis=True, remove_comments=True
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_pis=True,
+        remove_comments=True,
     )
     return etree.fromstring(content.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n"), parser)
 
@@ -131,14 +154,18 @@ def _xml_leaves(element: etree._Element, pointer: str, depth: int) -> Iterator[B
             element.set(name, "" if altered is None else str(altered))
 
         if value:
-            yield BodyValue(f"{pointer}/@{etree.QName(name).localname}", str(value), write_attribute)
+            yield BodyValue(
+                f"{pointer}/@{etree.QName(name).localname}", str(value), write_attribute
+            )
     text = element.text
     if text and text.strip():
 
         def write_text(altered: Value | None) -> None:
             element.text = None if altered is None else str(altered)
 
-        yield from _nested(text, pointer, write_text, depth) or (BodyValue(pointer, text, write_text),)
+        yield from _nested(text, pointer, write_text, depth) or (
+            BodyValue(pointer, text, write_text),
+        )
     children = [child for child in element if isinstance(child.tag, str)]
     of_name = Counter(_local(child) for child in children)
     seen: Counter[str] = Counter()
@@ -149,9 +176,15 @@ def _xml_leaves(element: etree._Element, pointer: str, depth: int) -> Iterator[B
         yield from _xml_leaves(child, f"{pointer}/{name}{place}", depth)
 
 
-def _nested(value: Value, pointer: str, write: Callable[[Value | None], None], depth: int) -> tuple[BodyValue, ...]:
+def _nested(
+    value: Value, pointer: str, write: Callable[[Value | None], None], depth: int
+) -> tuple[BodyValue, ...]:
     """Return the leaves of a document that stands as a text in another; none where the text is no document."""
-    if not isinstance(value, str) or depth == NESTED_MAX or not value.lstrip().startswith(_CONTAINERS):
+    if (
+        not isinstance(value, str)
+        or depth == NESTED_MAX
+        or not value.lstrip().startswith(_CONTAINERS)
+    ):
         return ()
     try:
         if value.lstrip().startswith("<"):
@@ -163,10 +196,14 @@ def _nested(value: Value, pointer: str, write: Callable[[Value | None], None], d
         inner = read_json(value.encode())
     except (UnreadableMessageError, etree.XMLSyntaxError, ValueError):
         return ()
-    return tuple(_json_leaves(inner, pointer, lambda: write(printed_json(inner).decode()), depth + 1))
+    return tuple(
+        _json_leaves(inner, pointer, lambda: write(printed_json(inner).decode()), depth + 1)
+    )
 
 
-def _printed_again(leaf: BodyValue, write: Callable[[Value | None], None], text: Callable[[], str]) -> BodyValue:
+def _printed_again(
+    leaf: BodyValue, write: Callable[[Value | None], None], text: Callable[[], str]
+) -> BodyValue:
     def write_through(altered: Value | None) -> None:
         leaf.write(altered)
         write(text())

@@ -34,10 +34,25 @@ EXISTENCE: Final = "event"
 FIELDS: Final[Mapping[str, Callable[[Reading, Event], object]]] = {
     "number": lambda reading, _: reading.tracking_number,
     "piece": lambda reading, _: (reading.piece, reading.discriminator),
-    "code": lambda reading, _: (reading.raw.type, reading.raw.code, reading.raw.reason, reading.raw.further),
-    "status": lambda reading, _: (reading.kind, reading.status, reading.reason, reading.by_category),
+    "code": lambda reading, _: (
+        reading.raw.type,
+        reading.raw.code,
+        reading.raw.reason,
+        reading.raw.further,
+    ),
+    "status": lambda reading, _: (
+        reading.kind,
+        reading.status,
+        reading.reason,
+        reading.by_category,
+    ),
     "time": lambda reading, _: reading.time.printed or reading.time.instant,
-    "zone": lambda reading, _: (reading.time.tz_source, reading.time.zone, reading.time.instant.utcoffset(), reading.time.flag),
+    "zone": lambda reading, _: (
+        reading.time.tz_source,
+        reading.time.zone,
+        reading.time.instant.utcoffset(),
+        reading.time.flag,
+    ),
     "precision": lambda reading, _: reading.time.precision,
     "place": lambda reading, _: reading.place,
     "estimated_delivery": lambda reading, _: (reading.estimated_delivery, reading.stamp),
@@ -78,7 +93,9 @@ class Attribution:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-def attribute(body: bytes, *, normalizer: Normalizer, received_at: datetime, identify: Identify) -> Attribution:
+def attribute(
+    body: bytes, *, normalizer: Normalizer, received_at: datetime, identify: Identify
+) -> Attribution:
     """Attribute each field of the body's events to values of the body.
 
     Raises UnreadableMessageError where the normalizer does for the body as it is.
@@ -87,16 +104,22 @@ def attribute(body: bytes, *, normalizer: Normalizer, received_at: datetime, ide
     identified = lru_cache(maxsize=READINGS_CACHED_MAX)(identify)
 
     def read(text: bytes) -> list[Said]:
-        return [(reading, identified(reading)) for reading in normalizer(text, received_at).readings]
+        return [
+            (reading, identified(reading)) for reading in normalizer(text, received_at).readings
+        ]
 
     events = read(body)
     document = alterable(body)
     if document is None or read(document.text()) != events:
-        return Attribution(events=tuple(AttributedEvent(*each, {}) for each in events), is_faithful=False)
+        return Attribution(
+            events=tuple(AttributedEvent(*each, {}) for each in events), is_faithful=False
+        )
     return _attribution(document, events, read)
 
 
-def _attribution(document: AlterableDocument, events: list[Said], read: Callable[[bytes], list[Said]]) -> Attribution:
+def _attribution(
+    document: AlterableDocument, events: list[Said], read: Callable[[bytes], list[Said]]
+) -> Attribution:
     origins: list[dict[str, list[str]]] = [{} for _ in events]
     ignored: list[str] = []
     needed: list[str] = []
@@ -119,10 +142,14 @@ def _attribution(document: AlterableDocument, events: list[Said], read: Callable
         elif not found.is_different:
             ignored.append(leaf.pointer)
     for index, given in enumerate(origins[: readings_left // len(REQUIRED)]):
-        _attribute_repeated(document, document.leaves[:tried], events=events, index=index, given=given, read=read)
+        _attribute_repeated(
+            document, document.leaves[:tried], events=events, index=index, given=given, read=read
+        )
     said = {pointer for given in origins for pointers in given.values() for pointer in pointers}
     return Attribution(
-        events=tuple(AttributedEvent(*event, given) for event, given in zip(events, origins, strict=True)),
+        events=tuple(
+            AttributedEvent(*event, given) for event, given in zip(events, origins, strict=True)
+        ),
         leaves=len(document.leaves),
         ignored=tuple(pointer for pointer in ignored if pointer not in said),
         needed=tuple(needed),
@@ -144,7 +171,9 @@ def _attribute_repeated(
     for name in REQUIRED:
         together = () if name in given else _printing(name, events[index], given, leaves)
         if together:
-            altered = _read_altered(document, together, [_unknown(leaf.value) for leaf in together], read)
+            altered = _read_altered(
+                document, together, [_unknown(leaf.value) for leaf in together], read
+            )
             if _gave(name, index, events, altered):
                 given[name] = [leaf.pointer for leaf in together]
 
@@ -154,7 +183,10 @@ def _unknown(value: Value) -> str:
 
 
 def _read_altered(
-    document: AlterableDocument, leaves: Sequence[BodyValue], values: Sequence[Value | None], read: Callable[[bytes], list[Said]]
+    document: AlterableDocument,
+    leaves: Sequence[BodyValue],
+    values: Sequence[Value | None],
+    read: Callable[[bytes], list[Said]],
 ) -> list[Said] | None:
     """Normalize the altered body; return None where it is unreadable."""
     for leaf, value in zip(leaves, values, strict=True):
@@ -168,19 +200,33 @@ def _read_altered(
             leaf.write(leaf.value)
 
 
-def _printing(name: str, said: Said, given: Mapping[str, Sequence[str]], leaves: Sequence[BodyValue]) -> Sequence[BodyValue]:
+def _printing(
+    name: str, said: Said, given: Mapping[str, Sequence[str]], leaves: Sequence[BodyValue]
+) -> Sequence[BodyValue]:
     """Return the values that say it, if several do: those that print it word for word, and for a status those that gave code and text."""
     reading = said[0]
     raw = reading.raw
-    words = {"number": (reading.tracking_number,), "time": (reading.time.printed,)}.get(name, (raw.type, raw.code, raw.reason))
+    words = {"number": (reading.tracking_number,), "time": (reading.time.printed,)}.get(
+        name, (raw.type, raw.code, raw.reason)
+    )
     printed = {word.casefold() for word in words if word}
-    pointers = {*given.get("code", ()), *given.get("description", ())} if name == "status" else set()
-    return [leaf for leaf in leaves if leaf.pointer in pointers or str(leaf.value).strip().casefold() in printed][:TOGETHER_MAX]
+    pointers = (
+        {*given.get("code", ()), *given.get("description", ())} if name == "status" else set()
+    )
+    return [
+        leaf
+        for leaf in leaves
+        if leaf.pointer in pointers or str(leaf.value).strip().casefold() in printed
+    ][:TOGETHER_MAX]
 
 
 def _gave(name: str, index: int, events: list[Said], altered: list[Said] | None) -> bool:
     """Return whether the event is gone, or differs in this field."""
-    partner = None if altered is None else next((other for at, other in _pairs(events, altered) if at == index), events[index])
+    partner = (
+        None
+        if altered is None
+        else next((other for at, other in _pairs(events, altered) if at == index), events[index])
+    )
     return partner is None or FIELDS[name](*partner) != FIELDS[name](*events[index])
 
 
@@ -204,7 +250,9 @@ class _Differences:
             if partner is None:
                 self.names[index].add(EXISTENCE)
                 continue
-            self.names[index] |= {name for name, of in FIELDS.items() if of(*self._events[index]) != of(*partner)}
+            self.names[index] |= {
+                name for name, of in FIELDS.items() if of(*self._events[index]) != of(*partner)
+            }
 
     @property
     def has_field(self) -> bool:
@@ -221,7 +269,9 @@ def _alterations(value: Value, found: _Differences) -> Iterator[Value | None]:
     yield None
     if not found.is_different:
         return
-    similar = iter(_similar_numbers(value) if isinstance(value, int | float) else _similar_texts(value))
+    similar = iter(
+        _similar_numbers(value) if isinstance(value, int | float) else _similar_texts(value)
+    )
     for _ in range(ALTERATIONS_MAX - 2):
         before = [set(names) for names in found.names]
         following = next(similar, None)
@@ -250,7 +300,11 @@ def _pairs(events: list[Said], altered: list[Said]) -> Iterator[tuple[int, Said 
     """Yield the index of each event that the alteration changed or removed, with what became of it."""
     if len(events) == len(altered):
         # two scans may be alike: the one in its place is meant
-        differing = [index for index, (one, other) in enumerate(zip(events, altered, strict=True)) if one != other]
+        differing = [
+            index
+            for index, (one, other) in enumerate(zip(events, altered, strict=True))
+            if one != other
+        ]
     else:
         differing = list(range(max(len(events), len(altered))))
     gone = _without(events, altered, differing)
@@ -259,7 +313,10 @@ def _pairs(events: list[Said], altered: list[Said]) -> Iterator[tuple[int, Said 
         yield from zip(gone, new, strict=True)
         return
     for index in gone:
-        partner = max(((_likeness(events[index], other), at) for at, other in enumerate(new[:SIMILAR_MAX])), default=(0, 0))
+        partner = max(
+            ((_likeness(events[index], other), at) for at, other in enumerate(new[:SIMILAR_MAX])),
+            default=(0, 0),
+        )
         yield index, new.pop(partner[1]) if partner[0] > len(FIELDS) // 2 else None
 
 

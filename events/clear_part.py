@@ -79,14 +79,19 @@ def _raw_parts(raw: Raw, carrier_id: str, digest: Digest) -> tuple[Raw, Raw | No
 
 
 @lru_cache(maxsize=8192)
-def _place_parts(place: EventPlace, carrier_id: str, digest: Digest) -> tuple[EventPlace, EventPlace | None]:
+def _place_parts(
+    place: EventPlace, carrier_id: str, digest: Digest
+) -> tuple[EventPlace, EventPlace | None]:
     clear = clear_place(place, carrier_id, digest)
     return clear, None if clear is place else place
 
 
 def clear_raw(raw: Raw, carrier_id: str, digest: Digest) -> Raw:
     """Replace texts by their stand-ins; return the same object where all are codes."""
-    if all(code is None or looks_like_code(code) for code in (raw.type, raw.code, raw.reason, *raw.further)):
+    if all(
+        code is None or looks_like_code(code)
+        for code in (raw.type, raw.code, raw.reason, *raw.further)
+    ):
         return raw
 
     def clear(code: str) -> str:
@@ -111,7 +116,9 @@ def clear_place(place: EventPlace, carrier_id: str, digest: Digest) -> EventPlac
         region=place.region,
         postal_code=postal_prefix(place.country, place.postal_code),
         country=place.country,
-        facility=facility if facility is None or is_code else stand_in(facility, carrier_id, digest),
+        facility=facility
+        if facility is None or is_code
+        else stand_in(facility, carrier_id, digest),
     )
     return NOWHERE if clear == NOWHERE else clear
 
@@ -141,11 +148,16 @@ def restored(raw: Raw, known: Mapping[str, str]) -> Raw:
         return None if code is None else known.get(code, code)
 
     return Raw(
-        type=text(raw.type), code=text(raw.code), reason=text(raw.reason), further=tuple(known.get(code, code) for code in raw.further)
+        type=text(raw.type),
+        code=text(raw.code),
+        reason=text(raw.reason),
+        further=tuple(known.get(code, code) for code in raw.further),
     )
 
 
 @cache
 def _shapes() -> dict[str, re.Pattern[str]]:
-    rows = csv.DictReader(files("events").joinpath("postal_prefixes.csv").read_text("utf-8").splitlines())
+    rows = csv.DictReader(
+        files("events").joinpath("postal_prefixes.csv").read_text("utf-8").splitlines()
+    )
     return {row["country"]: re.compile(row["postcode"], re.ASCII) for row in rows}

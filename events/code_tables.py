@@ -66,7 +66,12 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Key columns of the tables of carriers whose columns are not called after the raw fields."""
 
-_IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type", "postnl": "type", "trackingmore": "type"}
+_IMPLIED: Final[Mapping[str, str]] = {
+    "dhl_parcel_nl": "type",
+    "nzpost": "type",
+    "postnl": "type",
+    "trackingmore": "type",
+}
 """Fields that these print next to a code and the table does not ask for: the code says it all."""
 
 _MORE_DECIDES: Final = frozenset({"dcsa"})
@@ -94,8 +99,13 @@ def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow
     if isinstance(row, NoTableRow):
         return row
     places = [place for place in _optional_places(carrier_id, row.table) if not row.key[place]]
-    if any(present != row.key and _differ_only(present, row.key, places) for present in _table(row.table)):
-        return NoTableRow("its table distinguishes texts or reasons of the code: a row for all of them would not hold for those")
+    if any(
+        present != row.key and _differ_only(present, row.key, places)
+        for present in _table(row.table)
+    ):
+        return NoTableRow(
+            "its table distinguishes texts or reasons of the code: a row for all of them would not hold for those"
+        )
     return row
 
 
@@ -103,7 +113,9 @@ def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
     """Yield the row, and the one for any reason and text of the code."""
     yield row
     optional = _optional_places(carrier_id, row.table)
-    yield row._replace(key=tuple("" if place in optional else cell for place, cell in enumerate(row.key)))
+    yield row._replace(
+        key=tuple("" if place in optional else cell for place, cell in enumerate(row.key))
+    )
 
 
 def printed_row(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
@@ -128,12 +140,22 @@ def _columns(carrier_id: str, table: str) -> Sequence[str]:
 
 
 def _optional_places(carrier_id: str, table: str) -> list[int]:
-    return [place for place, column in enumerate(_columns(carrier_id, table)) if _source(column) in _OPTIONAL]
+    return [
+        place
+        for place, column in enumerate(_columns(carrier_id, table))
+        if _source(column) in _OPTIONAL
+    ]
 
 
-def _refusal(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]) -> str | None:
+def _refusal(
+    carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]
+) -> str | None:
     sources = [_source(column) for column in columns if not column.startswith(_ALWAYS)]
-    lost = [part for part in _PARTS if printed[part] is not None and part not in (*sources, _IMPLIED.get(carrier_id))]
+    lost = [
+        part
+        for part in _PARTS
+        if printed[part] is not None and part not in (*sources, _IMPLIED.get(carrier_id))
+    ]
     if unknown := [source for source in sources if source not in _PARTS]:
         return f"its table has a column that events do not hold: {', '.join(unknown)}"
     if carrier_id in _MORE_DECIDES:
@@ -165,7 +187,10 @@ def patch_of(learned: Mapping[TableRow, Meaning]) -> str:
 
 
 def _differ_only(present: tuple[str, ...], key: tuple[str, ...], places: Sequence[int]) -> bool:
-    return all(ours == theirs or place in places for place, (ours, theirs) in enumerate(zip(key, present, strict=True)))
+    return all(
+        ours == theirs or place in places
+        for place, (ours, theirs) in enumerate(zip(key, present, strict=True))
+    )
 
 
 def _source(column: str) -> str:
@@ -186,7 +211,12 @@ def _put(lines: list[str], key: tuple[str, ...], meaning: Meaning) -> None:
     spells_scans = any(row[width] == Kind.SCAN.value for row in csv.reader(lines))
     kind = "" if meaning.kind is Kind.SCAN and not spells_scans else meaning.kind.value
     written = io.StringIO()
-    cells = (*key, kind, meaning.status.value if meaning.status else "", meaning.reason.value if meaning.reason else "")
+    cells = (
+        *key,
+        kind,
+        meaning.status.value if meaning.status else "",
+        meaning.reason.value if meaning.reason else "",
+    )
     csv.writer(written, lineterminator="\n").writerow(cells)
     if list(key) in present[1:]:
         lines[present.index(list(key), 1)] = written.getvalue()

@@ -8,7 +8,16 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
 
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
@@ -20,7 +29,9 @@ DOCUMENT_BYTES_MAX: Final = 16 * 1024 * 1024
 FAULTS_MAX: Final = 3
 """Number of faults that an error names."""
 
-_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d(?::\d\d)?)", re.ASCII)
+_INSTANT: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d(?::\d\d)?)", re.ASCII
+)
 _IDENTITY: Final = r"^(?:[0-9]{8}(?:T[0-9]{4}(?:[0-9]{2}(?:\.[0-9]{6})?)?)?)?$"
 
 
@@ -28,7 +39,9 @@ def _instant(value: object) -> object:
     if type(value) is datetime:
         return value
     if type(value) is not str or _INSTANT.fullmatch(value) is None:
-        raise ValueError("should be a time such as 2026-03-01T14:05:00-05:00, with its offset and at most six decimals")
+        raise ValueError(
+            "should be a time such as 2026-03-01T14:05:00-05:00, with its offset and at most six decimals"
+        )
     try:
         instant = datetime.fromisoformat(value)
         instant.astimezone(UTC)
@@ -86,7 +99,13 @@ class _Place(_Form):
     facility: str | None = None
 
     def value(self) -> EventPlace:
-        found = EventPlace(city=self.city, region=self.region, postal_code=self.postal_code, country=self.country, facility=self.facility)
+        found = EventPlace(
+            city=self.city,
+            region=self.region,
+            postal_code=self.postal_code,
+            country=self.country,
+            facility=self.facility,
+        )
         return NOWHERE if found == NOWHERE else found
 
 
@@ -162,7 +181,9 @@ class _Document(_Form):
 
 def dump(normalized: Normalized) -> bytes:
     """Encode the document; fields without a value are left out."""
-    document = _Document.model_validate({"format": 1, "readings": normalized.readings, "rejections": normalized.rejections})
+    document = _Document.model_validate(
+        {"format": 1, "readings": normalized.readings, "rejections": normalized.rejections}
+    )
     return document.model_dump_json(exclude_defaults=True).encode()
 
 
@@ -178,14 +199,18 @@ def load(document: bytes) -> Normalized:
         raise _defect(_faults(error)) from None
     return Normalized(
         readings=tuple(reading.value() for reading in found.readings),
-        rejections=tuple(Rejection(pointer=rejection.pointer, why=rejection.why) for rejection in found.rejections),
+        rejections=tuple(
+            Rejection(pointer=rejection.pointer, why=rejection.why)
+            for rejection in found.rejections
+        ),
     )
 
 
 def _faults(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     listed = "; ".join(
-        f"{_pointer(fault['loc'], fault['type'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in found[:FAULTS_MAX]
+        f"{_pointer(fault['loc'], fault['type'])}: {fault['msg'].removeprefix('Value error, ')}"
+        for fault in found[:FAULTS_MAX]
     )
     return listed if len(found) <= FAULTS_MAX else f"{listed}; and {len(found) - FAULTS_MAX} more"
 

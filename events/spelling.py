@@ -9,10 +9,13 @@ _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _SHORT_LENGTH: Final = 26
 _AS_DIGITS: Final = bytes(
-    b"0123456789abcdefghijklmnopqrstuv"[_ALPHABET.index(chr(each))] if chr(each) in _ALPHABET else 0 for each in range(256)
+    b"0123456789abcdefghijklmnopqrstuv"[_ALPHABET.index(chr(each))] if chr(each) in _ALPHABET else 0
+    for each in range(256)
 )
 """Digits of base 32 as `int` reads them; what is none becomes zero bytes, which are no digits."""
-_IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
+_IGNORED: Final = re.compile(
+    "[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]"
+)
 
 
 @lru_cache(maxsize=8192)
@@ -35,7 +38,10 @@ def normalize_number(printed: str) -> str:
 def stands_alone(number: str, text: str) -> bool:
     """Return whether a text holds a normalized number in any spelling, and not as part of a longer one."""
     spellings = f"{_IGNORED.pattern}*".join(map(re.escape, number))
-    return re.search(rf"(?<![^\W_]){spellings}(?![^\W_])", unicodedata.normalize("NFKC", text).upper()) is not None
+    return (
+        re.search(rf"(?<![^\W_]){spellings}(?![^\W_])", unicodedata.normalize("NFKC", text).upper())
+        is not None
+    )
 
 
 def short(digest: bytes) -> str:
@@ -47,6 +53,9 @@ def short(digest: bytes) -> str:
 def is_short(text: str, digest: bytes) -> bool:
     """Return whether a text is `short` of a digest; quicker than encoding it."""
     try:
-        return len(text) == _SHORT_LENGTH and int(text.encode().translate(_AS_DIGITS), 32) == int.from_bytes(digest[:17]) >> 6
+        return (
+            len(text) == _SHORT_LENGTH
+            and int(text.encode().translate(_AS_DIGITS), 32) == int.from_bytes(digest[:17]) >> 6
+        )
     except ValueError:
         return False

@@ -23,7 +23,13 @@ _NOT_YET: Final = re.compile(
 """Words of a sentence about what lies ahead: it says nothing of where the parcel is."""
 
 _OVER: Final = frozenset(
-    {Status.DELIVERED, Status.RETURNED, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP, Status.DELIVERY_ATTEMPTED}
+    {
+        Status.DELIVERED,
+        Status.RETURNED,
+        Status.OUT_FOR_DELIVERY,
+        Status.AVAILABLE_FOR_PICKUP,
+        Status.DELIVERY_ATTEMPTED,
+    }
 )
 """Statuses that no sentence about what lies ahead says."""
 
@@ -46,7 +52,12 @@ def proposed(text: str | None) -> ProposedMeaning | None:
     for pattern, meaning in _phrases():
         if (match := pattern.search(words)) and not (is_ahead and meaning.status in _OVER):
             phrase = match[0].strip()
-            return ProposedMeaning(meaning, f"its text holds `{phrase}`" if _is_ours(phrase, pattern) else "by a phrase of its text")
+            return ProposedMeaning(
+                meaning,
+                f"its text holds `{phrase}`"
+                if _is_ours(phrase, pattern)
+                else "by a phrase of its text",
+            )
     return None
 
 
@@ -57,11 +68,15 @@ def _is_ours(phrase: str, pattern: re.Pattern[str]) -> bool:
 
 @cache
 def _phrases() -> tuple[tuple[re.Pattern[str], Meaning], ...]:
-    rows = csv.DictReader(files("events").joinpath("text_phrases.csv").read_text("utf-8").splitlines())
+    rows = csv.DictReader(
+        files("events").joinpath("text_phrases.csv").read_text("utf-8").splitlines()
+    )
     return tuple(
         (
             re.compile(row["phrase"], re.IGNORECASE),
-            Meaning(Kind.SCAN, Status(row["status"]), Reason(row["reason"]) if row["reason"] else None),
+            Meaning(
+                Kind.SCAN, Status(row["status"]), Reason(row["reason"]) if row["reason"] else None
+            ),
         )
         for row in rows
     )
@@ -71,7 +86,9 @@ def _phrases() -> tuple[tuple[re.Pattern[str], Meaning], ...]:
 def _of_tables() -> dict[str, Meaning]:
     """Return the meanings of the texts in carriers' tables, where all of them agree."""
     found: dict[str, list[Meaning]] = {}
-    for table in sorted(entry.name for entry in files("events.carriers").iterdir() if entry.name.endswith(".csv")):
+    for table in sorted(
+        entry.name for entry in files("events.carriers").iterdir() if entry.name.endswith(".csv")
+    ):
         for key, meaning in meanings(table).items():
             for part in key:
                 if not looks_like_code(part) and "*" not in part:
@@ -79,5 +96,6 @@ def _of_tables() -> dict[str, Meaning]:
     return {
         words: several[0]
         for words, several in found.items()
-        if len({(each.kind, each.status) for each in several}) == 1 and several[0].status is not None
+        if len({(each.kind, each.status) for each in several}) == 1
+        and several[0].status is not None
     }

@@ -51,7 +51,9 @@ class Corrected:
 
 def correct(facts: Mapping[str, Fact]) -> Corrected:
     """Apply the corrections among `facts`, which are keyed by event id."""
-    corrections = sorted((fact for fact in facts.values() if fact.kind is Kind.CORRECTION), key=_BY_KEY)
+    corrections = sorted(
+        (fact for fact in facts.values() if fact.kind is Kind.CORRECTION), key=_BY_KEY
+    )
     if not corrections:
         return Corrected(list(facts.values()), 0, frozenset(), unbound=False, corrected_by={})
     run = _Corrections(dict(facts))
@@ -59,7 +61,13 @@ def correct(facts: Mapping[str, Fact]) -> Corrected:
     theirs = [fact for fact in corrections if not _own(fact)]
     run.apply_targeted([fact for fact in theirs if fact.corrects is not None])
     run.apply_untargeted([fact for fact in theirs if fact.corrects is None])
-    return Corrected(list(run.facts.values()), len(corrections), frozenset(run.pending), unbound=run.unbound, corrected_by=run.corrected_by)
+    return Corrected(
+        list(run.facts.values()),
+        len(corrections),
+        frozenset(run.pending),
+        unbound=run.unbound,
+        corrected_by=run.corrected_by,
+    )
 
 
 def _own(fact: Fact) -> bool:
@@ -70,8 +78,18 @@ def _reread(fact: Fact, correction: Fact) -> Fact:
     """Return `fact` as `correction` reads it: at its old time with another status, or taken back. Its estimate was said and stands."""
     if correction.status is None or fact.enriches:
         estimate = None if fact.enriches else fact.estimated_delivery
-        return replace(fact, kind=Kind.INFO, status=None, reason=None, corrects=None, signer_digest=None, estimated_delivery=estimate)
-    return replace(fact, kind=Kind.SCAN, status=correction.status, reason=correction.reason, corrects=None)
+        return replace(
+            fact,
+            kind=Kind.INFO,
+            status=None,
+            reason=None,
+            corrects=None,
+            signer_digest=None,
+            estimated_delivery=estimate,
+        )
+    return replace(
+        fact, kind=Kind.SCAN, status=correction.status, reason=correction.reason, corrects=None
+    )
 
 
 class _Corrections:
@@ -104,7 +122,9 @@ class _Corrections:
                 following = successors.pop(end.event_id, [])
             if end is not None:
                 self._apply(end, root)
-                self.facts[end.event_id] = replace(end, kind=Kind.INFO, status=None, reason=None, anchor=root_id)
+                self.facts[end.event_id] = replace(
+                    end, kind=Kind.INFO, status=None, reason=None, anchor=root_id
+                )
         for fact in corrections:
             if fact.event_id not in reached:
                 self._miss(fact.anchor or fact.corrects)
@@ -127,7 +147,10 @@ class _Corrections:
 
     def apply_untargeted(self, corrections: list[Fact]) -> None:
         """Apply the earliest first: each undoes the latest scan before it that still counts."""
-        valid = sorted((fact for fact in self.facts.values() if fact.kind is Kind.SCAN and fact.status), key=_BY_KEY)
+        valid = sorted(
+            (fact for fact in self.facts.values() if fact.kind is Kind.SCAN and fact.status),
+            key=_BY_KEY,
+        )
         for correction in corrections:
             if self.facts[correction.event_id].kind is not Kind.CORRECTION:
                 continue

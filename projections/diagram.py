@@ -83,7 +83,10 @@ def _diagram() -> list[str]:
             if move.to is source or (source in ACTIVE and move.to in ACTIVE):
                 continue
             arrows[_group(source), _group(move.to), move.flag] = None
-    lines += [f"    {source} --> {to}" + (f" : {flag.value}" if flag else "") for source, to, flag in arrows]
+    lines += [
+        f"    {source} --> {to}" + (f" : {flag.value}" if flag else "")
+        for source, to, flag in arrows
+    ]
     lines += [f"    {status.value} --> [*]" for status in Status if status in TERMINAL]
     return lines
 

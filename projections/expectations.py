@@ -83,14 +83,24 @@ class ExpectationRules:
     def changed(self, document: Mapping[str, Any], *, revision: int) -> "ExpectationRules":
         """Return the rules with what `document` says; the rest stays."""
         names = {each.name for each in fields(self)} - {"stalled", "revision"}
-        stalled = {Status(status): hours for status, hours in (document.get("stalled") or {}).items()}
+        stalled = {
+            Status(status): hours for status, hours in (document.get("stalled") or {}).items()
+        }
         changes = {name: document[name] for name in names if name in document}
         current = {name: getattr(self, name) for name in names}
-        return ExpectationRules(stalled=MappingProxyType({**self.stalled, **stalled}), revision=revision, **(current | changes))
+        return ExpectationRules(
+            stalled=MappingProxyType({**self.stalled, **stalled}),
+            revision=revision,
+            **(current | changes),
+        )
 
     def hours(self) -> dict[str, Any]:
         """Return a document that says all of the rules."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in {"stalled", "revision"}}
+        plain = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in {"stalled", "revision"}
+        }
         return {"stalled": {status.value: hours for status, hours in self.stalled.items()}, **plain}
 
 
@@ -106,10 +116,16 @@ class Deadline(NamedTuple):
     hours: int
 
 
-def next_deadline(state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime) -> Deadline | None:
+def next_deadline(
+    state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime
+) -> Deadline | None:
     """Return the earliest deadline that was not observed yet. `recorded_at`: of the shipment's last event."""
     oldest = recorded_at - HISTORY
-    awaited = [one for one in deadlines(state, rules) if (one.kind, one.cause) not in state.observed and one.due_at >= oldest]
+    awaited = [
+        one
+        for one in deadlines(state, rules)
+        if (one.kind, one.cause) not in state.observed and one.due_at >= oldest
+    ]
     return min(awaited, default=None)
 
 
@@ -122,20 +138,32 @@ class Passed:
     state: ShipmentState
 
 
-def passed(state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime, now: datetime) -> Passed:
+def passed(
+    state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime, now: datetime
+) -> Passed:
     """Return the deadlines that have passed and were not observed yet, in the order in which they passed."""
     oldest = recorded_at - HISTORY
-    found = sorted(one for one in deadlines(state, rules) if oldest <= one.due_at <= now and (one.kind, one.cause) not in state.observed)
+    found = sorted(
+        one
+        for one in deadlines(state, rules)
+        if oldest <= one.due_at <= now and (one.kind, one.cause) not in state.observed
+    )
     before = len(state.observed)
     observed = tuple(sorted([*state.observed, *((one.kind.value, one.cause) for one in found)]))
     sequences = [FIRST_SEQUENCE + before + place for place in range(1, len(found) + 1)]
-    return Passed(deadlines=found, sequences=sequences, state=replace(state, observed=observed) if found else state)
+    return Passed(
+        deadlines=found,
+        sequences=sequences,
+        state=replace(state, observed=observed) if found else state,
+    )
 
 
 def deadlines(state: ShipmentState, rules: ExpectationRules) -> Iterator[Deadline]:
     """Yield all deadlines of a state, observed or not."""
     for kind, (cause, since) in causes(state).items():
-        hours = rules.stalled.get(state.status) if kind is Expectation.STALLED else _HOURS[kind](rules)
+        hours = (
+            rules.stalled.get(state.status) if kind is Expectation.STALLED else _HOURS[kind](rules)
+        )
         if hours is not None and since.year in _YEARS:
             yield Deadline((since + timedelta(hours=hours)).astimezone(UTC), kind, cause, hours)
 
@@ -144,7 +172,9 @@ def flagged(state: ShipmentState) -> list[str]:
     """Return the expectations that were observed and whose cause holds."""
     if not state.observed:
         return []
-    return [kind.value for kind, (cause, _) in causes(state).items() if (kind, cause) in state.observed]
+    return [
+        kind.value for kind, (cause, _) in causes(state).items() if (kind, cause) in state.observed
+    ]
 
 
 def causes(state: ShipmentState) -> dict[Expectation, tuple[str, datetime]]:
@@ -162,7 +192,10 @@ def causes(state: ShipmentState) -> dict[Expectation, tuple[str, datetime]]:
         elif status is Status.AVAILABLE_FOR_PICKUP:
             found[Expectation.PICKUP_EXPIRING] = (since.isoformat(), since)
         elif status is Status.OUT_FOR_DELIVERY:
-            found[Expectation.DELIVERY_MISSED] = (scanned.at.date().isoformat(), _end_of_day(scanned.at.date(), scanned.at))
+            found[Expectation.DELIVERY_MISSED] = (
+                scanned.at.date().isoformat(),
+                _end_of_day(scanned.at.date(), scanned.at),
+            )
     if status is not Status.RETURNING and (ends := promised_until(state)) is not None:
         found[Expectation.OVERDUE] = (state.promised_delivery or "", ends)
     return found

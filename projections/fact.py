@@ -32,7 +32,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS: Final[dict[str, Kind]] = {kind.value: kind for kind in Kind}
 _STATUSES: Final[dict[str | None, Status]] = {status.value: status for status in Status}
 _REASONS: Final[dict[str | None, Reason]] = {reason.value: reason for reason in Reason}
-_PRECISIONS: Final[dict[str, TimePrecision]] = {precision.value: precision for precision in TimePrecision}
+_PRECISIONS: Final[dict[str, TimePrecision]] = {
+    precision.value: precision for precision in TimePrecision
+}
 
 
 class LoggedRaw(Struct, frozen=True, gc=False):

@@ -35,7 +35,9 @@ def fold(facts: Iterable[Fact]) -> ShipmentState:
         keys = {fact.event_id: fact.key for fact in scans}
         for fact in enrichments:
             run.enrich(fact, keys.get(fact.anchor or "") or _orphan_key(fact))
-        run.pending |= {fact.anchor for fact in enrichments if fact.anchor and fact.anchor not in keys}
+        run.pending |= {
+            fact.anchor for fact in enrichments if fact.anchor and fact.anchor not in keys
+        }
     if corrected.corrections:
         run.corrections = corrected.corrections
         for fact in known.values():
@@ -48,7 +50,14 @@ def fold(facts: Iterable[Fact]) -> ShipmentState:
 def flags_by_scan(facts: Iterable[Fact]) -> dict[str, frozenset[Flag]]:
     """Return which scan raises which flags, by event id, once corrections are applied."""
     run, raised = _Run(INITIAL), {}
-    for fact in sorted((fact for fact in correct({fact.event_id: fact for fact in facts}).facts if not fact.enriches), key=_BY_KEY):
+    for fact in sorted(
+        (
+            fact
+            for fact in correct({fact.event_id: fact for fact in facts}).facts
+            if not fact.enriches
+        ),
+        key=_BY_KEY,
+    ):
         run.flags = frozenset()
         run.apply(fact)
         if run.flags:
@@ -68,7 +77,11 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
     scans: list[Fact] = []
     enrichments: list[Fact] = []
     for fact in facts:
-        if fact.kind is Kind.CORRECTION or fact.event_id in state.pending or fact.anchor in state.pending:
+        if (
+            fact.kind is Kind.CORRECTION
+            or fact.event_id in state.pending
+            or fact.anchor in state.pending
+        ):
             return None
         if fact.names_signer and state.signature is not None:
             return None
@@ -182,8 +195,15 @@ class _Run:
             self._seen(fact)
         if fact.kind is Kind.SCAN and fact.status is not None:
             self._scan(fact, fact.status)
-        elif fact.names_signer and self.signature is None and self.deliveries and fact.signer_digest is not None:
-            self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, self.deliveries[-1]))
+        elif (
+            fact.names_signer
+            and self.signature is None
+            and self.deliveries
+            and fact.signer_digest is not None
+        ):
+            self._sign(
+                Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, self.deliveries[-1])
+            )
 
     def anchor_key(self, anchor: str | None) -> SortKey | None:
         """Return the key of the event `anchor`, where the run remembers it."""
@@ -209,7 +229,11 @@ class _Run:
         last = self.last_event_at if self.has_time is fact.is_timed else None
         self.has_time = fact.is_timed
         # One instant printed in two offsets must not read differently by the order of arrival.
-        if last is None or fact.instant > last or (fact.instant == last and fact.instant.isoformat() < last.isoformat()):
+        if (
+            last is None
+            or fact.instant > last
+            or (fact.instant == last and fact.instant.isoformat() < last.isoformat())
+        ):
             self.last_event_at = fact.instant
 
     def _seen(self, fact: Fact) -> None:
@@ -235,7 +259,9 @@ class _Run:
             if self.status_since is None and fact.is_timed:
                 self.status_since = fact.instant
         if move.to is Status.DELIVERED:
-            self._deliver(fact, scanned, again=current is not Status.DELIVERED or flag is Flag.REDELIVERED)
+            self._deliver(
+                fact, scanned, again=current is not Status.DELIVERED or flag is Flag.REDELIVERED
+            )
 
     def _deliver(self, fact: Fact, scanned: Status, *, again: bool) -> None:
         if scanned in OUT_AGAIN:
@@ -253,7 +279,9 @@ class _Run:
             if self.signature is None:
                 self.deliveries = (*self.deliveries, fact.event_id)
         if fact.signer_digest is not None:
-            self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, fact.event_id))
+            self._sign(
+                Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, fact.event_id)
+            )
 
     def _estimate(self, candidate: Estimate) -> None:
         if self.estimate is None or candidate > self.estimate:

@@ -49,7 +49,9 @@ class Rule:
 
 
 SCANS: Final = tuple(status for status in Status if status is not Status.UNKNOWN)
-TERMINAL: Final = frozenset({Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED})
+TERMINAL: Final = frozenset(
+    {Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED}
+)
 OUT_AGAIN: Final = frozenset({Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED})
 """Scans after `delivered` that make the next `delivered` another delivery, not a second word about the same one."""
 
@@ -74,12 +76,23 @@ RULES: Final = (
     Rule((Status.RETURNING,), (*ACTIVE, Status.RETURNING), moves=False),
     Rule((Status.RETURNING,), (Status.DELIVERED,), flag=Flag.DELIVERED_WHILE_RETURNING),
     Rule((Status.RETURNING,), (Status.RETURNED, Status.LOST, Status.DESTROYED)),
-    Rule((Status.DELIVERED,), (Status.DELIVERED,), moves=False, flag=Flag.REDELIVERED, only_if_out_again=True),
+    Rule(
+        (Status.DELIVERED,),
+        (Status.DELIVERED,),
+        moves=False,
+        flag=Flag.REDELIVERED,
+        only_if_out_again=True,
+    ),
     Rule((Status.DELIVERED,), (Status.RETURNING, Status.RETURNED)),
     Rule((Status.CANCELLED,), _SEEN_ALIVE, flag=Flag.REOPENED),
     Rule((Status.LOST,), (*_SEEN_ALIVE, Status.DESTROYED), flag=Flag.REOPENED),
     *(Rule((end,), (end,), moves=False) for end in Status if end in TERMINAL),
-    Rule((*ACTIVE, Status.RETURNING, *sorted(TERMINAL)), (Status.INFO_RECEIVED,), moves=False, flag=Flag.BACKWARD),
+    Rule(
+        (*ACTIVE, Status.RETURNING, *sorted(TERMINAL)),
+        (Status.INFO_RECEIVED,),
+        moves=False,
+        flag=Flag.BACKWARD,
+    ),
     Rule(tuple(sorted(TERMINAL)), SCANS, moves=False, flag=Flag.CONTRADICTED),
     Rule(tuple(Status), (Status.UNKNOWN,), moves=False),
 )
@@ -91,7 +104,12 @@ def machine(model: object | None = None) -> Machine:
 
     A model needs one method for each flag, called when the flag is raised, and an attribute `out_again`.
     """
-    built = Machine(model=model, states=[status.value for status in Status], initial=Status.UNKNOWN.value, auto_transitions=False)
+    built = Machine(
+        model=model,
+        states=[status.value for status in Status],
+        initial=Status.UNKNOWN.value,
+        auto_transitions=False,
+    )
     for rule in RULES:
         for scan in rule.scans:
             built.add_transition(
@@ -117,7 +135,9 @@ def _compile(declared: Machine) -> dict[tuple[Status, Status], Move]:
             plain = next(candidate for candidate in candidates if not candidate.conditions)
             guarded = next((candidate for candidate in candidates if candidate.conditions), None)
             flag = _flag(plain)
-            moves[Status(source), Status(trigger)] = Move(Status(plain.dest or source), flag, _flag(guarded) or flag)
+            moves[Status(source), Status(trigger)] = Move(
+                Status(plain.dest or source), flag, _flag(guarded) or flag
+            )
     return moves
 
 

@@ -86,7 +86,10 @@ class ParcelProgress:
         if before is None or after is None:
             # a status of a later version: what is not known is not kept from anybody
             return True
-        follows = before is self.status and self._turns[source.shipment_id, before] >= self._turns_told[before]
+        follows = (
+            before is self.status
+            and self._turns[source.shipment_id, before] >= self._turns_told[before]
+        )
         self._turns[source.shipment_id, after] += 1
         turn, told = self._turns[source.shipment_id, after], self._turns_told[after]
         if follows and turn <= told and change.occurred_at > self.since:
@@ -109,7 +112,11 @@ class ParcelProgress:
 
 def _is_forward(status: Status, to: Status) -> bool:
     """Return whether a source that is behind may move a parcel from `status`: the life cycle allows it, and it is no earlier step."""
-    return to is not status and MOVES[status, to].to is to and (status in TERMINAL or RANK[to] > RANK[status])
+    return (
+        to is not status
+        and MOVES[status, to].to is to
+        and (status in TERMINAL or RANK[to] > RANK[status])
+    )
 
 
 def progress_of(changes: Iterable[SourceChange]) -> ParcelProgress:

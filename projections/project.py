@@ -29,7 +29,11 @@ def told_change(before: ShipmentState, after: ShipmentState) -> tuple[Status, St
     An update leaves the status, but what subscribers know of it is not true any more.
     """
     corrected = before.corrections != after.corrections and _reported(before) != _reported(after)
-    is_told = before.status is not after.status or before.delivered_event_id != after.delivered_event_id or corrected
+    is_told = (
+        before.status is not after.status
+        or before.delivered_event_id != after.delivered_event_id
+        or corrected
+    )
     return (before.status, after.status) if is_told else None
 
 
@@ -84,7 +88,11 @@ def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[
     return facts
 
 
-def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], histories: Mapping[UUID, Sequence[Fact]]) -> Projection:
+def project(
+    rows: Sequence[EventRow],
+    states: Mapping[UUID, ShipmentState],
+    histories: Mapping[UUID, Sequence[Fact]],
+) -> Projection:
     """Project the appended `rows` (in the order of the log).
 
     `states`: of the shipments that exist; `histories`: their facts before this batch, needed only for those that a first call names
@@ -97,7 +105,9 @@ def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], hist
     for shipment_id, its in grown.items():
         before = states.get(shipment_id)
         history = () if before is None else histories.get(shipment_id)
-        if not _project_shipment(result, shipment_id, INITIAL if before is None else before, history, its):
+        if not _project_shipment(
+            result, shipment_id, INITIAL if before is None else before, history, its
+        ):
             result.missing.add(shipment_id)
     result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id.int))
     return result

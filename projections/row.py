@@ -92,7 +92,9 @@ def shipment_row(
 
 
 def rebuilt_row(
-    shipment_id: UUID, history: Sequence[bytes], rules_of: Callable[[str, str | None], ExpectationRules] | None = None
+    shipment_id: UUID,
+    history: Sequence[bytes],
+    rules_of: Callable[[str, str | None], ExpectationRules] | None = None,
 ) -> ShipmentRow:
     """Rebuild a row from all events and observations of a shipment; `history` holds their canonical bytes, at least one event.
 

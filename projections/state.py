@@ -126,7 +126,8 @@ class ShipmentState:
             "deliveries": self.deliveries,
             "out_again": self.out_again,
             "estimate": self.estimate and tuple(self.estimate),
-            "promise": self.promise and (1 if self.promise == self.estimate else tuple(self.promise)),
+            "promise": self.promise
+            and (1 if self.promise == self.estimate else tuple(self.promise)),
             "scanned": self._scanned(),
             "countries": self.countries,
             "service": self.service,
@@ -144,7 +145,11 @@ class ShipmentState:
             return None
         event_id, at = self.scanned
         last = self.last_event_at
-        if event_id == self.newest_key[2] and last is not None and (at is last or at.isoformat() == last.isoformat()):
+        if (
+            event_id == self.newest_key[2]
+            and last is not None
+            and (at is last or at.isoformat() == last.isoformat())
+        ):
             return 1
         return event_id, at.isoformat()
 
@@ -201,7 +206,9 @@ def _estimate(fields: list[Any] | None) -> Estimate | None:
     return Estimate(_key(fields[0]), *fields[1:]) if fields else None
 
 
-def _last_scan(stored: list[str] | int | None, newest_key: SortKey, last_event_at: datetime | None) -> LastScan | None:
+def _last_scan(
+    stored: list[str] | int | None, newest_key: SortKey, last_event_at: datetime | None
+) -> LastScan | None:
     if isinstance(stored, list):
         return LastScan(stored[0], datetime.fromisoformat(stored[1]))
     return LastScan(newest_key[2], last_event_at) if stored and last_event_at else None
@@ -210,7 +217,9 @@ def _last_scan(stored: list[str] | int | None, newest_key: SortKey, last_event_a
 def last_scan_id(state: Mapping[str, Any]) -> str | None:
     """Return the event id of the newest scan of a parsed state, whichever format it has; None where nothing was scanned."""
     scanned = state.get("scanned")
-    event_id: str | None = scanned[0] if isinstance(scanned, list) else state["newest"][2] if scanned else None
+    event_id: str | None = (
+        scanned[0] if isinstance(scanned, list) else state["newest"][2] if scanned else None
+    )
     return event_id
 
 

@@ -21,7 +21,9 @@ def table() -> str:
         if carrier.authentication != (ShipperChoice(),):
             sends = " or ".join(described(carrier.schemes()))
             proves = "body" if binds_body(carrier.schemes()) else "sender"
-            rows.append(f"| {carrier_id} | {sends} | {proves} | {'yes' if carrier.leaves_choice else ''} |")
+            rows.append(
+                f"| {carrier_id} | {sends} | {proves} | {'yes' if carrier.leaves_choice else ''} |"
+            )
     return "\n".join(rows) + "\n"
 
 

@@ -34,9 +34,13 @@ _HASH: Final = re.compile(r"\b[0-9a-f]{64}\b")
 _SECRETS: Final = {
     re.compile(r"http://127\.0\.0\.1:\d+/livez"): "https://example.com/hooks",
     re.compile(r"\beyJ[\w-]+\.[\w-]+"): "eyJleHAiOjE3Nzc2MjYwMDB9.c2lnbmF0dXJl",
-    re.compile(r"\bss_[0-9a-f]{12}_[\w-]{43}"): "ss_0123456789ab_C2FVsBQIhrscChlQIMV-b5sSYspob7oDC2FVsBQIhrs",
+    re.compile(
+        r"\bss_[0-9a-f]{12}_[\w-]{43}"
+    ): "ss_0123456789ab_C2FVsBQIhrscChlQIMV-b5sSYspob7oDC2FVsBQIhrs",
     re.compile(r'"[0-9a-f]{12}"'): '"0123456789ab"',
-    re.compile(r'"[^"]+-(ingress|api|worker|notifier|sealer)-\d+-[0-9a-f]{8}"'): r'"host-\1-100-01234567"',
+    re.compile(
+        r'"[^"]+-(ingress|api|worker|notifier|sealer)-\d+-[0-9a-f]{8}"'
+    ): r'"host-\1-100-01234567"',
     re.compile(r"\bwhsec_[\w+/=-]+"): "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
     re.compile(r"\bwhpk_[\w+/=-]+"): "whpk_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAA=",
 }
@@ -49,7 +53,9 @@ class ExampleRecorder:
         self._calls = [
             (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), method.upper(), call)
             # a path without a variable goes before one with
-            for path, calls in sorted(document["paths"].items(), key=lambda path: path[0].count("{"))
+            for path, calls in sorted(
+                document["paths"].items(), key=lambda path: path[0].count("{")
+            )
             for method, call in calls.items()
         ]
         self._found: dict[tuple[str, ...], Any] = {}
@@ -57,33 +63,49 @@ class ExampleRecorder:
     async def __call__(self, response: httpx.Response) -> None:
         """Record a response; called by httpx."""
         request = response.request
-        call = next(call for path, method, call in self._calls if method == request.method and path.fullmatch(request.url.path))
+        call = next(
+            call
+            for path, method, call in self._calls
+            if method == request.method and path.fullmatch(request.url.path)
+        )
         documented = call["responses"].get(str(response.status_code), {}).get("content", {})
         if not response.is_success or "text/event-stream" in documented:
             return
         sent = request.headers.get("content-type", "")
         if sent in call.get("requestBody", {}).get("content", {}):
-            self._keep((call["operationId"], "request", sent), request.content.decode(), is_json=sent == "application/json")
+            self._keep(
+                (call["operationId"], "request", sent),
+                request.content.decode(),
+                is_json=sent == "application/json",
+            )
         answered = response.headers.get("content-type", "").partition(";")[0]
         if answered in documented:
             place = (call["operationId"], "responses", str(response.status_code), answered)
-            self._keep(place, (await response.aread()).decode(), is_json=answered == "application/json")
+            self._keep(
+                place, (await response.aread()).decode(), is_json=answered == "application/json"
+            )
 
     def _keep(self, place: tuple[str, ...], body: str, *, is_json: bool) -> None:
         example = json.loads(body) if is_json else body
-        if place not in self._found or len(json.dumps(example)) > len(json.dumps(self._found[place])):
+        if place not in self._found or len(json.dumps(example)) > len(
+            json.dumps(self._found[place])
+        ):
             self._found[place] = example
 
     def stored(self) -> dict[str, Any]:
         """Return the examples as the document takes them; written, where the variable names a file."""
         examples = _settled(self._examples())
         if file := os.environ.get(VARIABLE):
-            Path(file).write_text(json.dumps(examples, indent=1, ensure_ascii=False) + "\n", "utf-8")
+            Path(file).write_text(
+                json.dumps(examples, indent=1, ensure_ascii=False) + "\n", "utf-8"
+            )
         return examples
 
     def _examples(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        fixtures: dict[tuple[str, ...], Any] = {place: file.read_text("utf-8") for place, file in _FIXTURES.items()}
+        fixtures: dict[tuple[str, ...], Any] = {
+            place: file.read_text("utf-8") for place, file in _FIXTURES.items()
+        }
         for place, example in sorted((self._found | fixtures).items()):
             at = found
             for step in place[:-1]:
@@ -105,24 +127,44 @@ def _settled(examples: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(examples)
     for pattern, instead in _SECRETS.items():
         text = pattern.sub(instead, text)
-    ids = {found: f"00000000-0000-4000-8000-{number:012}" for number, found in enumerate(dict.fromkeys(_UUID.findall(text)), start=1)}
+    ids = {
+        found: f"00000000-0000-4000-8000-{number:012}"
+        for number, found in enumerate(dict.fromkeys(_UUID.findall(text)), start=1)
+    }
     text = _UUID.sub(lambda found: ids[found[0]], text)
     instants = {found: number for number, found in enumerate(sorted(set(_NOW.findall(text))))}
-    text = _NOW.sub(lambda found: f"2026-05-04T08:{instants[found[0]] // 60:02}:{instants[found[0]] % 60:02}.250000+00:00", text)
-    hashes = {found: f"{number:064x}" for number, found in enumerate(dict.fromkeys(_HASH.findall(text)), start=1)}
+    text = _NOW.sub(
+        lambda found: (
+            f"2026-05-04T08:{instants[found[0]] // 60:02}:{instants[found[0]] % 60:02}.250000+00:00"
+        ),
+        text,
+    )
+    hashes = {
+        found: f"{number:064x}"
+        for number, found in enumerate(dict.fromkeys(_HASH.findall(text)), start=1)
+    }
     settled: dict[str, Any] = json.loads(_HASH.sub(lambda found: hashes[found[0]], text))
     return settled
 
 
 def places(examples: Mapping[str, Any]) -> set[tuple[str, ...]]:
     """Return the operations, statuses and media types of which there are some."""
-    requests = {(name, "request", kind) for name, each in examples.items() for kind in each.get("request", {})}
+    requests = {
+        (name, "request", kind)
+        for name, each in examples.items()
+        for kind in each.get("request", {})
+    }
     responses = {
-        (name, status, kind) for name, each in examples.items() for status, found in each.get("responses", {}).items() for kind in found
+        (name, status, kind)
+        for name, each in examples.items()
+        for status, found in each.get("responses", {}).items()
+        for kind in found
     }
     return requests | responses
 
 
 if __name__ == "__main__":
     journey = (sys.executable, "-m", "pytest", "-n", "0", "tests/clients/test_python_client.py")
-    sys.exit(subprocess.run(journey, env={**os.environ, VARIABLE: str(FILE)}, check=False).returncode)
+    sys.exit(
+        subprocess.run(journey, env={**os.environ, VARIABLE: str(FILE)}, check=False).returncode
+    )

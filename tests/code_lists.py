@@ -37,7 +37,11 @@ class Coverage:
 def coverages(folder: Path = CARRIERS) -> list[Coverage]:
     """Return a row for each stored list, in the order of their names."""
     sources = {row[0] for row in _rows(folder / LISTS / SOURCES)[1:]}
-    return [coverage(folder, path.name, sources) for path in sorted((folder / LISTS).glob("*.csv")) if path.name != SOURCES]
+    return [
+        coverage(folder, path.name, sources)
+        for path in sorted((folder / LISTS).glob("*.csv"))
+        if path.name != SOURCES
+    ]
 
 
 def coverage(folder: Path, name: str, sources: set[str]) -> Coverage:
@@ -53,13 +57,17 @@ def coverage(folder: Path, name: str, sources: set[str]) -> Coverage:
     seen: set[Key] = set()
     for row in rows:
         key, evidence = tuple(row[: len(columns)]), row[len(columns) :]
-        faults += row_faults(key, evidence, known=key in mapped, repeated=key in seen, sources=sources)
+        faults += row_faults(
+            key, evidence, known=key in mapped, repeated=key in seen, sources=sources
+        )
         counts["mapped" if key in mapped else "waived" if any(evidence[3:]) else "missing"] += 1
         seen.add(key)
     return Coverage(name, counts["mapped"], counts["waived"], counts["missing"], faults)
 
 
-def row_faults(key: Key, evidence: list[str], *, known: bool, repeated: bool, sources: set[str]) -> list[str]:
+def row_faults(
+    key: Key, evidence: list[str], *, known: bool, repeated: bool, sources: set[str]
+) -> list[str]:
     """Return what is wrong with one row of a list."""
     if len(evidence) != len(EVIDENCE):
         return [f"{shown(key)}: {len(evidence)} columns after the key, not {len(EVIDENCE)}"]
@@ -89,22 +97,36 @@ def keys(path: Path) -> tuple[list[str], set[Key]]:
 
 def without_list(folder: Path = CARRIERS) -> list[str]:
     """Return the tables for which no list is stored."""
-    tables = (path for path in sorted(folder.glob("*.csv")) if not (folder / LISTS / path.name).is_file())
+    tables = (
+        path for path in sorted(folder.glob("*.csv")) if not (folder / LISTS / path.name).is_file()
+    )
     return [path.stem for path in tables]
 
 
 def main() -> int:
     """Print the coverage of each list, then what is wrong on standard error."""
-    parser = argparse.ArgumentParser(prog="python -m tests.code_lists", description="The code tables against the carriers' public lists.")
-    parser.add_argument("--folder", type=Path, default=CARRIERS, help="where tables and lists are (default: events/carriers)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.code_lists",
+        description="The code tables against the carriers' public lists.",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=CARRIERS,
+        help="where tables and lists are (default: events/carriers)",
+    )
     folder = parser.parse_args().folder
     found = coverages(folder)
     for row in found:
         total, covered = row.mapped + row.waived + row.missing, row.mapped + row.waived
-        sys.stdout.write(f"{row.table.removesuffix('.csv'):<24}{total:>6} codes{row.mapped:>6} mapped{row.waived:>5} waived")
+        sys.stdout.write(
+            f"{row.table.removesuffix('.csv'):<24}{total:>6} codes{row.mapped:>6} mapped{row.waived:>5} waived"
+        )
         sys.stdout.write(f"{100 * covered / total if total else 0:>8.1f} %\n")
     sys.stdout.write(f"no list: {', '.join(without_list(folder))}\n")
-    sys.stderr.write("".join(f"{LISTS}/{row.table}: {fault}\n" for row in found for fault in row.faults))
+    sys.stderr.write(
+        "".join(f"{LISTS}/{row.table}: {fault}\n" for row in found for fault in row.faults)
+    )
     return 1 if any(row.faults for row in found) else 0
 
 

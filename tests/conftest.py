@@ -83,7 +83,11 @@ def _spread(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
         modules.setdefault(item.path, []).append(item)
     is_long = [path for path in modules if "acceptance" in path.parts]
     others = [path for path in modules if "acceptance" not in path.parts]
-    order = [path for worker in range(workers) for path in (*is_long[worker::workers], *others[worker::workers])]
+    order = [
+        path
+        for worker in range(workers)
+        for path in (*is_long[worker::workers], *others[worker::workers])
+    ]
     return [item for path in order for item in modules[path]]
 
 
@@ -110,7 +114,9 @@ class FailureNames:
             crash = getattr(report.longrepr, "reprcrash", None)
             reason = crash.message.partition("\n")[0] if crash else ""
             terminal.ensure_newline()
-            terminal.write_line(f"FAILED {report.nodeid} ({report.when}) {reason}".rstrip(), red=True)
+            terminal.write_line(
+                f"FAILED {report.nodeid} ({report.when}) {reason}".rstrip(), red=True
+            )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -31,7 +31,9 @@ class Contract:
         # a path without a variable goes before one with
         self._paths = [
             (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), calls)
-            for path, calls in sorted(self._document["paths"].items(), key=lambda path: path[0].count("{"))
+            for path, calls in sorted(
+                self._document["paths"].items(), key=lambda path: path[0].count("{")
+            )
         ]
 
     def check(self, method: str, path: str, status: int, content_type: str, body: Any) -> None:
@@ -42,8 +44,13 @@ class Contract:
         if content_type in content and content_type.endswith("json"):
             key = (calls[method.lower()]["operationId"], str(status), content_type)
             if key not in self._validators:
-                schema = {**content[content_type]["schema"], "components": self._document["components"]}
-                self._validators[key] = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+                schema = {
+                    **content[content_type]["schema"],
+                    "components": self._document["components"],
+                }
+                self._validators[key] = Draft202012Validator(
+                    schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+                )
             self._validators[key].validate(body)
 
 
@@ -52,7 +59,9 @@ def hook_validators() -> dict[str, Draft202012Validator]:
     """Return, by type of notification, a validator of its documented body, as strict."""
     document = exact(closed_words(build_document([], version="test", hooks=hooks())))
     return {
-        hook.kind: Draft202012Validator({"$ref": f"#/components/schemas/{hook.name}", "components": document["components"]})
+        hook.kind: Draft202012Validator(
+            {"$ref": f"#/components/schemas/{hook.name}", "components": document["components"]}
+        )
         for hook in hooks()
     }
 

@@ -17,14 +17,23 @@ from events.errors import UnreadableMessageError
 from events.event import Normalized, Reading
 from events.vocabulary import Kind, TzSource
 from tests.corpus_table import differences
-from tests.events.carriers.test_corpus import CORPUS, NO_CORPUS, WRONG, is_judged, one_per_number, read
+from tests.events.carriers.test_corpus import (
+    CORPUS,
+    NO_CORPUS,
+    WRONG,
+    is_judged,
+    one_per_number,
+    read,
+)
 
 CORPORA: Final = (CORPUS, CORPUS.with_name("corpus-3"))
 PAGE: Final = Path(__file__).parents[1] / "docs" / "carrier-shares.md"
 BEGIN, END = "<!-- shares -->\n", "<!-- shares end -->\n"
 LEFT_OUT: Final = ("page", "noreader")
 """Marks of payloads that nobody pushes: a carrier's own website answers so, or no module is meant to read them."""
-_UNSTATED: Final[dict[str, Any]] = dict.fromkeys(("tracking_number", "raw_code", "status", "occurred_at_raw"))
+_UNSTATED: Final[dict[str, Any]] = dict.fromkeys(
+    ("tracking_number", "raw_code", "status", "occurred_at_raw")
+)
 
 
 @dataclass(slots=True)
@@ -50,9 +59,13 @@ def documents() -> Iterator[tuple[Path, dict[str, Any]]]:
         index = corpus / "expected.json"
         for document in json.loads(index.read_text("utf-8")) if index.is_file() else ():
             document.setdefault("note", None)
-            is_asked_for = document["carrier"] in CARRIERS and not any(document.get(mark) for mark in LEFT_OUT)
+            is_asked_for = document["carrier"] in CARRIERS and not any(
+                document.get(mark) for mark in LEFT_OUT
+            )
             if is_asked_for and is_judged(document) and document["path"] not in WRONG:
-                document["events"] = [one for event in document["events"] for one in one_per_number(_UNSTATED | event)]
+                document["events"] = [
+                    one for event in document["events"] for one in one_per_number(_UNSTATED | event)
+                ]
                 yield corpus / document["path"], document
 
 
@@ -60,7 +73,9 @@ def shares() -> dict[str, Shares]:
     """Return the shares by carrier, in the order of their names."""
     found: dict[str, Shares] = {}
     for path, document in documents():
-        found.setdefault(document["carrier"], Shares()).add(shares_of(document["carrier"], path.read_bytes(), document["events"]))
+        found.setdefault(document["carrier"], Shares()).add(
+            shares_of(document["carrier"], path.read_bytes(), document["events"])
+        )
     return dict(sorted(found.items()))
 
 
@@ -75,7 +90,9 @@ def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> S
         verdict = _verdict(normalized, number, event)
         setattr(found, verdict, getattr(found, verdict) + 1)
     found.silent += max(0, len(normalized.readings) - len(expected))
-    found.assumed = sum(reading.time.tz_source is TzSource.ASSUMED_UTC for reading in normalized.readings)
+    found.assumed = sum(
+        reading.time.tz_source is TzSource.ASSUMED_UTC for reading in normalized.readings
+    )
     found.unmapped = sum(reading.kind is Kind.UNMAPPED for reading in normalized.readings)
     return found
 
@@ -98,9 +115,7 @@ def table(found: dict[str, Shares]) -> str:
     total = Shares()
     for each in found.values():
         total.add(each)
-    head = (
-        "| carrier | payloads | events | right | reported | silent | assumed zone | unmapped |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
-    )
+    head = "| carrier | payloads | events | right | reported | silent | assumed zone | unmapped |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
     return head + "".join(_row(name, each) for name, each in {"**all**": total, **found}.items())
 
 
@@ -113,7 +128,10 @@ def stated() -> dict[str, tuple[int, int, int]]:
     """Return the events, right and silent ones of each carrier, as the page says."""
     rows = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()[2:]
     cells = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
-    return {name.strip("*"): (int(events), int(right.split()[0]), int(silent)) for name, _, events, right, _, silent, *_ in cells}
+    return {
+        name.strip("*"): (int(events), int(right.split()[0]), int(silent))
+        for name, _, events, right, _, silent, *_ in cells
+    }
 
 
 def main() -> int:

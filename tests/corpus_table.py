@@ -115,7 +115,10 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
             row.wrong += [f"{document['path']}{line}" for _, line in told]
         else:
             row.note = "no normalizer"
-            row.wrong += [f"{document['path']} event {number}: not read" for number, _ in enumerate(document["events"])]
+            row.wrong += [
+                f"{document['path']} event {number}: not read"
+                for number, _ in enumerate(document["events"])
+            ]
     return [row for _, row in sorted(found.items())]
 
 
@@ -128,7 +131,9 @@ def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
     except UnreadableMessageError as error:
-        yield from ((True, f" event {number}: not read, {error}") for number, _ in enumerate(expectations))
+        yield from (
+            (True, f" event {number}: not read, {error}") for number, _ in enumerate(expectations)
+        )
         if not is_judged(document):
             yield False, f": not read, {error}"
         return
@@ -140,7 +145,10 @@ def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
             yield True, f" event {number}: {'; '.join(told)}"
     for number in range(len(expectations), len(normalized.readings)):
         yield False, f" event {number}: read, but not expected"
-    yield from ((False, f"{rejection.pointer}: rejected, {rejection.why}") for rejection in normalized.rejections)
+    yield from (
+        (False, f"{rejection.pointer}: rejected, {rejection.why}")
+        for rejection in normalized.rejections
+    )
 
 
 def count_readings(row: Row, document: dict[str, Any]) -> None:
@@ -150,7 +158,10 @@ def count_readings(row: Row, document: dict[str, Any]) -> None:
     except UnreadableMessageError:
         return
     for reading in normalized.readings:
-        is_assumed, is_placed = reading.time.tz_source is TzSource.ASSUMED_UTC, reading.place != NOWHERE
+        is_assumed, is_placed = (
+            reading.time.tz_source is TzSource.ASSUMED_UTC,
+            reading.place != NOWHERE,
+        )
         row.read += 1
         row.reread += CARRIERS[row.carrier_id].reread(reading.raw) is not None
         row.placed += is_placed
@@ -162,24 +173,50 @@ def count_readings(row: Row, document: dict[str, Any]) -> None:
 def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
     """Yield where a reading says something else than what is asserted."""
     found, wanted = stated(reading, expected), asserted(expected)
-    yield from (f"{name} {found.get(name)!r}, expected {wanted[name]!r}" for name in wanted if found.get(name) != wanted[name])
-    printed, instant, precision = expected["occurred_at_raw"], expected.get("occurred_at"), expected.get("time_precision")
+    yield from (
+        f"{name} {found.get(name)!r}, expected {wanted[name]!r}"
+        for name in wanted
+        if found.get(name) != wanted[name]
+    )
+    printed, instant, precision = (
+        expected["occurred_at_raw"],
+        expected.get("occurred_at"),
+        expected.get("time_precision"),
+    )
     is_instant = instant is not None and reading.time.instant == datetime.fromisoformat(instant)
-    if printed is not None and not is_instant and digits(reading.time.printed) not in times_as_printed(printed):
+    if (
+        printed is not None
+        and not is_instant
+        and digits(reading.time.printed) not in times_as_printed(printed)
+    ):
         yield f"time {reading.time.printed!r}, expected {printed!r}"
     if instant is not None and reading.time.instant != datetime.fromisoformat(instant):
         yield f"instant {reading.time.instant.isoformat()}, expected {instant}"
     if precision is not None and reading.time.precision != precision:
         yield f"precision {reading.time.precision}, expected {precision}"
-    sources = next((sources for begin, sources in SOURCES if (expected.get("tz") or "").casefold().startswith(begin)), None)
-    if sources is not None and printed and _names_zone(reading, printed) and reading.time.tz_source not in sources:
+    sources = next(
+        (
+            sources
+            for begin, sources in SOURCES
+            if (expected.get("tz") or "").casefold().startswith(begin)
+        ),
+        None,
+    )
+    if (
+        sources is not None
+        and printed
+        and _names_zone(reading, printed)
+        and reading.time.tz_source not in sources
+    ):
         yield f"zone by {reading.time.tz_source}, expected {expected['tz']}"
     yield from _misplaced(reading, expected.get("location"))
 
 
 def _names_zone(reading: Reading, printed: str) -> bool:
     """Return whether a reading names its zone: one that prints offsets may have scans without, and a date alone has none to find."""
-    return reading.time.tz_source is not TzSource.RECEIVED and (reading.time.zone is not None or "T00:00:00" not in printed)
+    return reading.time.tz_source is not TzSource.RECEIVED and (
+        reading.time.zone is not None or "T00:00:00" not in printed
+    )
 
 
 def _misplaced(reading: Reading, location: str | None) -> Iterator[str]:
@@ -211,33 +248,56 @@ def refusals() -> Iterator[tuple[str, str]]:
 
 def main() -> int:
     """Print the table; return 1 where anything is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.corpus_table", description="Every carrier against the corpus.")
-    parser.add_argument("carriers", nargs="*", metavar="CARRIER", help="default: all, and the hostile bodies")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.corpus_table", description="Every carrier against the corpus."
+    )
+    parser.add_argument(
+        "carriers", nargs="*", metavar="CARRIER", help="default: all, and the hostile bodies"
+    )
     chosen = set(parser.parse_args().carriers)
     if not (CORPUS / "expected.json").is_file():
         sys.stderr.write(f"{NO_CORPUS}\n")
         return 2
     table = rows(json.loads((CORPUS / "expected.json").read_text("utf-8")), chosen)
-    sys.stdout.write(f"{'carrier':<18}{'payloads':>9}{'events':>8}{'right':>8}{'wrong':>8}{'reread':>8}\n")
+    sys.stdout.write(
+        f"{'carrier':<18}{'payloads':>9}{'events':>8}{'right':>8}{'wrong':>8}{'reread':>8}\n"
+    )
     for row in table:
-        counts = line(row.carrier_id, row.payloads, row.events, row.right, len(row.wrong), row.reread)
+        counts = line(
+            row.carrier_id, row.payloads, row.events, row.right, len(row.wrong), row.reread
+        )
         sys.stdout.write(counts + (f"  {row.note}" if row.note else "") + "\n")
         sys.stdout.writelines(f"    {told}\n" for told in row.wrong if not row.note)
-    totals = zip(*((row.payloads, row.events, row.right, len(row.wrong), row.reread) for row in table), strict=True)
-    sys.stdout.write(line("all", *map(sum, totals)) + "\n" if table else "no such carrier in the corpus\n")
+    totals = zip(
+        *((row.payloads, row.events, row.right, len(row.wrong), row.reread) for row in table),
+        strict=True,
+    )
+    sys.stdout.write(
+        line("all", *map(sum, totals)) + "\n" if table else "no such carrier in the corpus\n"
+    )
     excessive = list(shares(table, complete=not chosen))
     hostile = [] if chosen else list(refusals())
     sys.stdout.writelines(f"{name:<42}{told}\n" for name, told in hostile)
-    return 1 if excessive or any(row.wrong for row in table) or any("BROKE" in told for _, told in hostile) else 0
+    return (
+        1
+        if excessive
+        or any(row.wrong for row in table)
+        or any("BROKE" in told for _, told in hostile)
+        else 0
+    )
 
 
 def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
     """Print how many offsets are assumed and how many codes unmapped, before and now. Yields which share of all is too great."""
-    sys.stdout.write(f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}{'now':>6}\n")
+    sys.stdout.write(
+        f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}{'now':>6}\n"
+    )
     for row in table:
         assumed, unmapped = BEFORE.get(row.carrier_id, (0, 0))
         if assumed or unmapped or row.assumed or row.unmapped:
-            sys.stdout.write(f"{row.carrier_id:<18}{row.read:>9,}{assumed:>20,}{row.assumed:>6,}{unmapped:>17,}{row.unmapped:>6,}\n")
+            sys.stdout.write(
+                f"{row.carrier_id:<18}{row.read:>9,}{assumed:>20,}{row.assumed:>6,}{unmapped:>17,}{row.unmapped:>6,}\n"
+            )
     if not complete:
         return
     read_now, placed = sum(row.read for row in table), sum(row.placed for row in table)
@@ -245,10 +305,14 @@ def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
     before = tuple(map(sum, zip(*BEFORE.values(), strict=True)))
     of_placed = sum(row.assumed_of_placed for row in table)
     for name, count, was in zip(("assumed_utc", "unmapped"), now, before, strict=True):
-        sys.stdout.write(f"{name}: {count / read_now:.2%} of {read_now:,} events, before {was / BEFORE_READ:.2%} of {BEFORE_READ:,}\n")
+        sys.stdout.write(
+            f"{name}: {count / read_now:.2%} of {read_now:,} events, before {was / BEFORE_READ:.2%} of {BEFORE_READ:,}\n"
+        )
         if count > read_now * SHARE_MAX:
             yield name
-    sys.stdout.write(f"assumed_utc of events with a place: {of_placed / placed:.2%} of {placed:,}\n")
+    sys.stdout.write(
+        f"assumed_utc of events with a place: {of_placed / placed:.2%} of {placed:,}\n"
+    )
     if of_placed > placed * SHARE_MAX:
         yield "assumed_utc of events with a place"
 

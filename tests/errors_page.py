@@ -20,7 +20,10 @@ programs read. Codes are only ever added: treat one that you do not know by its 
 
 
 def page() -> str:
-    rows = [f"| `{code.value}` | {int(kind.status)} | {kind.title} | {kind.remedy} |" for code, kind in PROBLEM_KINDS.items()]
+    rows = [
+        f"| `{code.value}` | {int(kind.status)} | {kind.title} | {kind.remedy} |"
+        for code, kind in PROBLEM_KINDS.items()
+    ]
     return _HEAD + "\n".join(rows) + "\n"
 
 

@@ -25,7 +25,11 @@ def page() -> str:
 
 def _section(event_type: EventType) -> str:
     bodies = examples(event_type)
-    shown = [f"## `{event_type.kind}`", f"{event_type.summary}. {event_type.description}", _json(bodies["thin"])]
+    shown = [
+        f"## `{event_type.kind}`",
+        f"{event_type.summary}. {event_type.description}",
+        _json(bodies["thin"]),
+    ]
     if "full" in bodies and event_type is EVENT_TYPES[0]:
         shown += ['With `"payload": "full"`:', _json(bodies["full"])]
     return "\n\n".join(shown) + "\n"
@@ -35,9 +39,21 @@ def _members() -> str:
     _, definitions = schemas_of([(ChangeData, "serialization")])
     members = definitions["ChangeData"]["properties"]
     required = set(definitions["ChangeData"]["required"])
-    rows = [f"| `{name}` | {'always' if name in required else 'sometimes'} | {_text(schema)} |" for name, schema in members.items()]
+    rows = [
+        f"| `{name}` | {'always' if name in required else 'sometimes'} | {_text(schema)} |"
+        for name, schema in members.items()
+    ]
     return (
-        "\n".join(["## Members of `data`", "Of the types of a shipment.", "", "| member | is there | says |", "|---|---|---|", *rows])
+        "\n".join(
+            [
+                "## Members of `data`",
+                "Of the types of a shipment.",
+                "",
+                "| member | is there | says |",
+                "|---|---|---|",
+                *rows,
+            ]
+        )
         + "\n"
     )
 

@@ -17,10 +17,24 @@ from fontTools.ttLib import TTFont
 
 FONTS: Final = Path(__file__).parents[1] / "statesvc" / "evidence" / "fonts"
 SCRIPTS: Final = (
-    *("Arabic", "Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati", "Gurmukhi", "Hebrew", "Kannada", "Khmer"),
+    *(
+        "Arabic",
+        "Armenian",
+        "Bengali",
+        "Devanagari",
+        "Ethiopic",
+        "Georgian",
+        "Gujarati",
+        "Gurmukhi",
+        "Hebrew",
+        "Kannada",
+        "Khmer",
+    ),
     *("Lao", "Malayalam", "Myanmar", "Sinhala", "Tamil", "Telugu", "Thai"),
 )
-BIDI_CONTROLS: Final = frozenset({0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A)})
+BIDI_CONTROLS: Final = frozenset(
+    {0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+)
 """They change the order in which other text is read: not printed, so that nobody can make a line say something else."""
 
 
@@ -38,12 +52,20 @@ def ranges(*bounds: tuple[int, int]) -> frozenset[int]:
     return frozenset(character for first, last in bounds for character in range(first, last + 1))
 
 
-HAN: Final = ranges((0x2E80, 0x30FF), (0x3200, 0x9FFF), (0xF900, 0xFAFF), (0xFE30, 0xFE4F), (0xFF00, 0xFFEF))
+HAN: Final = ranges(
+    (0x2E80, 0x30FF), (0x3200, 0x9FFF), (0xF900, 0xFAFF), (0xFE30, 0xFE4F), (0xFF00, 0xFFEF)
+)
 HANGUL: Final = ranges((0x1100, 0x11FF), (0x3131, 0x318E), (0xAC00, 0xD7A3))
 ARROWS: Final = ranges((0x2190, 0x21FF), (0x2200, 0x22FF))
 WANTED: Final = (
-    *(SubsetFont(f"truetype/noto/NotoSans-{weight}.ttf", f"NotoSans-{weight}.ttf") for weight in ("Regular", "Bold")),
-    *(SubsetFont(f"truetype/noto/NotoSans{script}-Regular.ttf", f"NotoSans{script}.ttf") for script in SCRIPTS),
+    *(
+        SubsetFont(f"truetype/noto/NotoSans-{weight}.ttf", f"NotoSans-{weight}.ttf")
+        for weight in ("Regular", "Bold")
+    ),
+    *(
+        SubsetFont(f"truetype/noto/NotoSans{script}-Regular.ttf", f"NotoSans{script}.ttf")
+        for script in SCRIPTS
+    ),
     SubsetFont("truetype/noto/NotoSansMath-Regular.ttf", "NotoSansMath.ttf", ARROWS),
     SubsetFont("truetype/nanum/NanumGothic.ttf", "Hangul.ttf", HANGUL, "Statesvc Hangul"),
     SubsetFont("truetype/droid/DroidSansFallbackFull.ttf", "DroidSansFallback.ttf", HAN),
@@ -51,11 +73,19 @@ WANTED: Final = (
 
 
 def write(font: SubsetFont, source: Path) -> None:
-    options = Options(hinting=False, layout_features=["*"], name_IDs=["*"], notdef_outline=True, ignore_missing_unicodes=True)
+    options = Options(
+        hinting=False,
+        layout_features=["*"],
+        name_IDs=["*"],
+        notdef_outline=True,
+        ignore_missing_unicodes=True,
+    )
     options.drop_tables += ["TSI0", "TSI1", "TSI2", "TSI3", "TSI5"]
     opened = TTFont(source, recalcTimestamp=False)
     subsetter = Subsetter(options)
-    subsetter.populate(unicodes=opened.getBestCmap() if font.characters is None else font.characters)
+    subsetter.populate(
+        unicodes=opened.getBestCmap() if font.characters is None else font.characters
+    )
     subsetter.subset(opened)
     if font.family is not None:
         for record in opened["name"].names:
@@ -88,7 +118,10 @@ def main(folder: Path) -> None:
     with (FONTS / "coverage.csv").open("w", encoding="ascii", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("first", "last"))
-        rows.writerows((f"{first:04X}", f"{last:04X}") for first, last in spans(printed_by(FONTS.glob("*.ttf"))))
+        rows.writerows(
+            (f"{first:04X}", f"{last:04X}")
+            for first, last in spans(printed_by(FONTS.glob("*.ttf")))
+        )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ With `OTEL_METRICS_EXPORTER=otlp` or `OTEL_EXPORTER_OTLP_ENDPOINT` the same metr
 def prometheus_name(metric: Metric) -> str:
     """Return the name that Prometheus shows (of a histogram: without `_bucket`, `_sum`, `_count`)."""
     unit = "" if metric.unit.startswith("{") else _UNITS[metric.unit]
-    total = "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
+    total = (
+        "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
+    )
     return metric.name.replace(".", "_") + unit + total
 
 

@@ -36,7 +36,9 @@ def _described(route: Route) -> dict[str, Any]:
         for model, default_place in ((operation.parameters, "query"), (operation.request, "body"))
         if model is not None
         for name, shown in _fields(model)
-        for place in ["path" if f"{{{name}}}" in route.path and default_place == "query" else default_place]
+        for place in [
+            "path" if f"{{{name}}}" in route.path and default_place == "query" else default_place
+        ]
     }
     described = {
         "where": f"{route.method} {route.path}",
@@ -80,14 +82,22 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping
 
 def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema.get("type") == "array":
-        return {"many": True, "type": schema.get("items", {}).get("type", "string"), "choices": schema.get("items", {}).get("enum")}
+        return {
+            "many": True,
+            "type": schema.get("items", {}).get("type", "string"),
+            "choices": schema.get("items", {}).get("enum"),
+        }
     choices = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
     kind = schema.get("type", "string" if choices else "object")
     return {"type": kind if kind in _PLAIN else "object", "choices": choices}
 
 
 def _without_defaults(described: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in described.items() if value not in (None, "", False, (), [], {})}
+    return {
+        name: value
+        for name, value in described.items()
+        if value not in (None, "", False, (), [], {})
+    }
 
 
 def written() -> bytes:

@@ -20,9 +20,14 @@ def with_palette(png: bytes) -> bytes:
     header = next(content for kind, content in chunks if kind == b"IHDR")
     width, height, depth, color_type, *_, interlace = struct.unpack(">IIBBBBB", header)
     if (depth, color_type, interlace) != (8, _RGB, 0):
-        raise ValueError(f"an RGB picture is wanted: depth {depth}, color type {color_type}, interlace {interlace}")
+        raise ValueError(
+            f"an RGB picture is wanted: depth {depth}, color type {color_type}, interlace {interlace}"
+        )
     raw = zlib.decompress(b"".join(content for kind, content in chunks if kind == b"IDAT"))
-    rows = [[(red, green, blue) for red, green, blue in zip(*[iter(row)] * 3, strict=True)] for row in _unfiltered(raw, 3 * width)]
+    rows = [
+        [(red, green, blue) for red, green, blue in zip(*[iter(row)] * 3, strict=True)]
+        for row in _unfiltered(raw, 3 * width)
+    ]
     rounded = {color: tuple(part & _ROUNDING for part in color) for row in rows for color in row}
     # of those that are one, the most frequent
     counted = Counter(color for row in rows for color in row)
@@ -50,7 +55,12 @@ def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )
 
 
 def _unfiltered(raw: bytes, length: int) -> Iterator[bytearray]:
@@ -60,7 +70,12 @@ def _unfiltered(raw: bytes, length: int) -> Iterator[bytearray]:
         kind, row = raw[start], bytearray(raw[start + 1 : start + 1 + length])
         for at in range(length if kind else 0):
             left, corner = (row[at - 3], above[at - 3]) if at > 2 else (0, 0)
-            row[at] = (row[at] + (0, left, above[at], (left + above[at]) // 2, _paeth(left, above[at], corner))[kind]) & 255
+            row[at] = (
+                row[at]
+                + (0, left, above[at], (left + above[at]) // 2, _paeth(left, above[at], corner))[
+                    kind
+                ]
+            ) & 255
         yield row
         above = row
 
@@ -71,4 +86,9 @@ def _paeth(left: int, above: int, corner: int) -> int:
 
 
 def _nearest(color: tuple[int, int, int], palette: list[tuple[int, int, int]]) -> int:
-    return min(range(len(palette)), key=lambda place: sum((ours - theirs) ** 2 for ours, theirs in zip(color, palette[place], strict=True)))
+    return min(
+        range(len(palette)),
+        key=lambda place: sum(
+            (ours - theirs) ** 2 for ours, theirs in zip(color, palette[place], strict=True)
+        ),
+    )

@@ -51,7 +51,9 @@ def shown(reader: httpx.Client) -> dict[str, str]:
     """Return what stands in the paths: a parcel of UPS's with a long history that was delivered, and the subscription that is quick."""
     query = {"carrier_id": "ups", "status": "delivered", "limit": "100"}
     delivered = answered(reader.get("/v1/shipments", params=query))["items"]
-    parcel: dict[str, Any] = max(delivered, key=lambda shipment: (shipment["version"], shipment["tracking_number"]))
+    parcel: dict[str, Any] = max(
+        delivered, key=lambda shipment: (shipment["version"], shipment["tracking_number"])
+    )
     subscriptions = answered(reader.get("/v1/subscriptions"))["items"]
     quick = next(each for each in subscriptions if not each["url"].endswith("/slow"))
     return {
@@ -63,7 +65,11 @@ def shown(reader: httpx.Client) -> dict[str, str]:
 
 def is_busy(reader: httpx.Client) -> bool:
     """Return whether the demo has pushed enough for lists and charts to show something."""
-    found = answered(reader.get("/v1/shipments", params={"carrier_id": "ups", "status": "delivered", "limit": "100"}))["items"]
+    found = answered(
+        reader.get(
+            "/v1/shipments", params={"carrier_id": "ups", "status": "delivered", "limit": "100"}
+        )
+    )["items"]
     total = answered(reader.get("/v1/shipments", params={"limit": str(_SHIPMENTS_MIN)}))["items"]
     return len(found) > 10 and len(total) >= _SHIPMENTS_MIN
 
@@ -87,7 +93,9 @@ async def _photograph_page(tab: Page, url: str, picture: Picture, names: dict[st
     await tab.screenshot(path=FOLDER / picture.name)
 
 
-def render_evidence(reader: httpx.Client, picture: Picture, names: dict[str, str], folder: Path) -> None:
+def render_evidence(
+    reader: httpx.Client, picture: Picture, names: dict[str, str], folder: Path
+) -> None:
     """Make a picture of page 1."""
     document = folder / "evidence.pdf"
 
@@ -100,7 +108,17 @@ def render_evidence(reader: httpx.Client, picture: Picture, names: dict[str, str
     until(is_made, "the evidence")
     file = FOLDER / picture.name
     program = required("pdftoppm", "poppler-utils")
-    command = [program, "-png", "-singlefile", "-r", str(_PDF_DPI), "-f", "1", str(document), str(file.with_suffix(""))]
+    command = [
+        program,
+        "-png",
+        "-singlefile",
+        "-r",
+        str(_PDF_DPI),
+        "-f",
+        "1",
+        str(document),
+        str(file.with_suffix("")),
+    ]
     subprocess.run(command, check=True, timeout=60)
 
 
@@ -109,7 +127,9 @@ def take() -> dict[str, object]:
     FOLDER.mkdir(exist_ok=True)
     with installation("pictures", *_DEMO) as service:
         key = service.key("pictures", "admin")
-        with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {key}"}, timeout=60) as reader:
+        with httpx.Client(
+            base_url=service.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+        ) as reader:
             until(lambda: is_busy(reader), "a busy demo")
             names = shown(reader)
             asyncio.run(photograph(service, key, names))

@@ -21,10 +21,18 @@ from events.parsing.zones import zone_row
 
 PARSING: Final = Path(__file__).parents[1] / "events" / "parsing"
 REGIONS: Final = {
-    "AU": {f"{number:02}": code for number, code in enumerate(("ACT", "NSW", "NT", "QLD", "SA", "TAS", "VIC", "WA"), start=1)},
+    "AU": {
+        f"{number:02}": code
+        for number, code in enumerate(
+            ("ACT", "NSW", "NT", "QLD", "SA", "TAS", "VIC", "WA"), start=1
+        )
+    },
     "CA": {
         f"{number:02}": code
-        for number, code in enumerate(("AB", "BC", "MB", "NB", "NL", "", "NS", "ON", "PE", "QC", "SK", "YT", "NT", "NU"), start=1)
+        for number, code in enumerate(
+            ("AB", "BC", "MB", "NB", "NL", "", "NS", "ON", "PE", "QC", "SK", "YT", "NT", "NU"),
+            start=1,
+        )
     },
 }
 """GeoNames' numbers of regions; those of the United States are the postal letters."""
@@ -43,14 +51,24 @@ def cities(rows: Iterable[dict[str, Any]]) -> list[str]:
         country = city["countrycode"]
         names = {spelled_city(city["name"])}
         if city["population"] >= PEOPLE_MIN_OF_OTHER_NAMES:
-            names |= {spelled_city(name) for name in city["alternatenames"] if name.isascii() and name[:1].isupper()}
+            names |= {
+                spelled_city(name)
+                for name in city["alternatenames"]
+                if name.isascii() and name[:1].isupper()
+            }
         else:
-            names |= {spelled_city(name) for name in city["alternatenames"] if name.startswith(city["name"] + " ")}
+            names |= {
+                spelled_city(name)
+                for name in city["alternatenames"]
+                if name.startswith(city["name"] + " ")
+            }
         names = {name for name in names if len(name) >= NAME_LENGTH_MIN}
         for name in names:
             bearers[name].add(bearer(country, city["admin1code"], city["timezone"]))
         default = zone_row(country, None)
-        people_min = PEOPLE_MIN if default is not None and default.is_only else PEOPLE_MIN_OF_MANY_ZONES
+        people_min = (
+            PEOPLE_MIN if default is not None and default.is_only else PEOPLE_MIN_OF_MANY_ZONES
+        )
         if city["population"] >= people_min:
             chosen |= names
     return sorted((f"{name},{' '.join(sorted(bearers[name]))}" for name in chosen), key=str.encode)
@@ -61,12 +79,20 @@ def bearer(country: str, region: str, zone: str) -> str:
     code = region if country == "US" else REGIONS.get(country, {}).get(region)
     where = f"{country}-{code}" if code else country
     row = zone_row(country, code)
-    return where if row is not None and row.zone.key == zone and (code is None or row.certain) else f"{where}={zone}"
+    return (
+        where
+        if row is not None and row.zone.key == zone and (code is None or row.certain)
+        else f"{where}={zone}"
+    )
 
 
 def airports(rows: Iterable[dict[str, str]], metropoles: Iterable[dict[str, str]]) -> list[str]:
     """Return `code,country,zone` of airports and of the cities that several of them serve."""
-    found = {row["iata"]: f"{row['iata']},{row['country']},{row['tz']}" for row in rows if row["iata"] and row["tz"]}
+    found = {
+        row["iata"]: f"{row['iata']},{row['country']},{row['tz']}"
+        for row in rows
+        if row["iata"] and row["tz"]
+    }
     for row in metropoles:
         served = found.get(row["Airport Code"])
         if served is not None:
@@ -76,10 +102,15 @@ def airports(rows: Iterable[dict[str, str]], metropoles: Iterable[dict[str, str]
 
 def main() -> None:
     by_id = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    with Path(sys.argv[2]).open(encoding="utf-8", newline="") as rows, Path(sys.argv[3]).open(encoding="utf-8", newline="") as metropoles:
+    with (
+        Path(sys.argv[2]).open(encoding="utf-8", newline="") as rows,
+        Path(sys.argv[3]).open(encoding="utf-8", newline="") as metropoles,
+    ):
         by_code = airports(csv.DictReader(rows), csv.DictReader(metropoles))
     (PARSING / "cities.csv").write_text("\n".join(cities(by_id.values())) + "\n", "utf-8")
-    (PARSING / "airports.csv").write_text("\n".join(["code,country,zone", *by_code]) + "\n", "utf-8")
+    (PARSING / "airports.csv").write_text(
+        "\n".join(["code,country,zone", *by_code]) + "\n", "utf-8"
+    )
 
 
 if __name__ == "__main__":

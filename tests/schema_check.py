@@ -20,7 +20,9 @@ ROOT: Final = Path(__file__).parents[1]
 def git(*arguments: str, root: Path = ROOT) -> str | None:
     """Return what git answers; None where it knows nothing, or is not there."""
     try:
-        answer = subprocess.run(["git", "-C", root, *arguments], capture_output=True, check=False, encoding="utf-8")
+        answer = subprocess.run(
+            ["git", "-C", root, *arguments], capture_output=True, check=False, encoding="utf-8"
+        )
     except OSError:
         return None
     return answer.stdout if answer.returncode == 0 else None
@@ -28,7 +30,10 @@ def git(*arguments: str, root: Path = ROOT) -> str | None:
 
 def base(root: Path = ROOT) -> str | None:
     """Return the commit where this branch left the main one, as far as it is known; None without git."""
-    found = (git("merge-base", "HEAD", main, root=root) for main in ("origin/HEAD", "origin/main", "main", "HEAD"))
+    found = (
+        git("merge-base", "HEAD", main, root=root)
+        for main in ("origin/HEAD", "origin/main", "main", "HEAD")
+    )
     return next((commit.strip() for commit in found if commit), None)
 
 
@@ -38,19 +43,30 @@ def landed(root: Path = ROOT, commit: str | None = None) -> dict[int, str] | Non
     if commit is None:
         return None
     listed = git("ls-tree", "--name-only", commit, f"{FOLDER}/", root=root) or ""
-    numbers = [int(path.stem) for path in map(Path, listed.splitlines()) if path.suffix == ".json" and path.stem.isdecimal()]
-    return {number: git("show", f"{commit}:{FOLDER}/{number}.json", root=root) or "" for number in sorted(numbers)}
+    numbers = [
+        int(path.stem)
+        for path in map(Path, listed.splitlines())
+        if path.suffix == ".json" and path.stem.isdecimal()
+    ]
+    return {
+        number: git("show", f"{commit}:{FOLDER}/{number}.json", root=root) or ""
+        for number in sorted(numbers)
+    }
 
 
 def changed(root: Path = ROOT) -> list[str]:
     """Return versions that are no longer what they were in the last landed commit, or in the one before it."""
     commit = base(root)
-    texts = {} if commit is None else (landed(root, commit) or {}) | (landed(root, f"{commit}^") or {})
+    texts = (
+        {} if commit is None else (landed(root, commit) or {}) | (landed(root, f"{commit}^") or {})
+    )
     found = []
     for number, text in texts.items():
         path = root / FOLDER / f"{number}.json"
         if not path.is_file() or path.read_text("utf-8") != text:
-            found.append(f"{path.name} has landed and was changed or removed; restore it: a change of the schema is a new version")
+            found.append(
+                f"{path.name} has landed and was changed or removed; restore it: a change of the schema is a new version"
+            )
     return found
 
 
@@ -70,8 +86,12 @@ def write() -> None:
 
 def main() -> int:
     """Check the schema; return 1 and print what is wrong on standard error."""
-    parser = argparse.ArgumentParser(description="Check that the schema of the canonical event only grew.")
-    parser.add_argument("--write", action="store_true", help="write down what was added to the declaration")
+    parser = argparse.ArgumentParser(
+        description="Check that the schema of the canonical event only grew."
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write down what was added to the declaration"
+    )
     if parser.parse_args().write:
         write()
     found = faults(committed(), schema()) + changed()

@@ -65,14 +65,20 @@ def test_no_listed_row_of_a_table_can_be_removed(folder: Path) -> None:
         expected[name] = len(listed_keys(folder / LISTS / name, len(columns)) & mapped)
         rows = (folder / name).read_text("utf-8").splitlines(keepends=True)
         (folder / name).write_text(rows[0], "utf-8")
-    missed = {row.table: sum(fault.endswith("neither in the table nor waived") for fault in row.faults) for row in coverages(folder)}
+    missed = {
+        row.table: sum(fault.endswith("neither in the table nor waived") for fault in row.faults)
+        for row in coverages(folder)
+    }
     assert missed == expected
 
 
 def test_a_code_may_be_waived_with_a_reason_but_not_without(folder: Path) -> None:
     path = folder / LISTS / "royalmail_codes.csv"
     rows = path.read_text("utf-8")
-    path.write_text(f"{rows}event,EVXXX,Never printed,royal-mail-tracking,2024,only in a draft of the document\n", "utf-8")
+    path.write_text(
+        f"{rows}event,EVXXX,Never printed,royal-mail-tracking,2024,only in a draft of the document\n",
+        "utf-8",
+    )
     assert check(folder).returncode == 0
     path.write_text(f"{rows}event,EVXXX,Never printed,royal-mail-tracking,2024,\n", "utf-8")
     assert check(folder).returncode == 1
@@ -83,7 +89,10 @@ def test_a_code_may_be_waived_with_a_reason_but_not_without(folder: Path) -> Non
     [
         ("event,EVKSP,Delivered,royal-mail-tracking,2024,", "stands twice"),
         ("event,EVX,Delivered,hearsay,2024,draft", "its source 'hearsay' is not in sources.csv"),
-        ("event,EVX,Delivered,royal-mail-tracking,last week,draft", "'last week' is no year, month or day"),
+        (
+            "event,EVX,Delivered,royal-mail-tracking,last week,draft",
+            "'last week' is no year, month or day",
+        ),
         ("event,EVX,,royal-mail-tracking,2024,draft", "has no meaning"),
         ("event,EVX,Delivered", "1 columns after the key, not 4"),
     ],
@@ -98,7 +107,9 @@ def test_a_list_is_kept_in_order(folder: Path, row: str, fault: str) -> None:
 
 def test_a_waiver_of_a_code_that_is_mapped_is_refused(folder: Path) -> None:
     path = folder / LISTS / "royalmail_codes.csv"
-    replace(path, "royal-mail-tracking,2024-12-15,\n", "royal-mail-tracking,2024-12-15,never seen\n")
+    replace(
+        path, "royal-mail-tracking,2024-12-15,\n", "royal-mail-tracking,2024-12-15,never seen\n"
+    )
     assert "in the table, and waived" in check(folder).stderr
 
 

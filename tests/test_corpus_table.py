@@ -16,7 +16,12 @@ READING = Reading(
     raw=Raw(type="D", code="9E"),
     time=received(datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01 10:00"),
 )
-EXPECTED: dict[str, Any] = {"tracking_number": "1Z1", "raw_code": "D/9E", "status": "delivered", "occurred_at_raw": "20260101 1000 local"}
+EXPECTED: dict[str, Any] = {
+    "tracking_number": "1Z1",
+    "raw_code": "D/9E",
+    "status": "delivered",
+    "occurred_at_raw": "20260101 1000 local",
+}
 
 
 def test_what_is_asserted_and_said_is_right_and_what_is_not_asserted_is_not_compared() -> None:
@@ -34,7 +39,9 @@ def test_what_is_asserted_and_said_is_right_and_what_is_not_asserted_is_not_comp
         ("time", {"time": received(READING.time.instant, "2026-01-01 10:01")}),
     ],
 )
-def test_each_thing_that_is_asserted_and_said_otherwise_is_named(field: str, changes: dict[str, Any]) -> None:
+def test_each_thing_that_is_asserted_and_said_otherwise_is_named(
+    field: str, changes: dict[str, Any]
+) -> None:
     (told,) = differences(replace(READING, **changes), EXPECTED)
     assert told.startswith(field)
 
@@ -44,7 +51,11 @@ PLACED: Final = replace(
     place=EventPlace(city="EL PASO", region="TX", postal_code="79901", country="US"),
     time=replace(READING.time, tz_source=TzSource.LOCATION),
 )
-ZONED: Final = EXPECTED | {"tz": "local-only", "location": "El Paso, TX", "time_precision": "second"}
+ZONED: Final = EXPECTED | {
+    "tz": "local-only",
+    "location": "El Paso, TX",
+    "time_precision": "second",
+}
 
 
 def test_place_zone_and_precision_are_compared_where_they_are_asserted() -> None:
@@ -59,7 +70,9 @@ def test_place_zone_and_precision_are_compared_where_they_are_asserted() -> None
         assert found.startswith(name)
 
 
-def test_too_many_assumed_offsets_or_unmapped_codes_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_many_assumed_offsets_or_unmapped_codes_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     row = Row("tnt", read=100, placed=50, assumed=2, unmapped=1)
     assert list(shares([row], complete=True)) == ["assumed_utc"]
     assert "assumed_utc: 2.00% of 100 events, before 7.33% of 901" in capsys.readouterr().out

@@ -25,7 +25,10 @@ def without_code(text: str) -> str:
 
 def anchors(text: str) -> set[str]:
     """Return the anchors that GitHub makes of headings."""
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(without_code(text))}
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in HEADING.findall(without_code(text))
+    }
 
 
 def broken_links(page: Path) -> Iterator[str]:
@@ -41,12 +44,19 @@ def broken_links(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_names_paths_and_links_that_exist(name: str) -> None:
     page = ROOT / name
-    assert [path for path in PATH.findall(page.read_text("utf-8")) if not (ROOT / path).exists()] == []
+    assert [
+        path for path in PATH.findall(page.read_text("utf-8")) if not (ROOT / path).exists()
+    ] == []
     assert list(broken_links(page)) == []
 
 
 def test_the_walk_through_the_house_is_short_and_each_file_is_named_once() -> None:
-    table = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("<!-- walk -->")[2].partition("\n## ")[0]
+    table = (
+        (ROOT / "ARCHITECTURE.md")
+        .read_text("utf-8")
+        .partition("<!-- walk -->")[2]
+        .partition("\n## ")[0]
+    )
     rows = re.findall(r"^\| (\d+) \| `([^`]+)` \|", table, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
     assert len({path for _, path in rows}) == len(rows) <= WALK_MAX

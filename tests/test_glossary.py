@@ -12,7 +12,13 @@ GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 
 HOMES: Final = {
     "bury": ("statesvc/queue", "statesvc/notifier"),
-    "cell": ("statesvc/cells", "statesvc/cli", "statesvc/settings", "statesvc/ingress", "statesvc/health"),
+    "cell": (
+        "statesvc/cells",
+        "statesvc/cli",
+        "statesvc/settings",
+        "statesvc/ingress",
+        "statesvc/health",
+    ),
     "claim": ("statesvc/queue", "statesvc/notifier"),
     "fold": ("projections", "statesvc/shipments/rebuild"),
     "hold": (
@@ -41,8 +47,20 @@ HOMES: Final = {
         "statesvc/api/legal_hold_operations.py",
     ),
     "quota": ("statesvc/queue", "statesvc/api", "statesvc/console", "statesvc/cli"),
-    "reading": ("events", "statesvc/reading", "statesvc/repair", "statesvc/api/rollout_operations.py", "statesvc/worker"),
-    "rollout": ("statesvc/reading", "statesvc/api", "statesvc/cli", "statesvc/console", "statesvc/health"),
+    "reading": (
+        "events",
+        "statesvc/reading",
+        "statesvc/repair",
+        "statesvc/api/rollout_operations.py",
+        "statesvc/worker",
+    ),
+    "rollout": (
+        "statesvc/reading",
+        "statesvc/api",
+        "statesvc/cli",
+        "statesvc/console",
+        "statesvc/health",
+    ),
 }
 """Words that once had several meanings, and where public names may use them."""
 
@@ -72,7 +90,9 @@ def _public_names() -> Iterator[tuple[str, str]]:
             where = str(path.relative_to(ROOT))
             yield path.stem, where
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                if isinstance(
+                    node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+                ) and not node.name.startswith("_"):
                     yield node.name, where
 
 
@@ -82,7 +102,12 @@ def words(name: str) -> set[str]:
 
 
 def test_a_word_of_the_glossary_means_one_thing() -> None:
-    strays = [(name, where) for name, where in public_names() for word in words(name) & HOMES.keys() if not where.startswith(HOMES[word])]
+    strays = [
+        (name, where)
+        for name, where in public_names()
+        for word in words(name) & HOMES.keys()
+        if not where.startswith(HOMES[word])
+    ]
     assert strays == []
 
 
@@ -92,6 +117,8 @@ def test_no_name_bears_a_retired_word() -> None:
 
 def test_the_words_that_are_kept_apart_are_in_the_glossary() -> None:
     defined = {
-        word.strip() for line in re.findall(r"^\| ([a-z ,-]+) \|", GLOSSARY.read_text("utf-8"), re.MULTILINE) for word in line.split(",")
+        word.strip()
+        for line in re.findall(r"^\| ([a-z ,-]+) \|", GLOSSARY.read_text("utf-8"), re.MULTILINE)
+        for word in line.split(",")
     }
     assert HOMES.keys() - defined == set()

@@ -11,7 +11,9 @@ from events.carriers import MODULES as REGISTERED
 HOME = "events.carriers"
 SHARED = {"carrier", "installed"}
 MODULES = sorted(
-    path.stem for path in (Path(__file__).parents[1] / "events" / "carriers").glob("*.py") if path.stem not in {"__init__", *SHARED}
+    path.stem
+    for path in (Path(__file__).parents[1] / "events" / "carriers").glob("*.py")
+    if path.stem not in {"__init__", *SHARED}
 )
 
 
@@ -34,13 +36,22 @@ def carrier_of(module: str) -> str | None:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_carrier_knows_no_other_carrier(graph: grimp.ImportGraph, module: str) -> None:
     own = carrier_of(module)
-    assert own is not None, "a module here is registered in CARRIERS, or starts with the name of one that is"
-    assert {name for name in imported_here(graph, f"{HOME}.{module}") if carrier_of(name) != own} == set()
+    assert own is not None, (
+        "a module here is registered in CARRIERS, or starts with the name of one that is"
+    )
+    assert {
+        name for name in imported_here(graph, f"{HOME}.{module}") if carrier_of(name) != own
+    } == set()
 
 
 def test_no_module_of_the_tests_bears_the_name_of_one_of_ours() -> None:
     # pytest puts the folder of each test on the path, for children too: there the module would stand for the package
-    named = {path.stem for path in Path(__file__).parent.rglob("*.py")} & {"events", "projections", "statesvc", "migrations"}
+    named = {path.stem for path in Path(__file__).parent.rglob("*.py")} & {
+        "events",
+        "projections",
+        "statesvc",
+        "migrations",
+    }
     assert named == set()
 
 

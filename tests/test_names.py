@@ -19,7 +19,9 @@ def modules(*packages: str) -> Iterator[Path]:
 
 
 def test_no_module_name_is_used_twice_in_the_service() -> None:
-    counted = Counter(path.stem for path in modules("statesvc") if path.stem not in REPEATED_MODULES)
+    counted = Counter(
+        path.stem for path in modules("statesvc") if path.stem not in REPEATED_MODULES
+    )
     assert {name for name, count in counted.items() if count > 1} == set()
 
 
@@ -37,12 +39,20 @@ def circles(graph: grimp.ImportGraph, package: str) -> list[list[str]]:
     children = sorted(graph.find_children(package))
     downstream = {
         child: {
-            other for other in children if other != child and graph.direct_import_exists(importer=child, imported=other, as_packages=True)
+            other
+            for other in children
+            if other != child
+            and graph.direct_import_exists(importer=child, imported=other, as_packages=True)
         }
         for child in children
     }
     reached = {child: _reachable(child, downstream) for child in children}
-    sets = {frozenset(other for other in children if other in reached[child] and child in reached[other]) for child in children}
+    sets = {
+        frozenset(
+            other for other in children if other in reached[child] and child in reached[other]
+        )
+        for child in children
+    }
     return sorted(sorted(each) for each in sets if len(each) > 1)
 
 
@@ -65,7 +75,12 @@ def test_nothing_imports_what_imports_it_at_any_depth() -> None:
 
 def test_a_circle_is_found_between_packages_and_between_modules() -> None:
     graph = grimp.ImportGraph()
-    for importer, imported in (("a.b.x", "a.c.y"), ("a.c.z", "a.d"), ("a.d", "a.b.w"), ("a.b.w", "a.b.v")):
+    for importer, imported in (
+        ("a.b.x", "a.c.y"),
+        ("a.c.z", "a.d"),
+        ("a.d", "a.b.w"),
+        ("a.b.w", "a.b.v"),
+    ):
         graph.add_import(importer=importer, imported=imported)
     for package in ("a", "a.b", "a.c"):
         graph.add_module(package)

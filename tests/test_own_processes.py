@@ -26,7 +26,9 @@ async def test_a_test_without_the_fixture_is_refused_a_process() -> None:
 def test_the_fixture_marks_its_test_as_slow(request: pytest.FixtureRequest) -> None:
     assert request.node.get_closest_marker("slow") is not None
     assert subprocess.run(PROGRAM, check=True, capture_output=True, text=True).stdout == "started"
-    assert multiprocessing.get_context("spawn").get_start_method() == "forkserver", "forked from one that has loaded the service"
+    assert multiprocessing.get_context("spawn").get_start_method() == "forkserver", (
+        "forked from one that has loaded the service"
+    )
 
 
 @pytest.mark.usefixtures("own_processes")

@@ -37,13 +37,18 @@ def connections(server: Server) -> Iterator[Callable[[str], Connection[Any]]]:
     """Open a connection of each role to one database for all queries, by the file that they are in: none of them changes it."""
     name = create_database(server)
     migrated = server.on(name)
-    with Connection.connect(migrated.owner_dsn) as owner, Connection.connect(migrated.service_dsn) as service:
+    with (
+        Connection.connect(migrated.owner_dsn) as owner,
+        Connection.connect(migrated.service_dsn) as service,
+    ):
         yield lambda origin: owner if origin in OWNERS else service
     drop_database(server, name)
 
 
 @pytest.mark.parametrize("origin", FILES)
-def test_each_named_query_can_be_planned_and_says_what_it_is_for(connections: Callable[[str], Connection[Any]], origin: str) -> None:
+def test_each_named_query_can_be_planned_and_says_what_it_is_for(
+    connections: Callable[[str], Connection[Any]], origin: str
+) -> None:
     file = ROOT / origin
     for name, text in queries(".".join(file.parent.relative_to(ROOT).parts), file.stem).items():
         try:
@@ -64,4 +69,7 @@ def assert_planned(connection: Connection[Any], text: str) -> None:
 
 def test_a_broken_query_would_be_noticed(connections: Callable[[str], Connection[Any]]) -> None:
     with pytest.raises(psycopg.errors.UndefinedColumn), connections("").transaction():
-        connections("").execute("EXPLAIN SELECT nonsense FROM statesvc.event WHERE carrier_id = %(carrier_id)s", {"carrier_id": None})
+        connections("").execute(
+            "EXPLAIN SELECT nonsense FROM statesvc.event WHERE carrier_id = %(carrier_id)s",
+            {"carrier_id": None},
+        )

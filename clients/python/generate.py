@@ -50,7 +50,9 @@ def generate_core(target: Path) -> None:
     from openapi_python_client.config import Config, ConfigFile, MetaType
 
     # next to this file in a source distribution, one level up in the repository
-    document = next(path for path in (HERE / "openapi.json", HERE.parent / "openapi.json") if path.exists())
+    document = next(
+        path for path in (HERE / "openapi.json", HERE.parent / "openapi.json") if path.exists()
+    )
     config = Config.from_sources(
         ConfigFile.load_from_path(HERE / "generator.yaml"),
         meta_type=MetaType.NONE,
@@ -66,16 +68,27 @@ def generate_core(target: Path) -> None:
     for module in target.glob("api/*/*.py"):
         text = module.read_text()
         # an operation that takes several kinds of bodies, and no optional parameter, lacks an import
-        module.write_text(re.sub(r"^(from \.\.\.types import Response, UNSET)$", r"\1, Unset", text, flags=re.MULTILINE))
+        module.write_text(
+            re.sub(
+                r"^(from \.\.\.types import Response, UNSET)$",
+                r"\1, Unset",
+                text,
+                flags=re.MULTILINE,
+            )
+        )
 
 
 def make_lazy(package: Path) -> None:
     """Import a model when it is asked for: all of them take longer than httpx."""
-    modules = dict(re.findall(r"^from \.(\w+) import (\w+)$", package.read_text(), flags=re.MULTILINE))
+    modules = dict(
+        re.findall(r"^from \.(\w+) import (\w+)$", package.read_text(), flags=re.MULTILINE)
+    )
     package.write_text(
         '"""The models, each in a module of its own."""\n\nfrom importlib import import_module\nfrom typing import TYPE_CHECKING, Any\n\n'
         "if TYPE_CHECKING:\n"
-        + "".join(f"    from .{module} import {name} as {name}\n" for module, name in modules.items())
+        + "".join(
+            f"    from .{module} import {name} as {name}\n" for module, name in modules.items()
+        )
         + "\n_MODULES = {\n"
         + "".join(f'    "{name}": "{module}",\n' for module, name in modules.items())
         + "}\n\n\ndef __getattr__(name: str) -> Any:\n    if name not in _MODULES:\n"

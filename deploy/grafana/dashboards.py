@@ -62,12 +62,16 @@ def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]
 
 def rate(metric: Metric, by: str, matching: str = "", *, what: str = "") -> Query:
     """Build the query of a counter's rate per second. `what`: its part of the legend, where a panel has other queries."""
-    return Query(f"sum by ({by}) (rate({series(metric)}{matching}[$__rate_interval]))", _legend(what, by))
+    return Query(
+        f"sum by ({by}) (rate({series(metric)}{matching}[$__rate_interval]))", _legend(what, by)
+    )
 
 
 def gauge(metric: Metric, by: str = "", *, what: str = "") -> Query:
     """Build the query of a gauge that several processes report alike."""
-    return Query(f"max by ({by}) ({series(metric)})" if by else f"max({series(metric)})", _legend(what, by))
+    return Query(
+        f"max by ({by}) ({series(metric)})" if by else f"max({series(metric)})", _legend(what, by)
+    )
 
 
 def _legend(what: str, by: str) -> str:
@@ -86,7 +90,13 @@ DASHBOARDS: Final = (
                     unit="percentunit",
                     kind="stat",
                     width=6,
-                    queries=(Query(f"1 - (({one.bad}) / ({one.all} > 0) or vector(0)) / {one.budget:g}".replace("$window", "3d")),),
+                    queries=(
+                        Query(
+                            f"1 - (({one.bad}) / ({one.all} > 0) or vector(0)) / {one.budget:g}".replace(
+                                "$window", "3d"
+                            )
+                        ),
+                    ),
                 )
                 for one in OBJECTIVES
             ),
@@ -101,9 +111,19 @@ DASHBOARDS: Final = (
                 ),
             ),
             Panel(title="ACK", unit="s", queries=quantiles(names.INGEST_ACK_DURATION, 0.5, 0.99)),
-            Panel(title="ACK to applied", unit="s", queries=quantiles(names.APPLIED_LAG, 0.5, 0.99)),
-            Panel(title="Change to first attempt", unit="s", queries=quantiles(names.FIRST_ATTEMPT_LAG, 0.5, 0.99, by="state")),
-            Panel(title="ACK to delivered", unit="s", queries=quantiles(names.DELIVERED_LAG, 0.5, 0.99)),
+            Panel(
+                title="ACK to applied", unit="s", queries=quantiles(names.APPLIED_LAG, 0.5, 0.99)
+            ),
+            Panel(
+                title="Change to first attempt",
+                unit="s",
+                queries=quantiles(names.FIRST_ATTEMPT_LAG, 0.5, 0.99, by="state"),
+            ),
+            Panel(
+                title="ACK to delivered",
+                unit="s",
+                queries=quantiles(names.DELIVERED_LAG, 0.5, 0.99),
+            ),
             Panel(
                 title="Missing (must be 0)",
                 unit="short",
@@ -127,17 +147,26 @@ DASHBOARDS: Final = (
             Panel(
                 title="Pushes by outcome",
                 unit="reqps",
-                queries=(Query(f"sum by (outcome) (rate({ACK}_count[$__rate_interval]))", "{{outcome}}"),),
+                queries=(
+                    Query(f"sum by (outcome) (rate({ACK}_count[$__rate_interval]))", "{{outcome}}"),
+                ),
             ),
             Panel(
                 title="Pushes by carrier",
                 unit="reqps",
-                queries=(Query(f"sum by (carrier) (rate({ACK}_count[$__rate_interval]))", "{{carrier}}"),),
+                queries=(
+                    Query(f"sum by (carrier) (rate({ACK}_count[$__rate_interval]))", "{{carrier}}"),
+                ),
             ),
             Panel(
                 title="Since the last push",
                 unit="s",
-                queries=(Query(f"time() - max by (carrier) ({series(gauges.INGEST_LAST_PUSH)})", "{{carrier}}"),),
+                queries=(
+                    Query(
+                        f"time() - max by (carrier) ({series(gauges.INGEST_LAST_PUSH)})",
+                        "{{carrier}}",
+                    ),
+                ),
             ),
             Panel(
                 title="Share that is pushed again",
@@ -150,11 +179,27 @@ DASHBOARDS: Final = (
                 ),
             ),
             Panel(title="Refused", unit="reqps", queries=(rate(names.REFUSALS, "cause"),)),
-            Panel(title="Problems answered", unit="reqps", queries=(rate(names.API_PROBLEMS, "cause"),)),
-            Panel(title="Dead letters made", unit="cps", queries=(rate(names.MESSAGES_BURIED, "carrier, cause"),)),
-            Panel(title="Events without a known code", unit="cps", queries=(rate(names.EVENTS_UNMAPPED, "carrier"),)),
+            Panel(
+                title="Problems answered",
+                unit="reqps",
+                queries=(rate(names.API_PROBLEMS, "cause"),),
+            ),
+            Panel(
+                title="Dead letters made",
+                unit="cps",
+                queries=(rate(names.MESSAGES_BURIED, "carrier, cause"),),
+            ),
+            Panel(
+                title="Events without a known code",
+                unit="cps",
+                queries=(rate(names.EVENTS_UNMAPPED, "carrier"),),
+            ),
             Panel(title="Events by verdict", unit="cps", queries=(rate(names.EVENTS, "verdict"),)),
-            Panel(title="Moves that contradict", unit="cps", queries=(rate(names.MOVES_CONTRADICTED, "carrier, flag"),)),
+            Panel(
+                title="Moves that contradict",
+                unit="cps",
+                queries=(rate(names.MOVES_CONTRADICTED, "carrier, flag"),),
+            ),
         ),
     ),
     Dashboard(
@@ -164,15 +209,31 @@ DASHBOARDS: Final = (
             Panel(
                 title="Ready",
                 unit="short",
-                queries=(Query(f'max by (carrier) ({series(gauges.INBOX_DEPTH)}{{state="ready"}})', "{{carrier}}"),),
+                queries=(
+                    Query(
+                        f'max by (carrier) ({series(gauges.INBOX_DEPTH)}{{state="ready"}})',
+                        "{{carrier}}",
+                    ),
+                ),
             ),
-            Panel(title="Oldest ready", unit="s", queries=(gauge(gauges.INBOX_OLDEST_READY, "carrier"),)),
+            Panel(
+                title="Oldest ready",
+                unit="s",
+                queries=(gauge(gauges.INBOX_OLDEST_READY, "carrier"),),
+            ),
             Panel(
                 title="Held, scheduled, leased",
                 unit="short",
-                queries=(Query(f'sum by (state) (max by (carrier, state) ({series(gauges.INBOX_DEPTH)}{{state!="ready"}}))', "{{state}}"),),
+                queries=(
+                    Query(
+                        f'sum by (state) (max by (carrier, state) ({series(gauges.INBOX_DEPTH)}{{state!="ready"}}))',
+                        "{{state}}",
+                    ),
+                ),
             ),
-            Panel(title="ACK to first claim", unit="s", queries=quantiles(names.PICKUP_LAG, 0.5, 0.99)),
+            Panel(
+                title="ACK to first claim", unit="s", queries=quantiles(names.PICKUP_LAG, 0.5, 0.99)
+            ),
             Panel(title="Settled", unit="cps", queries=(rate(names.MESSAGES_SETTLED, "carrier"),)),
             Panel(
                 title="Attempts beyond the first",
@@ -188,11 +249,32 @@ DASHBOARDS: Final = (
                     rate(names.MESSAGES_RESCUED, "carrier", what="taken over"),
                 ),
             ),
-            Panel(title="Stages of a batch, p99", unit="s", queries=quantiles(names.STAGE_DURATION, 0.99, by="stage")),
-            Panel(title="Claims by how much they found", unit="cps", queries=(rate(names.CLAIMS, "queue, fill"),)),
-            Panel(title="Processes", unit="short", kind="stat", queries=(gauge(gauges.PROCESSES, "type"),)),
-            Panel(title="Open dead letters", unit="short", queries=(gauge(gauges.DEAD_LETTERS_OPEN, "kind, cause"),)),
-            Panel(title="Event loops, p99 late", unit="s", queries=quantiles(names.LOOP_LAG, 0.99, by="instance, role")),
+            Panel(
+                title="Stages of a batch, p99",
+                unit="s",
+                queries=quantiles(names.STAGE_DURATION, 0.99, by="stage"),
+            ),
+            Panel(
+                title="Claims by how much they found",
+                unit="cps",
+                queries=(rate(names.CLAIMS, "queue, fill"),),
+            ),
+            Panel(
+                title="Processes",
+                unit="short",
+                kind="stat",
+                queries=(gauge(gauges.PROCESSES, "type"),),
+            ),
+            Panel(
+                title="Open dead letters",
+                unit="short",
+                queries=(gauge(gauges.DEAD_LETTERS_OPEN, "kind, cause"),),
+            ),
+            Panel(
+                title="Event loops, p99 late",
+                unit="s",
+                queries=quantiles(names.LOOP_LAG, 0.99, by="instance, role"),
+            ),
         ),
     ),
     Dashboard(
@@ -202,17 +284,34 @@ DASHBOARDS: Final = (
             Panel(
                 title="Notifications written",
                 unit="cps",
-                queries=(Query(f"sum(rate({series(names.NOTIFICATIONS_WRITTEN)}[$__rate_interval]))", "written"),),
+                queries=(
+                    Query(
+                        f"sum(rate({series(names.NOTIFICATIONS_WRITTEN)}[$__rate_interval]))",
+                        "written",
+                    ),
+                ),
             ),
-            Panel(title="Tries by outcome", unit="reqps", queries=(rate(names.NOTIFICATION_ATTEMPTS, "outcome"),)),
-            Panel(title="How long a try takes", unit="s", queries=quantiles(names.DELIVERY_DURATION, 0.5, 0.99)),
+            Panel(
+                title="Tries by outcome",
+                unit="reqps",
+                queries=(rate(names.NOTIFICATION_ATTEMPTS, "outcome"),),
+            ),
+            Panel(
+                title="How long a try takes",
+                unit="s",
+                queries=quantiles(names.DELIVERY_DURATION, 0.5, 0.99),
+            ),
             Panel(title="Outbox", unit="short", queries=(gauge(gauges.OUTBOX_DEPTH, "state"),)),
             Panel(
                 title="Oldest ready, the twenty with the most waiting",
                 unit="s",
                 queries=(gauge(gauges.OUTBOX_OLDEST_READY, "subscription"),),
             ),
-            Panel(title="Waiting, the same twenty", unit="short", queries=(gauge(gauges.OUTBOX_WAITING, "subscription"),)),
+            Panel(
+                title="Waiting, the same twenty",
+                unit="short",
+                queries=(gauge(gauges.OUTBOX_WAITING, "subscription"),),
+            ),
             Panel(
                 title="Limit and in flight, the same twenty",
                 unit="short",
@@ -222,15 +321,37 @@ DASHBOARDS: Final = (
                 ),
             ),
             Panel(
-                title="Breakers", unit="short", queries=(Query(f"sum by (state) ({series(gauges.LIMITER_SUBSCRIPTIONS)})", "{{state}}"),)
+                title="Breakers",
+                unit="short",
+                queries=(
+                    Query(f"sum by (state) ({series(gauges.LIMITER_SUBSCRIPTIONS)})", "{{state}}"),
+                ),
             ),
-            Panel(title="Permits", unit="short", queries=(Query(f"sum by (state) ({series(gauges.LIMITER_PERMITS)})", "{{state}}"),)),
-            Panel(title="In flight", unit="short", queries=(Query(f"sum({series(gauges.DELIVERIES_IN_FLIGHT)})", "in flight"),)),
-            Panel(title="Failing and disabled", unit="short", kind="stat", queries=(gauge(gauges.SUBSCRIPTIONS_FAILING, "state"),)),
+            Panel(
+                title="Permits",
+                unit="short",
+                queries=(Query(f"sum by (state) ({series(gauges.LIMITER_PERMITS)})", "{{state}}"),),
+            ),
+            Panel(
+                title="In flight",
+                unit="short",
+                queries=(Query(f"sum({series(gauges.DELIVERIES_IN_FLIGHT)})", "in flight"),),
+            ),
+            Panel(
+                title="Failing and disabled",
+                unit="short",
+                kind="stat",
+                queries=(gauge(gauges.SUBSCRIPTIONS_FAILING, "state"),),
+            ),
             Panel(
                 title="Left out because too much waited",
                 unit="cps",
-                queries=(Query(f"sum(rate({series(names.NOTIFICATIONS_COALESCED)}[$__rate_interval]))", "coalesced"),),
+                queries=(
+                    Query(
+                        f"sum(rate({series(names.NOTIFICATIONS_COALESCED)}[$__rate_interval]))",
+                        "coalesced",
+                    ),
+                ),
             ),
         ),
     ),
@@ -241,27 +362,62 @@ DASHBOARDS: Final = (
             Panel(
                 title="Entries sealed",
                 unit="cps",
-                queries=(Query(f"sum(rate({series(names.SEALED_ENTRIES)}[$__rate_interval]))", "entries"),),
+                queries=(
+                    Query(
+                        f"sum(rate({series(names.SEALED_ENTRIES)}[$__rate_interval]))", "entries"
+                    ),
+                ),
             ),
-            Panel(title="Recorded to sealed", unit="s", queries=quantiles(names.SEALING_LAG, 0.5, 0.99)),
-            Panel(title="Oldest unsealed", unit="s", queries=(gauge(gauges.OLDEST_UNSEALED, what="waits"),)),
+            Panel(
+                title="Recorded to sealed",
+                unit="s",
+                queries=quantiles(names.SEALING_LAG, 0.5, 0.99),
+            ),
+            Panel(
+                title="Oldest unsealed",
+                unit="s",
+                queries=(gauge(gauges.OLDEST_UNSEALED, what="waits"),),
+            ),
             Panel(
                 title="Sealers that lead, that refuse",
                 unit="short",
                 kind="stat",
-                queries=(Query(f"sum({series(gauges.SEALER_LEADS)})", "lead"), Query(f"sum({series(gauges.SEALER_REFUSES)})", "refuse")),
+                queries=(
+                    Query(f"sum({series(gauges.SEALER_LEADS)})", "lead"),
+                    Query(f"sum({series(gauges.SEALER_REFUSES)})", "refuse"),
+                ),
             ),
-            Panel(title="Clocks: database ahead", unit="s", queries=(gauge(gauges.CLOCK_OFFSET, what="ahead"),)),
-            Panel(title="Stream clients", unit="short", queries=(Query(f"sum by (state) ({series(gauges.STREAM_CLIENTS)})", "{{state}}"),)),
-            Panel(title="Database", unit="bytes", queries=(gauge(gauges.DATABASE_SIZE, what="size"),)),
+            Panel(
+                title="Clocks: database ahead",
+                unit="s",
+                queries=(gauge(gauges.CLOCK_OFFSET, what="ahead"),),
+            ),
+            Panel(
+                title="Stream clients",
+                unit="short",
+                queries=(Query(f"sum by (state) ({series(gauges.STREAM_CLIENTS)})", "{{state}}"),),
+            ),
+            Panel(
+                title="Database", unit="bytes", queries=(gauge(gauges.DATABASE_SIZE, what="size"),)
+            ),
             Panel(
                 title="Write-ahead log",
                 unit="Bps",
-                queries=(Query(f"max(rate({series(gauges.DATABASE_WAL)}[$__rate_interval]))", "written"),),
+                queries=(
+                    Query(f"max(rate({series(gauges.DATABASE_WAL)}[$__rate_interval]))", "written"),
+                ),
             ),
             Panel(title="Free on disk", unit="bytes", queries=(gauge(gauges.DISK_FREE, "volume"),)),
-            Panel(title="Until a partition is missing", unit="s", queries=(gauge(gauges.PARTITION_HORIZON, what="horizon"),)),
-            Panel(title="Oldest transaction", unit="s", queries=(gauge(gauges.OLDEST_TRANSACTION, what="age"),)),
+            Panel(
+                title="Until a partition is missing",
+                unit="s",
+                queries=(gauge(gauges.PARTITION_HORIZON, what="horizon"),),
+            ),
+            Panel(
+                title="Oldest transaction",
+                unit="s",
+                queries=(gauge(gauges.OLDEST_TRANSACTION, what="age"),),
+            ),
             Panel(
                 title="Connections in use, of those a pool may have",
                 unit="percentunit",
@@ -277,7 +433,12 @@ DASHBOARDS: Final = (
                 unit="short",
                 queries=(Query(f"sum by (pool) ({series(gauges.POOL_WAITING)})", "{{pool}}"),),
             ),
-            Panel(title="Listeners up", unit="short", kind="stat", queries=(Query(f"sum({series(gauges.LISTENER_UP)})", "up"),)),
+            Panel(
+                title="Listeners up",
+                unit="short",
+                kind="stat",
+                queries=(Query(f"sum({series(gauges.LISTENER_UP)})", "up"),),
+            ),
         ),
     ),
 )
@@ -298,7 +459,16 @@ def document(dashboard: Dashboard) -> dict[str, Any]:
         "timezone": "browser",
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
-        "templating": {"list": [{"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"}]},
+        "templating": {
+            "list": [
+                {
+                    "name": "source",
+                    "label": "Prometheus",
+                    "type": "datasource",
+                    "query": "prometheus",
+                }
+            ]
+        },
         "panels": list(_placed(dashboard.panels)),
     }
 
@@ -316,7 +486,12 @@ def _placed(shown: Sequence[Panel]) -> Iterator[dict[str, Any]]:
             "gridPos": {"x": x, "y": y, "w": panel.width, "h": _HEIGHT},
             "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
             "targets": [
-                {"refId": chr(ord("A") + place), "datasource": _SOURCE, "expr": query.expression, "legendFormat": query.legend or "__auto"}
+                {
+                    "refId": chr(ord("A") + place),
+                    "datasource": _SOURCE,
+                    "expr": query.expression,
+                    "legendFormat": query.legend or "__auto",
+                }
                 for place, query in enumerate(panel.queries)
             ],
         }

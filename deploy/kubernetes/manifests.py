@@ -43,7 +43,9 @@ class RoleShape:
 
 
 ROLES: Final = (
-    RoleShape(name="ingress", replicas=2, cpu="250m", memory="192Mi", memory_max="512Mi", serves=True),
+    RoleShape(
+        name="ingress", replicas=2, cpu="250m", memory="192Mi", memory_max="512Mi", serves=True
+    ),
     RoleShape(name="api", replicas=2, cpu="250m", memory="256Mi", memory_max="1Gi", serves=True),
     RoleShape(name="worker", replicas=2, cpu="500m", memory="256Mi", memory_max="512Mi"),
     RoleShape(name="notifier", replicas=2, cpu="250m", memory="192Mi", memory_max="512Mi"),
@@ -80,7 +82,14 @@ def _settings() -> dict[str, str]:
     }
 
 
-def _object(api_version: str, kind: str, name: str, *, labels: Mapping[str, str] | None = None, **rest: Any) -> Manifest:  # noqa: ANN401
+def _object(
+    api_version: str,
+    kind: str,
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    **rest: Any,  # noqa: ANN401
+) -> Manifest:
     metadata = {"name": name, "labels": {"app.kubernetes.io/name": "statesvc", **(labels or {})}}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
 
@@ -90,27 +99,66 @@ def _labels(role: RoleShape) -> dict[str, str]:
 
 
 def _migration() -> Manifest:
-    owner = {"name": "STATESVC_OWNER_URL", "valueFrom": {"secretKeyRef": {"name": "statesvc-owner", "key": "STATESVC_OWNER_URL"}}}
-    container = {**_container("migrate", ["migrate"], memory="128Mi", memory_max="256Mi", cpu="100m"), "env": [owner]}
+    owner = {
+        "name": "STATESVC_OWNER_URL",
+        "valueFrom": {"secretKeyRef": {"name": "statesvc-owner", "key": "STATESVC_OWNER_URL"}},
+    }
+    container = {
+        **_container("migrate", ["migrate"], memory="128Mi", memory_max="256Mi", cpu="100m"),
+        "env": [owner],
+    }
     template = {
-        "metadata": {"labels": {"app.kubernetes.io/name": "statesvc", "app.kubernetes.io/component": "migrate"}},
+        "metadata": {
+            "labels": {
+                "app.kubernetes.io/name": "statesvc",
+                "app.kubernetes.io/component": "migrate",
+            }
+        },
         "spec": {**_pod([container]), "restartPolicy": "OnFailure"},
     }
     return _object(
-        "batch/v1", "Job", MIGRATION, spec={"backoffLimit": 10, "ttlSecondsAfterFinished": MIGRATION_SECONDS, "template": template}
+        "batch/v1",
+        "Job",
+        MIGRATION,
+        spec={
+            "backoffLimit": 10,
+            "ttlSecondsAfterFinished": MIGRATION_SECONDS,
+            "template": template,
+        },
     )
 
 
 def _deployment(role: RoleShape) -> Manifest:
     container = {
-        **_container(role.name, [role.name], memory=role.memory, memory_max=role.memory_max, cpu=role.cpu),
-        "ports": [{"name": "http", "containerPort": PORT}, {"name": "metrics", "containerPort": METRICS_PORT}],
-        "startupProbe": {"httpGet": {"path": "/livez", "port": "http"}, "periodSeconds": 2, "failureThreshold": 60},
-        "livenessProbe": {"httpGet": {"path": "/livez", "port": "http"}, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 3, "timeoutSeconds": 2, "failureThreshold": 2},
+        **_container(
+            role.name, [role.name], memory=role.memory, memory_max=role.memory_max, cpu=role.cpu
+        ),
+        "ports": [
+            {"name": "http", "containerPort": PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "startupProbe": {
+            "httpGet": {"path": "/livez", "port": "http"},
+            "periodSeconds": 2,
+            "failureThreshold": 60,
+        },
+        "livenessProbe": {
+            "httpGet": {"path": "/livez", "port": "http"},
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+            "failureThreshold": 6,
+        },
+        "readinessProbe": {
+            "httpGet": {"path": "/readyz", "port": "http"},
+            "periodSeconds": 3,
+            "timeoutSeconds": 2,
+            "failureThreshold": 2,
+        },
     }
     # a release waits for its migration, which is compatible with the pods of the release before
-    waiting = _container("migrated", ["migrate", "--check"], memory="128Mi", memory_max="256Mi", cpu="100m")
+    waiting = _container(
+        "migrated", ["migrate", "--check"], memory="128Mi", memory_max="256Mi", cpu="100m"
+    )
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -127,13 +175,23 @@ def _deployment(role: RoleShape) -> Manifest:
     spec = {
         "replicas": role.replicas,
         "selector": {"matchLabels": _labels(role)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "template": {"metadata": {"labels": _labels(role), "annotations": annotations}, "spec": pod},
+        "strategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+        },
+        "template": {
+            "metadata": {"labels": _labels(role), "annotations": annotations},
+            "spec": pod,
+        },
     }
-    return _object("apps/v1", "Deployment", f"statesvc-{role.name}", labels=_labels(role), spec=spec)
+    return _object(
+        "apps/v1", "Deployment", f"statesvc-{role.name}", labels=_labels(role), spec=spec
+    )
 
 
-def _container(name: str, arguments: list[str], *, memory: str, memory_max: str, cpu: str) -> Manifest:
+def _container(
+    name: str, arguments: list[str], *, memory: str, memory_max: str, cpu: str
+) -> Manifest:
     return {
         "name": name,
         "image": IMAGE,
@@ -141,7 +199,11 @@ def _container(name: str, arguments: list[str], *, memory: str, memory_max: str,
         "envFrom": [{"configMapRef": {"name": "statesvc"}}, {"secretRef": {"name": "statesvc"}}],
         # no limit of processor time: throttling makes acknowledgements late
         "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory_max}},
-        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
         "volumeMounts": [
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
             {"name": "database", "mountPath": DATABASE_FILES, "readOnly": True},
@@ -154,7 +216,12 @@ def _pod(containers: list[Manifest]) -> Manifest:
         "automountServiceAccountToken": False,
         # else Kubernetes sets variables that begin as our settings do, which are refused
         "enableServiceLinks": False,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "containers": containers,
         "volumes": [
             {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
@@ -167,13 +234,24 @@ def _pod(containers: list[Manifest]) -> Manifest:
 def _service(role: RoleShape) -> Manifest:
     # one without an address of its own for roles that only Prometheus calls
     kind: Manifest = {} if role.serves else {"clusterIP": "None"}
-    ports = [{"name": "http", "port": PORT, "targetPort": "http"}, {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}]
-    return _object("v1", "Service", f"statesvc-{role.name}", labels=_labels(role), spec={**kind, "selector": _labels(role), "ports": ports})
+    ports = [
+        {"name": "http", "port": PORT, "targetPort": "http"},
+        {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"},
+    ]
+    return _object(
+        "v1",
+        "Service",
+        f"statesvc-{role.name}",
+        labels=_labels(role),
+        spec={**kind, "selector": _labels(role), "ports": ports},
+    )
 
 
 def _budget(role: RoleShape) -> Manifest:
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": _labels(role)}}
-    return _object("policy/v1", "PodDisruptionBudget", f"statesvc-{role.name}", labels=_labels(role), spec=spec)
+    return _object(
+        "policy/v1", "PodDisruptionBudget", f"statesvc-{role.name}", labels=_labels(role), spec=spec
+    )
 
 
 def _routes() -> Manifest:

@@ -49,7 +49,15 @@ class Build:
 
     def run(self, *command: str | Path, folder: Path) -> None:
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(self.epoch)}
-        ended = subprocess.run(command, cwd=folder, env=environment, umask=UMASK, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            umask=UMASK,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if ended.returncode:
             raise BuildError(f"{' '.join(map(str, command))}\n{ended.stdout}{ended.stderr}")
 
@@ -70,17 +78,28 @@ def build_release(target: Path) -> list[Path]:
         _pack_installation_files(build)
     bill = target / f"statesvc-{statesvc.__version__}.cdx.json"
     built_at = datetime.fromtimestamp(build.epoch, UTC)
-    bill.write_text(bill_of_materials(build.file("statesvc-*.whl"), statesvc.__version__, runtime_dependencies(), built_at), "utf-8")
+    bill.write_text(
+        bill_of_materials(
+            build.file("statesvc-*.whl"), statesvc.__version__, runtime_dependencies(), built_at
+        ),
+        "utf-8",
+    )
     return [*_checked(target), _write_checksums(target)]
 
 
 def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def _unpack_commit(folder: Path) -> None:
-    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
-    subprocess.run(["tar", "--extract", "--directory", folder], umask=UMASK, input=archive, check=True)
+    archive = subprocess.run(
+        ["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
+    subprocess.run(
+        ["tar", "--extract", "--directory", folder], umask=UMASK, input=archive, check=True
+    )
 
 
 def _pack_typescript_client(build: Build) -> None:
@@ -107,7 +126,11 @@ def _pack_installation_files(build: Build) -> None:
 
 def _installation_files(source: Path) -> Iterator[Path]:
     for name in DEPLOYED:
-        yield from (path for path in (source / "deploy" / name).rglob("*") if path.is_file() and path.suffix != ".py")
+        yield from (
+            path
+            for path in (source / "deploy" / name).rglob("*")
+            if path.is_file() and path.suffix != ".py"
+        )
     yield from (source / name for name in BESIDE)
 
 
@@ -122,7 +145,10 @@ def _checked(target: Path) -> list[Path]:
 
 def _write_checksums(target: Path) -> Path:
     """Write what `sha256sum --check` reads."""
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in _checked(target)]
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in _checked(target)
+    ]
     checksums = target / CHECKSUMS
     checksums.write_text("".join(lines), "ascii")
     return checksums
@@ -130,7 +156,9 @@ def _write_checksums(target: Path) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist", help="emptied first; default: dist")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=ROOT / "dist", help="emptied first; default: dist"
+    )
     target: Path = parser.parse_args().folder.resolve()
     if _git("status", "--porcelain", "--untracked-files=no"):
         sys.stderr.write("what is not committed is left out\n")

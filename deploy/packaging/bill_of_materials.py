@@ -26,16 +26,24 @@ class InvalidBillError(Exception):
     """The document breaks the schema of CycloneDX."""
 
 
-def bill_of_materials(wheel: Path, version: str, listed: Collection[Dependency], built_at: datetime) -> str:
+def bill_of_materials(
+    wheel: Path, version: str, listed: Collection[Dependency], built_at: datetime
+) -> str:
     """Return the document, the same for the same wheel and packages. Raises InvalidBillError where it breaks the schema."""
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     root = _component("statesvc", version, LICENCE, ComponentType.APPLICATION)
     root.hashes.add(HashType(alg=HashAlgorithm.SHA_256, content=digest))
     components = {each.name: _of_dependency(each) for each in listed}
     metadata = BomMetaData(component=root, timestamp=built_at)
-    bom = Bom(components=components.values(), metadata=metadata, serial_number=uuid5(NAMESPACE_URL, digest))
+    bom = Bom(
+        components=components.values(),
+        metadata=metadata,
+        serial_number=uuid5(NAMESPACE_URL, digest),
+    )
     reached = {name for each in listed for name in each.requires}
-    bom.register_dependency(root, [component for name, component in components.items() if name not in reached])
+    bom.register_dependency(
+        root, [component for name, component in components.items() if name not in reached]
+    )
     for each in listed:
         bom.register_dependency(components[each.name], _required(each, components))
     text: str = JsonV1Dot6(bom).output_as_string(indent=2) + "\n"

@@ -72,23 +72,38 @@ def dependencies(project: Mapping[str, Any], constraints: Mapping[str, str]) -> 
         )
         for name, package in sorted(found.items())
     ]
-    wrong = [f"{each.name} {each.version}" for each in listed if constraints.get(each.name) != each.version]
+    wrong = [
+        f"{each.name} {each.version}"
+        for each in listed
+        if constraints.get(each.name) != each.version
+    ]
     if wrong:
-        raise DependencyError(f"installed, but not pinned so in constraints.txt: {', '.join(wrong)}")
+        raise DependencyError(
+            f"installed, but not pinned so in constraints.txt: {', '.join(wrong)}"
+        )
     return listed
 
 
 def our_requirements(project: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return what each extra of a user asks for; by the empty string what every installation has."""
-    extras = {name: asked for name, asked in project["optional-dependencies"].items() if name != NOT_SHIPPED}
-    return {"": project["dependencies"], **{name: asked for name, asked in extras.items() if not any(map(_is_ours, asked))}}
+    extras = {
+        name: asked
+        for name, asked in project["optional-dependencies"].items()
+        if name != NOT_SHIPPED
+    }
+    return {
+        "": project["dependencies"],
+        **{name: asked for name, asked in extras.items() if not any(map(_is_ours, asked))},
+    }
 
 
 def _is_ours(requirement: str) -> bool:
     return Requirement(requirement).name == "statesvc"
 
 
-def _walk(requirements: Iterable[str], ours: str, found: dict[str, _Found], seen: set[tuple[str, str]]) -> set[str]:
+def _walk(
+    requirements: Iterable[str], ours: str, found: dict[str, _Found], seen: set[tuple[str, str]]
+) -> set[str]:
     """Add what is asked for to `found`. Return the names that are asked for directly. `seen`: packages and extras of theirs already walked."""
     names: set[str] = set()
     for requirement in map(Requirement, requirements):
@@ -108,7 +123,9 @@ def _asked_by(installed: Distribution, extra: str) -> Iterator[str]:
     for text in installed.requires or ():
         marker = Requirement(text).marker
         always = marker is None or marker.evaluate({"extra": ""})
-        if always is not bool(extra) and (always or (marker is not None and marker.evaluate({"extra": extra}))):
+        if always is not bool(extra) and (
+            always or (marker is not None and marker.evaluate({"extra": extra}))
+        ):
             yield text
 
 
@@ -122,8 +139,14 @@ def _installed(name: str) -> Distribution:
 def licence(installed: Distribution) -> str:
     """Return the licence that a package states, as an SPDX expression where it says it in older words."""
     metadata = installed.metadata
-    classified = [text.rpartition(" :: ")[2] for text in metadata.get_all("Classifier") or () if text.startswith("License ::")]
-    written = [text for name in ("License-Expression", "License") for text in metadata.get_all(name) or ()]
+    classified = [
+        text.rpartition(" :: ")[2]
+        for text in metadata.get_all("Classifier") or ()
+        if text.startswith("License ::")
+    ]
+    written = [
+        text for name in ("License-Expression", "License") for text in metadata.get_all(name) or ()
+    ]
     stated = written[0] if written else " OR ".join(SPDX.get(text, text) for text in classified)
     if not stated:
         raise DependencyError(f"{metadata['Name']} states no licence")
@@ -143,7 +166,10 @@ def runtime_dependencies() -> list[Dependency]:
 
 
 def table(listed: Iterable[Dependency]) -> str:
-    rows = [f"| `{each.name}` | {each.licence} | {', '.join(sorted(each.extras)) or 'always'} |\n" for each in listed]
+    rows = [
+        f"| `{each.name}` | {each.licence} | {', '.join(sorted(each.extras)) or 'always'} |\n"
+        for each in listed
+    ]
     return "| package | licence | comes with |\n|---|---|---|\n" + "".join(rows)
 
 
@@ -155,7 +181,9 @@ def page(text: str, listed: Iterable[Dependency]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--pins", action="store_true", help="print each with its version besides, as pip takes them")
+    parser.add_argument(
+        "--pins", action="store_true", help="print each with its version besides, as pip takes them"
+    )
     options = parser.parse_args()
     listed = runtime_dependencies()
     PAGE.write_text(page(PAGE.read_text("utf-8"), listed), "utf-8")

@@ -33,7 +33,11 @@ class WheelHook(BuildHookInterface[Any]):
             content = path.read_bytes()
             copy = copies / target
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(rewritten(content.decode(), path.as_posix()).encode() if path.suffix == ".py" else content)
+            copy.write_bytes(
+                rewritten(content.decode(), path.as_posix()).encode()
+                if path.suffix == ".py"
+                else content
+            )
             build_data["force_include"][str(copy)] = target.as_posix()
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 - Hatchling's signature
@@ -43,7 +47,11 @@ class WheelHook(BuildHookInterface[Any]):
 
     def _sources(self, root: Path) -> Iterator[Path]:
         for package in (HOME, *MOVED):
-            found = (path for path in (root / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+            found = (
+                path
+                for path in (root / package).rglob("*")
+                if path.is_file() and "__pycache__" not in path.parts
+            )
             yield from (path for path in found if not path.is_relative_to(root / LEFT_OUT))
         yield from (root / RUNBOOK).glob("*.md")
 
@@ -73,8 +81,12 @@ def _mentions(module: ast.Module, name: str) -> Iterator[tuple[int, int]]:
             case ast.ImportFrom(module=str(package), level=0) if _moves(package):
                 yield node.lineno, node.col_offset + len("from ")
             case ast.Import(names=imported) if any(_moves(alias.name) for alias in imported):
-                raise ValueError(f"{name}:{node.lineno}: write `from ... import ...`: the wheel has this package below {HOME}")
-            case ast.Call(func=ast.Name(id="files"), args=[ast.Constant(value=str(package)) as argument]) if _moves(package):
+                raise ValueError(
+                    f"{name}:{node.lineno}: write `from ... import ...`: the wheel has this package below {HOME}"
+                )
+            case ast.Call(
+                func=ast.Name(id="files"), args=[ast.Constant(value=str(package)) as argument]
+            ) if _moves(package):
                 yield argument.lineno, argument.col_offset + len('"')
             case _:
                 pass

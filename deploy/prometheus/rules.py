@@ -18,7 +18,9 @@ from statesvc.telemetry.metric import Instrument, Metric
 RULES: Final = Path(__file__).with_name("rules.yml")
 CONSOLE: Final = os.environ.get("STATESVC_CONSOLE_URL", "").rstrip("/")
 RUNBOOK: Final = (
-    f"{CONSOLE}/console/runbook/{{page}}" if CONSOLE else os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
+    f"{CONSOLE}/console/runbook/{{page}}"
+    if CONSOLE
+    else os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
 )
 """Where the pages can be read: in the console, where its address is set as the service has it; or where RUNBOOK_URL says."""
 
@@ -26,7 +28,9 @@ RUNBOOK: Final = (
 def series(metric: Metric, suffix: str = "") -> str:
     """Return the name under which Prometheus shows the metric."""
     unit = {"s": "_seconds", "By": "_bytes"}.get(metric.unit, "")
-    total = "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
+    total = (
+        "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
+    )
     return metric.name.replace(".", "_") + unit + total + suffix
 
 
@@ -94,7 +98,11 @@ OBJECTIVES: Final = (
         hurts="Subscribers that are well hear of changes late.",
     ),
 )
-BURNS: Final = (("page", "Fast", "1h", "5m", 14.4), ("page", "Medium", "6h", "30m", 6.0), ("ticket", "Slow", "3d", "6h", 1.0))
+BURNS: Final = (
+    ("page", "Fast", "1h", "5m", 14.4),
+    ("page", "Medium", "6h", "30m", 6.0),
+    ("ticket", "Slow", "3d", "6h", 1.0),
+)
 WINDOWS: Final = ("5m", "30m", "1h", "6h", "3d")
 
 
@@ -114,7 +122,9 @@ def _s(metric: Metric) -> str:
     return series(metric)
 
 
-_DEAD_LETTERS: Final = f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
+_DEAD_LETTERS: Final = (
+    f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
+)
 _NOT_READ: Final = f'{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
 """Messages that became dead letters as a whole, and those of which nothing was read but rejections."""
 
@@ -336,7 +346,10 @@ def _objective(one: Objective) -> dict[str, Any]:
         }
         for window in WINDOWS
     ]
-    budget = {"record": f"statesvc:{one.name}:budget_left", "expr": f"1 - statesvc:{one.name}:bad_ratio_3d / {one.budget:g}"}
+    budget = {
+        "record": f"statesvc:{one.name}:budget_left",
+        "expr": f"1 - statesvc:{one.name}:bad_ratio_3d / {one.budget:g}",
+    }
     alerts = [
         {
             "alert": f"{one.alert}Burns{speed}",
@@ -362,7 +375,10 @@ def _cause(one: Cause) -> dict[str, Any]:
         "expr": one.when,
         "for": one.lasts,
         "labels": {"severity": one.severity},
-        "annotations": {"summary": one.summary, "runbook_url": RUNBOOK.format(page=one.page or one.alert)},
+        "annotations": {
+            "summary": one.summary,
+            "runbook_url": RUNBOOK.format(page=one.page or one.alert),
+        },
     }
 
 

@@ -25,17 +25,28 @@ MERMAID: Final = "assets/vendor/mermaid-tiny-11.17.2.min.js"
 LINK: Final = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 FENCE: Final = re.compile(r"^ *(`{3,})")
 BLOCK_START: Final = re.compile(r"^ *(?:[-*] |\d+\. |\||```)")
-EXTERNAL: Final = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\s\"'>]+", re.IGNORECASE)
+EXTERNAL: Final = re.compile(
+    r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\s\"'>]+",
+    re.IGNORECASE,
+)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Build the navigation: the pages by reader, then all others by folder."""
     readers = _reader_pages()
-    others = [name for name in sorted(path.name for path in DOCS.glob("*.md")) if name not in {"README.md", *readers}]
+    others = [
+        name
+        for name in sorted(path.name for path in DOCS.glob("*.md"))
+        if name not in {"README.md", *readers}
+    ]
     config.nav = [
         {"Begin": ["README.md", *readers]},
         {"Reference": [*others, *(name for name in OF_THE_ROOT if name not in readers)]},
-        *({folder.name.capitalize(): _pages(folder)} for folder in sorted(DOCS.iterdir()) if any(folder.glob("*.md"))),
+        *(
+            {folder.name.capitalize(): _pages(folder)}
+            for folder in sorted(DOCS.iterdir())
+            if any(folder.glob("*.md"))
+        ),
     ]
     return config
 
@@ -47,7 +58,9 @@ def _reader_pages() -> list[str]:
 
 
 def _pages(folder: Path) -> list[str]:
-    names = sorted((path.name for path in folder.glob("*.md")), key=lambda name: (name != "README.md", name))
+    names = sorted(
+        (path.name for path in folder.glob("*.md")), key=lambda name: (name != "README.md", name)
+    )
     return [f"{folder.name}/{name}" for name in names]
 
 
@@ -68,7 +81,9 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         path = posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or ".")
         return f"[{match['text']}]({path}{match['anchor'] or ''})"
 
-    return "\n".join(line if is_code else LINK.sub(link, line) for line, is_code in _spaced(markdown))
+    return "\n".join(
+        line if is_code else LINK.sub(link, line) for line, is_code in _spaced(markdown)
+    )
 
 
 def _site_path(page: str, path: str) -> str | None:

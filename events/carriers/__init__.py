@@ -88,7 +88,8 @@ MODULES: Final = (
     "yanwen",
 )
 CARRIERS: Final[dict[str, Carrier]] = {
-    carrier.carrier_id: carrier for carrier in (import_module(f"{__package__}.{name}").CARRIER for name in MODULES)
+    carrier.carrier_id: carrier
+    for carrier in (import_module(f"{__package__}.{name}").CARRIER for name in MODULES)
 }
 INSTALLED: Final = add_installed(CARRIERS, RECIPES)
 """The entry points of other packages, and which package each is of."""

@@ -29,7 +29,9 @@ from events.vocabulary import Kind
 CODES: Final = meanings("aftership_codes.csv")
 """(level, code): `subtag` or `tag`."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+)
 
 NULLS: Final = frozenset({"null", "none", "undefined"})
 _NAMES: Final = frozenset({"tracking", "trackings", "checkpoint", "checkpoints"})
@@ -51,7 +53,9 @@ def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"
+        )
     wrapper = next((name for name in ("msg", "data") if type(body.get(name)) in (dict, list)), None)
     if wrapper is not None:
         for _, data in objects_at(body, wrapper, "", rejections):
@@ -59,17 +63,23 @@ def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     elif _is_tracking(body):
         yield "", body
     elif not {"meta", "event", "msg", "data"} & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"
+        )
 
 
-def _unwrapped(data: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _unwrapped(
+    data: JsonObject, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     if _is_tracking(data):
         yield where, data
     elif not _NAMES & data.keys() and not says_nothing(data):
         rejections.add(where, NO_CONTAINER)
     for name in ("tracking", "trackings"):
         many = type(data.get(name)) is list
-        for index, tracking in objects_at(data, name, where, rejections, required=False, but=_NAMES):
+        for index, tracking in objects_at(
+            data, name, where, rejections, required=False, but=_NAMES
+        ):
             yield f"{where}/{name}/{index}" if many else f"{where}/{name}", tracking
 
 
@@ -77,13 +87,17 @@ def _is_tracking(value: JsonObject) -> bool:
     return "tracking_number" in value or "checkpoints" in value or "checkpoint" in value
 
 
-def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _tracking(
+    tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     number = _text(tracking.get("tracking_number"))
     name = "checkpoints" if "checkpoints" in tracking else "checkpoint"
     pointer = f"{where}/{name}"
     found = [
         (f"{pointer}/{index}", checkpoint)
-        for index, checkpoint in objects_at(tracking, name, where, rejections, required="tag" not in tracking, but=_NAMES)
+        for index, checkpoint in objects_at(
+            tracking, name, where, rejections, required="tag" not in tracking, but=_NAMES
+        )
     ]
     if not as_list(tracking.get(name)):
         found = list(_rollup(tracking, where))
@@ -98,22 +112,36 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
                 raw=raw,
                 meaning=meaning,
                 time=CLOCK.read(
-                    _text(checkpoint.get("checkpoint_time")), somewhere, received_at=received_at, journey=journey.at(meaning.status)
+                    _text(checkpoint.get("checkpoint_time")),
+                    somewhere,
+                    received_at=received_at,
+                    journey=journey.at(meaning.status),
                 ),
                 place=somewhere,
-                description=_text(checkpoint.get("message")) or _text(checkpoint.get("subtag_message")),
+                description=_text(checkpoint.get("message"))
+                or _text(checkpoint.get("subtag_message")),
             ),
             number,
             rejections,
             service=service,
         )
-    readings = with_signer(carried_by(readings, _text(tracking.get("slug"))), signer(_text(tracking.get("signed_by"))))
-    return with_estimate(readings, estimate(_estimate(tracking), CLOCK.formats), stamp=_text(tracking.get("updated_at")) or "")
+    readings = with_signer(
+        carried_by(readings, _text(tracking.get("slug"))), signer(_text(tracking.get("signed_by")))
+    )
+    return with_estimate(
+        readings,
+        estimate(_estimate(tracking), CLOCK.formats),
+        stamp=_text(tracking.get("updated_at")) or "",
+    )
 
 
 def _journey(tracking: JsonObject) -> Journey:
     """Return countries and addresses of the shipment, and the courier that AfterShip names."""
-    return Journey(_end(tracking, "origin"), _end(tracking, "destination"), home_of(_text(tracking.get("slug"))))
+    return Journey(
+        _end(tracking, "origin"),
+        _end(tracking, "destination"),
+        home_of(_text(tracking.get("slug"))),
+    )
 
 
 def _end(tracking: JsonObject, end: str) -> EventPlace:
@@ -121,7 +149,8 @@ def _end(tracking: JsonObject, end: str) -> EventPlace:
         city=_text(tracking.get(f"{end}_city")),
         region=_text(tracking.get(f"{end}_state")),
         postal_code=_text(tracking.get(f"{end}_postal_code")),
-        country=_text(tracking.get(f"{end}_country_iso3")) or _text(tracking.get(f"{end}_country_region")),
+        country=_text(tracking.get(f"{end}_country_iso3"))
+        or _text(tracking.get(f"{end}_country_region")),
     )
 
 
@@ -129,7 +158,14 @@ def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]
     """Yield a tracking without checkpoints as one scan at its own time, where its tag says something of the parcel."""
     meaning = _said(tracking)[1]
     if meaning.kind is Kind.SCAN:
-        yield where, {"tag": tracking.get("tag"), "subtag": tracking.get("subtag"), "checkpoint_time": tracking.get("updated_at")}
+        yield (
+            where,
+            {
+                "tag": tracking.get("tag"),
+                "subtag": tracking.get("subtag"),
+                "checkpoint_time": tracking.get("updated_at"),
+            },
+        )
 
 
 def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning]:
@@ -150,7 +186,9 @@ def _place(checkpoint: JsonObject, journey: Journey) -> EventPlace:
         city=checkpoint.get("city"),
         region=checkpoint.get("state"),
         postal_code=_zip(checkpoint),
-        country=_text(checkpoint.get("country_iso3")) or _text(checkpoint.get("country_region")) or checkpoint.get("country_name"),
+        country=_text(checkpoint.get("country_iso3"))
+        or _text(checkpoint.get("country_region"))
+        or checkpoint.get("country_name"),
         of_shipment=(journey.origin.country, journey.destination.country),
     )
 
@@ -162,7 +200,10 @@ def _zip(checkpoint: JsonObject) -> Any:  # noqa: ANN401 - whatever is printed
 def _estimate(tracking: JsonObject) -> str | None:
     """Return the carrier's estimate, else AfterShip's."""
     expected = _text(tracking.get("expected_delivery"))
-    return expected or next((found for name, field in _ESTIMATES if (found := _text(child(tracking, name).get(field)))), None)
+    return expected or next(
+        (found for name, field in _ESTIMATES if (found := _text(child(tracking, name).get(field)))),
+        None,
+    )
 
 
 def _text(value: object) -> str | None:

@@ -34,7 +34,9 @@ TEXTS: Final = meanings("amazon_texts.csv")
 
 _by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
+)
 FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
 """Fields that name a shipment of freight without a parcel number, the most definite first."""
 
@@ -70,7 +72,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             yield from _milestones(shipment, where, received_at, rejections)
 
 
-def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(
+    body: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     """Yield the shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
     for at, member in members(body, where, rejections, unknown=_UNKNOWN):
         wrapper = next((name for name in WRAPPERS if type(member.get(name)) in (dict, list)), None)
@@ -79,16 +83,22 @@ def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tup
         elif wrapper is not None:
             yield from _shipments(member[wrapper], f"{at}/{wrapper}", rejections)
         elif type(member.get("Message")) is str and not at:
-            yield from _shipments(read_json(member["Message"].encode("utf-8", "replace")), "/Message", rejections)
+            yield from _shipments(
+                read_json(member["Message"].encode("utf-8", "replace")), "/Message", rejections
+            )
         elif not {"errors", "notificationType"} & member.keys():
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
-def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _shipping(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     number, summary = _text(shipment.get("trackingId")), child(shipment, "summary")
     pointer = f"{where}/eventHistory"
     readings: list[Reading] = []
-    for index, event in objects_at(shipment, "eventHistory", where, rejections, required=not summary):
+    for index, event in objects_at(
+        shipment, "eventHistory", where, rejections, required=not summary
+    ):
         raw = Raw(code=_text(event.get("eventCode")), reason=_text(event.get("shipmentType")))
         at = _place(child(event, "location"))
         readings += reading_of(
@@ -104,21 +114,40 @@ def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejection
         )
     status = _text(summary.get("status"))
     rollup = CODES.get(("", status or ""))
-    if not as_list(shipment.get("eventHistory")) and rollup is not None and rollup.kind is Kind.SCAN:
+    if (
+        not as_list(shipment.get("eventHistory"))
+        and rollup is not None
+        and rollup.kind is Kind.SCAN
+    ):
         readings += reading_of(
-            Scan(where=f"{where}/summary", raw=Raw(code=status), meaning=rollup, time=CLOCK.read(None, received_at=received_at)),
+            Scan(
+                where=f"{where}/summary",
+                raw=Raw(code=status),
+                meaning=rollup,
+                time=CLOCK.read(None, received_at=received_at),
+            ),
             number,
             rejections,
         )
-    readings = with_signer(readings, signer(_text(child(summary, "proofOfDelivery").get("receivedBy"))))
-    return with_estimate(readings, estimate(_text(shipment.get("promisedDeliveryDate")), CLOCK.formats))
+    readings = with_signer(
+        readings, signer(_text(child(summary, "proofOfDelivery").get("receivedBy")))
+    )
+    return with_estimate(
+        readings, estimate(_text(shipment.get("promisedDeliveryDate")), CLOCK.formats)
+    )
 
 
-def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _milestones(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     identifier = child(shipment, "identifier")
     carriers_own = _text(child(identifier, "carrierTracking").get("trackingNumber"))
     freight = (_text(identifier.get(name)) for name in FREIGHT_NUMBERS)
-    number = _text(identifier.get("aftn")) or carriers_own or next((found for found in freight if found), None)
+    number = (
+        _text(identifier.get("aftn"))
+        or carriers_own
+        or next((found for found in freight if found), None)
+    )
     name = "milestoneHistory" if as_list(shipment.get("milestoneHistory")) else "latestMilestone"
     readings: list[Reading] = []
     for index, milestone in objects_at(shipment, name, where, rejections):
@@ -137,14 +166,22 @@ def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejecti
             number,
             rejections,
         )
-    for _, forecast in objects(shipment.get("trackingEstimates"), f"{where}/trackingEstimates", rejections):
+    for _, forecast in objects(
+        shipment.get("trackingEstimates"), f"{where}/trackingEstimates", rejections
+    ):
         if _text(forecast.get("type")) == "ESTIMATED_DELIVERY_DATE":
-            printed = estimate(_text(child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats)
-            readings = with_estimate(readings, printed, stamp=_text(forecast.get("lastUpdatedTime")) or "")
+            printed = estimate(
+                _text(child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats
+            )
+            readings = with_estimate(
+                readings, printed, stamp=_text(forecast.get("lastUpdatedTime")) or ""
+            )
     return readings
 
 
-def _package(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _package(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     """Read a package; the first version of the API spells the names with a capital."""
     package = _uncapitalized(package)
     number, pointer = _text(package.get("trackingNumber")), f"{where}/trackingEvents"
@@ -153,7 +190,11 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
         event = _uncapitalized(printed)
         address = _uncapitalized(child(event, "eventAddress"))
         raw, words = Raw(code=_text(event.get("eventCode"))), _text(event.get("eventDescription"))
-        at = place(city=_text(address.get("city")), region=_text(address.get("state")), country=_text(address.get("country")))
+        at = place(
+            city=_text(address.get("city")),
+            region=_text(address.get("state")),
+            country=_text(address.get("country")),
+        )
         readings += reading_of(
             Scan(
                 where=f"{pointer}/{index}",
@@ -170,9 +211,15 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
     rollup = UNMAPPED if status == UNDELIVERABLE else CODES.get(("", status or ""), UNMAPPED)
     if not as_list(package.get("trackingEvents")) and status is not None:
         time = CLOCK.read(None, received_at=received_at)
-        readings += reading_of(Scan(where=f"{where}/currentStatus", raw=Raw(code=status), meaning=rollup, time=time), number, rejections)
+        readings += reading_of(
+            Scan(where=f"{where}/currentStatus", raw=Raw(code=status), meaning=rollup, time=time),
+            number,
+            rejections,
+        )
     readings = with_signer(readings, signer(_text(package.get("signedForBy"))))
-    return with_estimate(readings, estimate(_text(package.get("estimatedArrivalDate")), CLOCK.formats))
+    return with_estimate(
+        readings, estimate(_text(package.get("estimatedArrivalDate")), CLOCK.formats)
+    )
 
 
 def _uncapitalized(value: JsonObject) -> JsonObject:
@@ -180,7 +227,9 @@ def _uncapitalized(value: JsonObject) -> JsonObject:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    return CODES.get((raw.reason or "", raw.code or "")) or CODES.get(("", raw.code or ""), UNMAPPED)
+    return CODES.get((raw.reason or "", raw.code or "")) or CODES.get(
+        ("", raw.code or ""), UNMAPPED
+    )
 
 
 def _place(address: JsonObject) -> EventPlace:
@@ -199,7 +248,9 @@ def _text(value: object) -> str | None:
 def _reread(raw: Raw) -> Meaning | None:
     """Read a known code; a package's unknown one may be read by its text, and two formats mean two things by one word."""
     meaning = _meaning(raw)
-    is_of_package = raw.code == UNDELIVERABLE or (meaning is UNMAPPED and (raw.code or "").startswith("EVENT_"))
+    is_of_package = raw.code == UNDELIVERABLE or (
+        meaning is UNMAPPED and (raw.code or "").startswith("EVENT_")
+    )
     return None if is_of_package else meaning
 
 
@@ -207,7 +258,13 @@ CARRIER: Final = Carrier(
     carrier_id="amazon",
     name="Amazon",
     number_fields=(
-        *("trackingId", "identifier.aftn", "carrierTracking.trackingNumber", "payload.trackingNumber", "payload.TrackingNumber"),
+        *(
+            "trackingId",
+            "identifier.aftn",
+            "carrierTracking.trackingNumber",
+            "payload.trackingNumber",
+            "payload.TrackingNumber",
+        ),
         *(f"identifier.{name}" for name in FREIGHT_NUMBERS),
     ),
     normalizers={"1": normalize},

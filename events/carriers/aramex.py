@@ -31,10 +31,13 @@ CODES: Final = meanings("aramex_codes.csv")
 TEXTS: Final = meanings("aramex_texts.csv")
 by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"), default_zone="Asia/Dubai"
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"),
+    default_zone="Asia/Dubai",
 )
 PAIR: Final = "KeyValueOfstringArrayOfTrackingResultmFAkxlpY"
-_EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?P<offset>[+-]\d{4})?\)/", re.ASCII)
+_EPOCH: Final = re.compile(
+    r"/Date\((?P<milliseconds>-?\d{1,15})(?P<offset>[+-]\d{4})?\)/", re.ASCII
+)
 
 
 class Update(NamedTuple):
@@ -48,7 +51,9 @@ class Update(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
-    for found in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
+    for found in (
+        _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    ):
         fields, code = found.fields, found.fields.get("UpdateCode")
         at = _place(fields.get("UpdateLocation"))
         raw = Raw(code=code, reason=fields.get("ProblemCode"))
@@ -56,7 +61,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             Scan(
                 where=found.where,
                 raw=raw,
-                meaning=CODES.get((code or "",)) or by_text(fields.get("UpdateDescription", "")) or UNMAPPED,
+                meaning=CODES.get((code or "",))
+                or by_text(fields.get("UpdateDescription", ""))
+                or UNMAPPED,
                 time=_time(fields.get("UpdateDateTime"), at, received_at),
                 place=at,
                 description=fields.get("UpdateDescription"),
@@ -93,8 +100,14 @@ def _place(printed: str | None) -> EventPlace:
 def _from_xml(document: Document) -> Iterator[Update]:
     for answer in answers(document):
         if answer.tag not in ("ShipmentTrackingResponse", "Fault"):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex")
-        results = (result for list_ in answer.iterfind("TrackingResults") for result in list_.iter("TrackingResult"))
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex"
+            )
+        results = (
+            result
+            for list_ in answer.iterfind("TrackingResults")
+            for result in list_.iter("TrackingResult")
+        )
         for index, result in enumerate(results, start=1):
             yield Update(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
 
@@ -102,20 +115,29 @@ def _from_xml(document: Document) -> Iterator[Update]:
 def _from_json(body: object, rejections: Rejections) -> Iterator[Update]:
     if body in ({}, []):
         return
-    if type(body) is not dict or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys():
+    if (
+        type(body) is not dict
+        or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys()
+    ):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Aramex")
     yield from _results(body, "TrackingResults", "", None, rejections)
 
 
-def _results(holder: JsonObject, name: str, where: str, number: str | None, rejections: Rejections) -> Iterator[Update]:
+def _results(
+    holder: JsonObject, name: str, where: str, number: str | None, rejections: Rejections
+) -> Iterator[Update]:
     """Yield the updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that became JSON keeps its names in between."""
     for index, member in objects_at(holder, name, where, rejections):
         pointer = f"{where}/{name}/{index}"
-        inside = next((found for found in ("Value", "TrackingResult", PAIR) if found in member), None)
+        inside = next(
+            (found for found in ("Value", "TrackingResult", PAIR) if found in member), None
+        )
         if inside is None:
             yield Update(pointer, number, _texts(member))
         else:
-            yield from _results(member, inside, pointer, text(member.get("Key")) or number, rejections)
+            yield from _results(
+                member, inside, pointer, text(member.get("Key")) or number, rejections
+            )
 
 
 def _texts(result: dict[str, object]) -> dict[str, str]:

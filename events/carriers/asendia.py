@@ -26,7 +26,8 @@ CODES: Final = meanings("asendia_codes.csv")
 """Codes of milestones (`s1`), of Asendia USA's details and of the United States Postal Service's that it passes on."""
 _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"), default_zone="Europe/Paris"
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"),
+    default_zone="Europe/Paris",
 )
 PLACEHOLDERS: Final = frozenset({"string"})
 _MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents", "trackingBrandedDetail")
@@ -49,7 +50,9 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if type(body) is list:
         found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
     elif type(body) is dict and type(body.get("data")) in (list, dict):
-        found = [(f"/data/{index}", member) for index, member in objects_at(body, "data", "", rejections)]
+        found = [
+            (f"/data/{index}", member) for index, member in objects_at(body, "data", "", rejections)
+        ]
     elif type(body) is dict:
         found = [("", body)]
     else:
@@ -60,7 +63,9 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     yield from known
 
 
-def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _sync(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     pointer = f"{where}/trackingEvents"
     for index, event in objects_at(shipment, "trackingEvents", where, rejections):
         code = text(event.get("code"))
@@ -73,7 +78,8 @@ def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: R
                 meaning=_meaning(raw),
                 time=CLOCK.read(text(event.get("time")), at, received_at=received_at),
                 place=at,
-                description=text(event.get("carrierEventDescription")) or text(event.get("description")),
+                description=text(event.get("carrierEventDescription"))
+                or text(event.get("description")),
                 native_id=text(event.get("id")),
                 native_id_per_number=True,
             ),
@@ -82,7 +88,9 @@ def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: R
         )
 
 
-def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _usa(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     name = next((name for name in _MILESTONES if as_list(shipment.get(name))), _MILESTONES[0])
     pointer = f"{where}/{name}"
     for index, event in objects_at(shipment, name, where, rejections):
@@ -98,7 +106,8 @@ def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Re
                 place=at,
                 description=text(event.get("eventDescription")),
             ),
-            text(shipment.get("trackingNumberVendor")) or text(child(shipment, "trackingBrandedSummary").get("trackingNumberVendor")),
+            text(shipment.get("trackingNumberVendor"))
+            or text(child(shipment, "trackingBrandedSummary").get("trackingNumberVendor")),
             rejections,
         )
 
@@ -107,9 +116,15 @@ def _place(event: JsonObject) -> EventPlace:
     """Return the place: a milestone prints a line, a detail its parts or placeholders."""
     parts = child(event, "eventLocationDetails")
     city, region, postal_code, country = (
-        text_unless(parts.get(name), PLACEHOLDERS) for name in ("city", "province", "postalCode", "countryIso2")
+        text_unless(parts.get(name), PLACEHOLDERS)
+        for name in ("city", "province", "postalCode", "countryIso2")
     )
-    return place(city=text(event.get("eventLocation")) or city, region=region, postal_code=postal_code, country=country)
+    return place(
+        city=text(event.get("eventLocation")) or city,
+        region=region,
+        postal_code=postal_code,
+        country=country,
+    )
 
 
 CARRIER: Final = Carrier(

@@ -28,7 +28,9 @@ CODES: Final = meanings("australiapost_codes.csv")
 CLOCK: Final = Clock(formats=ISO, default_zone="Australia/Sydney", prints_home=True)
 """Scans in Queensland, Chicago and New Zealand are printed with the offset of Sydney."""
 _SENTENCES: Final = tuple(
-    (words.removesuffix("*"), meaning) for (level, words), meaning in CODES.items() if level == "event" and words.endswith("*")
+    (words.removesuffix("*"), meaning)
+    for (level, words), meaning in CODES.items()
+    if level == "event" and words.endswith("*")
 )
 _AUSTRALIAN: Final = re.compile(r"(?P<city>.+) (?P<state>ACT|NSW|NT|QLD|SA|TAS|VIC|WA)")
 _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
@@ -38,17 +40,25 @@ _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer; numbers with errors say nothing."""
     for where, result in _results(read_json(body), rejections):
-        articles = list(_articles(result.get("trackable_items"), f"{where}/trackable_items", rejections))
+        articles = list(
+            _articles(result.get("trackable_items"), f"{where}/trackable_items", rejections)
+        )
         tracked = text(result.get("tracking_id"))
         for pointer, article in articles:
-            number = tracked if len(articles) == 1 and tracked else text(article.get("article_id")) or tracked
+            number = (
+                tracked
+                if len(articles) == 1 and tracked
+                else text(article.get("article_id")) or tracked
+            )
             yield from _events(article, number, pointer, received_at, rejections)
         for pointer, consignment in _consignments(result, where, rejections):
             number = text(consignment.get("consignment_id")) or tracked
             yield from _events(consignment, number, pointer, received_at, rejections)
 
 
-def _consignments(result: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _consignments(
+    result: JsonObject, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     """Yield what has events of its own besides articles: an item of the list, or `consignment` of the result."""
     for index, item in objects_at(result, "trackable_items", where, rejections, required=False):
         if "items" in item and as_list(item.get("events")):
@@ -62,24 +72,40 @@ def _results(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if body in ({}, []):
         return
     if type(body) is not dict or not {"tracking_results", "errors"} & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post"
+        )
     for index, result in objects_at(body, "tracking_results", "", rejections):
         yield f"/tracking_results/{index}", result
 
 
-def _articles(items: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _articles(
+    items: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     for index, item in objects(items, where, rejections):
         if "items" in item:
             pointer = f"{where}/{index}/items"
             listed = objects_at(item, "items", f"{where}/{index}", rejections)
-            yield from ((f"{pointer}/{at}", each) for at, each in listed if as_list(each.get("events")) or not as_list(item.get("events")))
+            yield from (
+                (f"{pointer}/{at}", each)
+                for at, each in listed
+                if as_list(each.get("events")) or not as_list(item.get("events"))
+            )
         else:
             yield f"{where}/{index}", item
 
 
-def _events(article: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _events(
+    article: JsonObject,
+    number: str | None,
+    where: str,
+    received_at: datetime,
+    rejections: Rejections,
+) -> Iterator[Reading]:
     service = text(article.get("product_type"))
-    for index, event in objects_at(article, "events", where, rejections, required="status" not in article):
+    for index, event in objects_at(
+        article, "events", where, rejections, required="status" not in article
+    ):
         description = text(event.get("description"))
         at = _place(text(event.get("location")))
         yield from reading_of(
@@ -99,7 +125,13 @@ def _events(article: JsonObject, number: str | None, where: str, received_at: da
     rollup = CODES.get(("status", (status or "").casefold()))
     if not as_list(article.get("events")) and rollup is not None:
         yield from reading_of(
-            Scan(where=f"{where}/status", raw=Raw(), meaning=rollup, time=CLOCK.read(None, received_at=received_at), description=status),
+            Scan(
+                where=f"{where}/status",
+                raw=Raw(),
+                meaning=rollup,
+                time=CLOCK.read(None, received_at=received_at),
+                description=status,
+            ),
             number,
             rejections,
             service=service,
@@ -108,7 +140,9 @@ def _events(article: JsonObject, number: str | None, where: str, received_at: da
 
 def _meaning(words: str) -> Meaning:
     known = CODES.get(("event", words))
-    return known or next((meaning for start, meaning in _SENTENCES if words.startswith(start)), UNMAPPED)
+    return known or next(
+        (meaning for start, meaning in _SENTENCES if words.startswith(start)), UNMAPPED
+    )
 
 
 def _place(printed: str | None) -> EventPlace:

@@ -47,12 +47,20 @@ def _parcel(body: object) -> tuple[str, JsonObject]:
         return "", body
     if type(body) is dict and (body == {} or "errors" in body or _PARCEL in child(body, "data")):
         return f"/data/{_PARCEL}", child(body, "data", _PARCEL)
-    raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Österreichische Post")
+    raise UnreadableMessageError(
+        Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Österreichische Post"
+    )
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(parcel, "sendungsEvents", where, rejections):
-        raw = Raw(type=_state(event), code=text(event.get("status")), reason=text(event.get("reasontypecode")))
+        raw = Raw(
+            type=_state(event),
+            code=text(event.get("status")),
+            reason=text(event.get("reasontypecode")),
+        )
         at = place(
             city=event.get("eventPlaceName"),
             postal_code=event.get("eventpostalcode"),
@@ -64,7 +72,9 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
             meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("timestamp")), at, received_at=received_at),
             place=at,
-            description=text(event.get("textEn")) or text(event.get("trackingDesc")) or text(event.get("text")),
+            description=text(event.get("textEn"))
+            or text(event.get("trackingDesc"))
+            or text(event.get("text")),
         )
 
 
@@ -76,7 +86,9 @@ def _state(event: JsonObject) -> str | None:
 
 def _meaning(raw: Raw) -> Meaning:
     state, status, reason = raw.type or "", raw.code or "", raw.reason or ""
-    known = CODES.get((state, status, reason)) or CODES.get(("", status, reason)) if status else None
+    known = (
+        CODES.get((state, status, reason)) or CODES.get(("", status, reason)) if status else None
+    )
     return finest((status, known), (state, CODES.get((state, "", ""))))
 
 

@@ -31,7 +31,9 @@ from events.vocabulary import Status
 CODES: Final = meanings("bluedart_codes.csv")
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%-d-%-m-%Y[ %-H:%M[:%S]]", "%-d-%-m-%Y %H%M", "%-d-%b-%Y %H%M", "%-d %b %Y %H%M"),
+    formats=TimeFormats(
+        "%-d-%-m-%Y[ %-H:%M[:%S]]", "%-d-%-m-%Y %H%M", "%-d-%b-%Y %H%M", "%-d %b %Y %H%M"
+    ),
     default_zone="Asia/Kolkata",
     country="IN",
 )
@@ -50,10 +52,14 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         number = text(shipment.get("WaybillNo")) or text(shipment.get("@WaybillNo"))
         details = child(shipment, "Scans").get("ScanDetail", shipment.get("ScanDetail"))
         pointer = f"{where}/Scans/ScanDetail"
-        scans = [(f"{pointer}/{index}", scan) for index, scan in objects(details, pointer, rejections)]
+        scans = [
+            (f"{pointer}/{index}", scan) for index, scan in objects(details, pointer, rejections)
+        ]
         if not scans and not as_list(details) and text(shipment.get("Status")):
             scans = [(f"{where}/Status", _of_status(shipment))]
-        signed_by = child(shipment, "Scans", "DeliveryDetails").get("ReceivedBy") or shipment.get("ReceivedBy")
+        signed_by = child(shipment, "Scans", "DeliveryDetails").get("ReceivedBy") or shipment.get(
+            "ReceivedBy"
+        )
         for at, scan in scans:
             yield from reading_of(_scan(scan, at, signed_by, received_at), number, rejections)
 
@@ -107,8 +113,14 @@ def _in_json(body: object, where: str, rejections: Rejections) -> Iterator[tuple
         for index, member in objects(body, where, rejections):
             yield from _in_json(member, f"{where}/{index}", rejections)
         return
-    inside = next((name for name in (*_WRAPPERS, "Shipment") if type(body) is dict and name in body), None)
-    if type(body) is not dict or (inside is None and not {"WaybillNo", "@WaybillNo"} & body.keys() and not _ERRORS & body.keys()):
+    inside = next(
+        (name for name in (*_WRAPPERS, "Shipment") if type(body) is dict and name in body), None
+    )
+    if type(body) is not dict or (
+        inside is None
+        and not {"WaybillNo", "@WaybillNo"} & body.keys()
+        and not _ERRORS & body.keys()
+    ):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Blue Dart")
     if inside is None:
         if not _ERRORS & body.keys():

@@ -37,7 +37,9 @@ TEXTS: Final = meanings("bpost_texts.csv")
 by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[%z]", "%Y-%m-%d %H:%M[:%S]"),
+    formats=TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[%z]", "%Y-%m-%d %H:%M[:%S]"
+    ),
     default_zone="Europe/Brussels",
 )
 
@@ -80,7 +82,9 @@ def _from_json(body: object, received_at: datetime, rejections: Rejections) -> I
         yield from readings_of(scans, text(item.get("itemCode")), rejections)
 
 
-def _events(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _events(
+    item: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     step = text(child(item, "activeStep").get("knownProcessStep"))
     of_item = STEPS.get((step or "",), UNMAPPED)
     events = objects_at(item, "events", where, rejections, required=step is None)
@@ -93,7 +97,12 @@ def _events(item: JsonObject, where: str, received_at: datetime, rejections: Rej
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
-            meaning=known or (of_item.of_category() if printed == newest and of_item.kind is Kind.SCAN else UNMAPPED),
+            meaning=known
+            or (
+                of_item.of_category()
+                if printed == newest and of_item.kind is Kind.SCAN
+                else UNMAPPED
+            ),
             time=CLOCK.read(printed, received_at=received_at),
             place=place(facility=_name(event.get("location"))),
             description=words or text(event.get("description")),
@@ -105,21 +114,32 @@ def _events(item: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 
 def _printed(event: JsonObject) -> str | None:
-    return " ".join(part for part in (text(event.get("date")), text(event.get("time"))) if part) or None
+    return (
+        " ".join(part for part in (text(event.get("date")), text(event.get("time"))) if part)
+        or None
+    )
 
 
 def _worded(key: object) -> str | None:
     """Return the text in English, else in the first language that has one."""
     if type(key) is not dict:
         return text(key)
-    found = {name.casefold(): words for name, of in key.items() if type(of) is dict and (words := text(of.get("description")))}
+    found = {
+        name.casefold(): words
+        for name, of in key.items()
+        if type(of) is dict and (words := text(of.get("description")))
+    }
     return found.get("en") or next(iter(found.values()), None)
 
 
 def _name(location: object) -> str | None:
     if type(location) is not dict:
         return text(location)
-    return text(location.get("locationName")) or text(location.get("en")) or next(filter(None, map(text, location.values())), None)
+    return (
+        text(location.get("locationName"))
+        or text(location.get("en"))
+        or next(filter(None, map(text, location.values())), None)
+    )
 
 
 def _items(document: Document) -> Iterator[_Element]:

@@ -42,7 +42,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             rejections,
             service=text(package.get("productName")),
         )
-        yield from with_estimate(found, estimate(text(package.get("dateOfEstimatedDelivery")), FORMATS))
+        yield from with_estimate(
+            found, estimate(text(package.get("dateOfEstimatedDelivery")), FORMATS)
+        )
 
 
 def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -55,14 +57,25 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Bring")
 
 
-def _of_consignment(consignment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _of_consignment(
+    consignment: JsonObject, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     pointer = f"{where}/packageSet"
-    yield from ((f"{pointer}/{index}", package) for index, package in objects_at(consignment, "packageSet", where, rejections))
+    yield from (
+        (f"{pointer}/{index}", package)
+        for index, package in objects_at(consignment, "packageSet", where, rejections)
+    )
 
 
-def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(package, "eventSet", where, rejections):
-        further = tuple(code for name in ("lmEventCode", "lmCauseCode", "lmMeasureCode") if (code := text(event.get(name))))
+        further = tuple(
+            code
+            for name in ("lmEventCode", "lmCauseCode", "lmMeasureCode")
+            if (code := text(event.get(name)))
+        )
         raw = Raw(code=text(event.get("status")), further=further)
         at = place(
             city=event.get("city"),

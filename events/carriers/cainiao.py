@@ -35,7 +35,9 @@ _BRACKETED: Final = re.compile(r"\[(?P<place>[^\[\]]{1,80})\]")
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
     for where, parcel in _parcels(read_json(body), rejections):
-        yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get("mailNo")), rejections)
+        yield from readings_of(
+            _scans(parcel, where, received_at, rejections), text(parcel.get("mailNo")), rejections
+        )
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -47,10 +49,14 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     elif type(body) is dict and "mailNo" in body:
         yield "", body
     elif type(body) is not dict or "success" not in body:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Cainiao")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Cainiao"
+        )
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, step in objects_at(parcel, "detailList", where, rejections):
         raw = Raw(code=text(step.get("actionCode")))
         words = text(step.get("standerdDesc")) or text(step.get("desc"))
@@ -66,7 +72,9 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
 
 def _time(step: JsonObject, received_at: datetime) -> PrintedTime | None:
     return CLOCK.read_with_offset(
-        text(step.get("timeStr")) or _wall(step.get("time"), received_at), text(step.get("timeZone")), received_at=received_at
+        text(step.get("timeStr")) or _wall(step.get("time"), received_at),
+        text(step.get("timeZone")),
+        received_at=received_at,
     )
 
 
@@ -74,7 +82,11 @@ def _wall(milliseconds: object, received_at: datetime) -> str | None:
     if type(milliseconds) is not int:
         return text(milliseconds)
     found = read_epoch(milliseconds // 1000 + _BEIJING_SECONDS, received_at=received_at)
-    return str(milliseconds) if found is None else found.instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return (
+        str(milliseconds)
+        if found is None
+        else found.instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    )
 
 
 def _place(words: str) -> EventPlace:

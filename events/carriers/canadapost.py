@@ -32,7 +32,10 @@ CODES: Final = meanings("canadapost_codes.csv")
 _CLEAR: Final = codes_without_text(CODES)
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y%m%d:%H%M%S", "%Y%m%d"), default_zone="America/Toronto"
+    formats=TimeFormats(
+        "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y%m%d:%H%M%S", "%Y%m%d"
+    ),
+    default_zone="America/Toronto",
 )
 ZONES: Final = {
     "NST": "America/St_Johns",
@@ -67,7 +70,9 @@ The standard name is that of the zone, printed in summer too: `CSTNO` is the one
 without daylight time.
 """
 
-PROVINCES: Final = frozenset({"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"})
+PROVINCES: Final = frozenset(
+    {"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"}
+)
 _EMPTY: Final = frozenset({"messages", "Fault"})
 
 
@@ -103,8 +108,14 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         yield from with_estimate(found, estimate(item.estimate, CLOCK.formats))
 
 
-def _readings(event: Occurrence, item: CanadaPostItem, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    at = place(city=event.city, region=event.province, country="CA" if event.province in PROVINCES else None)
+def _readings(
+    event: Occurrence, item: CanadaPostItem, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
+    at = place(
+        city=event.city,
+        region=event.province,
+        country="CA" if event.province in PROVINCES else None,
+    )
     meaning = _meaning(event)
     for reading in reading_of(
         Scan(
@@ -137,7 +148,12 @@ def _reread(raw: Raw) -> Meaning | None:
 def _time(event: Occurrence, at: EventPlace, received_at: datetime) -> PrintedTime | None:
     found = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
     found = found or CLOCK.read_with_offset(event.at, event.zone, at, received_at=received_at)
-    if found is None or at != NOWHERE or found.tz_source is TzSource.RECEIVED or found.instant.time() != MIDNIGHT:
+    if (
+        found is None
+        or at != NOWHERE
+        or found.tz_source is TzSource.RECEIVED
+        or found.instant.time() != MIDNIGHT
+    ):
         return found
     return replace(found, precision=TimePrecision.DAY)
 
@@ -147,23 +163,46 @@ def _zoned(printed: str, zone: str) -> PrintedTime | None:
     """Read a time with a known abbreviation; every push prints those of all older events again."""
     offset = ZONES.get(zone)
     found = None if offset is None else CLOCK.read_with_offset(printed, offset, received_at=EPOCH)
-    return replace(found, zone=zone) if found is not None and found.tz_source is TzSource.EXPLICIT else None
+    return (
+        replace(found, zone=zone)
+        if found is not None and found.tz_source is TzSource.EXPLICIT
+        else None
+    )
 
 
 def _items(document: Document, rejections: Rejections) -> Iterator[CanadaPostItem]:
     for answer in answers(document):
-        details = (answer,) if answer.tag == "tracking-detail" else tuple(answer.iter("tracking-detail"))
+        details = (
+            (answer,) if answer.tag == "tracking-detail" else tuple(answer.iter("tracking-detail"))
+        )
         summaries = tuple(answer.iter("pin-summary"))
-        if not details and not summaries and answer.tag not in _EMPTY and not answer.tag.startswith("tracking-"):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking of Canada Post")
+        if (
+            not details
+            and not summaries
+            and answer.tag not in _EMPTY
+            and not answer.tag.startswith("tracking-")
+        ):
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking of Canada Post"
+            )
         for detail in details:
             fields = texts(detail)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield CanadaPostItem(fields.get("pin"), tuple(_occurrences(detail, rejections)), expected, fields.get("service-name"))
+            yield CanadaPostItem(
+                fields.get("pin"),
+                tuple(_occurrences(detail, rejections)),
+                expected,
+                fields.get("service-name"),
+            )
         for index, summary in enumerate(summaries, start=1):
             fields = texts(summary)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield CanadaPostItem(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected, fields.get("service-name"))
+            yield CanadaPostItem(
+                fields.get("pin"),
+                tuple(_newest(fields, f"pin-summary[{index}]")),
+                expected,
+                fields.get("service-name"),
+            )
 
 
 def _occurrences(detail: _Element, rejections: Rejections) -> Iterator[Occurrence]:

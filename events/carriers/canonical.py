@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from events.carriers.carrier import Carrier, Hmac
 from events.clear_part import Digest
@@ -29,7 +38,9 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 CARRIER_ID: Final = "canonical"
 YEAR_MIN, YEAR_MAX = 1970, 9998
 
-_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_RFC_3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 
 
 def _number(value: object) -> object:
@@ -51,7 +62,9 @@ def _printable(value: str) -> str:
 
 def _instant(value: object) -> datetime:
     if type(value) is not str or _RFC_3339.fullmatch(value) is None:
-        raise ValueError("should be a time of RFC 3339 with its offset, such as 2026-03-01T14:05:00-05:00")
+        raise ValueError(
+            "should be a time of RFC 3339 with its offset, such as 2026-03-01T14:05:00-05:00"
+        )
     try:
         instant = datetime.fromisoformat(value.upper())
     except ValueError:
@@ -67,7 +80,9 @@ def _date_or_instant(value: object) -> str:
             return date.fromisoformat(value).isoformat()
         _instant(value)
     except ValueError:
-        raise ValueError("should be a date such as 2026-03-01 or a time of RFC 3339 with its offset") from None
+        raise ValueError(
+            "should be a date such as 2026-03-01 or a time of RFC 3339 with its offset"
+        ) from None
     return str(value)
 
 
@@ -111,9 +126,18 @@ class CanonicalLocation(BaseModel):
 
 _CONTRADICTIONS: Final[list[JsonValue]] = [
     {"properties": {"kind": {"enum": [None, "scan"]}, "status": {"type": "null"}}},
-    {"required": ["kind", "status"], "properties": {"kind": {"enum": ["info", "unmapped"]}, "status": {"type": "string"}}},
-    {"required": ["kind"], "properties": {"kind": {"const": "unmapped"}, "carrier_code": {"type": "null"}}},
-    {"required": ["corrects"], "properties": {"kind": {"not": {"const": "correction"}}, "corrects": {"type": "string"}}},
+    {
+        "required": ["kind", "status"],
+        "properties": {"kind": {"enum": ["info", "unmapped"]}, "status": {"type": "string"}},
+    },
+    {
+        "required": ["kind"],
+        "properties": {"kind": {"const": "unmapped"}, "carrier_code": {"type": "null"}},
+    },
+    {
+        "required": ["corrects"],
+        "properties": {"kind": {"not": {"const": "correction"}}, "corrects": {"type": "string"}},
+    },
     {"required": ["status"], "properties": {"status": {"const": "unknown"}}},
 ]
 """Statements that `_agree` and `_stated` refuse, as JSON Schema has it."""
@@ -126,13 +150,17 @@ class CanonicalEvent(BaseModel):
 
     carrier_id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")]
     event_id: Annotated[Id, BeforeValidator(_number)]
-    tracking_number: Annotated[str, Field(max_length=200), AfterValidator(_has_number), BeforeValidator(_number)]
+    tracking_number: Annotated[
+        str, Field(max_length=200), AfterValidator(_has_number), BeforeValidator(_number)
+    ]
     discriminator: Short = ""
     kind: Kind = Kind.SCAN
     occurred_at: Annotated[datetime, BeforeValidator(_instant)]
     occurred_at_raw: Annotated[
         Short | None,
-        Field(description="The time as the carrier printed it; by default, and where it holds other words than a time does, `occurred_at`"),
+        Field(
+            description="The time as the carrier printed it; by default, and where it holds other words than a time does, `occurred_at`"
+        ),
     ] = None
     tz_source: TzSource = TzSource.EXPLICIT
     time_precision: TimePrecision = TimePrecision.SECOND
@@ -147,15 +175,22 @@ class CanonicalEvent(BaseModel):
         Short | None,
         AfterValidator(_service),
         Field(
-            description="What the shipper bought, as the carrier names it: `UPS Ground`, `FEDEX_2_DAY`", max_length=SERVICE_CHARACTERS_MAX
+            description="What the shipper bought, as the carrier names it: `UPS Ground`, `FEDEX_2_DAY`",
+            max_length=SERVICE_CHARACTERS_MAX,
         ),
     ] = None
     parcel_carrier_id: Annotated[
         str | None,
-        Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$", description="Of an aggregator: the carrier that carries the parcel under this number"),
+        Field(
+            pattern=r"^[a-z0-9][a-z0-9_]{0,63}$",
+            description="Of an aggregator: the carrier that carries the parcel under this number",
+        ),
     ] = None
     signed_by: Short | None = None
-    corrects: Annotated[Id | None, Field(description="event_id of the event that a correction takes back or re-reads")] = None
+    corrects: Annotated[
+        Id | None,
+        Field(description="event_id of the event that a correction takes back or re-reads"),
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -193,7 +228,9 @@ class InvalidEventError(ValueError):
     """An event is not canonical. `faults` name fields and rules, never a value."""
 
     def __init__(self, faults: tuple[FieldFault, ...]) -> None:
-        super().__init__("; ".join(f"{fault.pointer or 'the event'}: {fault.why}" for fault in faults))
+        super().__init__(
+            "; ".join(f"{fault.pointer or 'the event'}: {fault.why}" for fault in faults)
+        )
         self.faults = faults
 
 
@@ -209,14 +246,21 @@ def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
     """Read the event that one JSON object states, for `POST /v1/events`; `digests` are those of the carriers. Raises InvalidEventError."""
     stated = _stated_event(_parsed(line))
     try:
-        return identify(_reading(stated), carrier_id=stated.carrier_id, digest=digests(stated.carrier_id), with_aliases=False)
+        return identify(
+            _reading(stated),
+            carrier_id=stated.carrier_id,
+            digest=digests(stated.carrier_id),
+            with_aliases=False,
+        )
     except UnreadableMessageError as error:
         raise InvalidEventError((FieldFault("", error.detail),)) from error
 
 
 def lines(body: bytes) -> list[tuple[int, bytes]]:
     """Return the lines of an `application/x-ndjson` body that are not blank, with their numbers from 1."""
-    return [(number, line) for number, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
+    return [
+        (number, line) for number, line in enumerate(body.split(b"\n"), start=1) if line.strip()
+    ]
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001 - canonical events say their own time
@@ -228,12 +272,22 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001
     rejections = Rejections()
     for where, value in _members(body):
         try:
-            readings.append(_reading(_stated_event(_of_canonical(value) if type(value) is not bytes else _of_canonical(_parsed(value)))))
+            readings.append(
+                _reading(
+                    _stated_event(
+                        _of_canonical(value)
+                        if type(value) is not bytes
+                        else _of_canonical(_parsed(value))
+                    )
+                )
+            )
         except InvalidEventError as error:
             for fault in error.faults:
                 rejections.add(where + fault.pointer, fault.why)
     if not readings and (first := next(iter(rejections), None)):
-        raise UnreadableMessageError(Cause.INVALID_EVENT, f"{first.pointer or 'the event'}: {first.why}")
+        raise UnreadableMessageError(
+            Cause.INVALID_EVENT, f"{first.pointer or 'the event'}: {first.why}"
+        )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
@@ -261,7 +315,14 @@ def _of_canonical(value: object) -> object:
     if type(value) is not dict:
         return value
     if value.get("carrier_id") not in (None, CARRIER_ID):
-        raise InvalidEventError((FieldFault("/carrier_id", "should be absent or `canonical` in a webhook; use POST /v1/events"),))
+        raise InvalidEventError(
+            (
+                FieldFault(
+                    "/carrier_id",
+                    "should be absent or `canonical` in a webhook; use POST /v1/events",
+                ),
+            )
+        )
     return {**value, "carrier_id": CARRIER_ID}
 
 
@@ -273,7 +334,13 @@ def _stated_event(value: object) -> CanonicalEvent:
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         raise InvalidEventError(
-            tuple(FieldFault("".join(f"/{part}" for part in fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in found)
+            tuple(
+                FieldFault(
+                    "".join(f"/{part}" for part in fault["loc"]),
+                    fault["msg"].removeprefix("Value error, "),
+                )
+                for fault in found
+            )
         ) from None
 
 
@@ -281,7 +348,13 @@ def _reading(stated: CanonicalEvent) -> Reading:
     at = stated.location or CanonicalLocation()
     instant = stated.occurred_at
     # What the log compares as well as number, code, time and place: the sender's own reading.
-    further = (stated.kind, stated.status or "", stated.reason or "", stated.corrects or "", instant.astimezone(UTC).isoformat())
+    further = (
+        stated.kind,
+        stated.status or "",
+        stated.reason or "",
+        stated.corrects or "",
+        instant.astimezone(UTC).isoformat(),
+    )
     return Reading(
         tracking_number=stated.tracking_number,
         discriminator=stated.discriminator,
@@ -295,9 +368,16 @@ def _reading(stated: CanonicalEvent) -> Reading:
             instant=instant,
             tz_source=stated.tz_source,
             precision=stated.time_precision,
-            identity=instant.strftime("%Y%m%dT%H%M%S") + (f".{instant.microsecond:06}" if instant.microsecond else ""),
+            identity=instant.strftime("%Y%m%dT%H%M%S")
+            + (f".{instant.microsecond:06}" if instant.microsecond else ""),
         ),
-        place=place(city=at.city, region=at.region, postal_code=at.postal_code, country=at.country, facility=at.facility),
+        place=place(
+            city=at.city,
+            region=at.region,
+            postal_code=at.postal_code,
+            country=at.country,
+            facility=at.facility,
+        ),
         piece=stated.piece,
         description=stated.description,
         signed_by=stated.signed_by,
@@ -312,7 +392,9 @@ def _reread(raw: Raw) -> Meaning | None:
     """Read the sender's own words."""
     try:
         kind, status, reason, *_ = raw.further
-        return Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
+        return Meaning(
+            Kind(kind), Status(status) if status else None, Reason(reason) if reason else None
+        )
     except ValueError:
         return None
 

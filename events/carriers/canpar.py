@@ -26,7 +26,11 @@ from events.parsing.xml import Document, answers, read_xml, texts
 
 CODES: Final = meanings("canpar_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), default_zone="America/Toronto", country="CA")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"),
+    default_zone="America/Toronto",
+    country="CA",
+)
 
 
 @normalizer
@@ -34,18 +38,34 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Yield the events of one answer."""
     for where, result in _results(read_xml(body)):
         fields = texts(result)
-        found = with_signer(list(_events(result, fields, where, received_at, rejections)), signer(fields.get("signed_by")))
-        yield from with_estimate(found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats))
+        found = with_signer(
+            list(_events(result, fields, where, received_at, rejections)),
+            signer(fields.get("signed_by")),
+        )
+        yield from with_estimate(
+            found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats)
+        )
 
 
 def _results(document: Document) -> Iterator[tuple[str, _Element]]:
     for answer in answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith("track"):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Canpar")
-        yield from ((f"return/result[{index}]", result) for index, result in enumerate(answer.iterfind("return/result"), start=1))
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Canpar"
+            )
+        yield from (
+            (f"return/result[{index}]", result)
+            for index, result in enumerate(answer.iterfind("return/result"), start=1)
+        )
 
 
-def _events(result: _Element, shipment: dict[str, str], where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _events(
+    result: _Element,
+    shipment: dict[str, str],
+    where: str,
+    received_at: datetime,
+    rejections: Rejections,
+) -> Iterator[Reading]:
     for index, event in elements_at(result, "events", where, rejections):
         fields = texts(event)
         code = fields.get("code")
@@ -69,7 +89,10 @@ def _events(result: _Element, shipment: dict[str, str], where: str, received_at:
 def _place(address: _Element | None) -> EventPlace:
     fields = {} if address is None else texts(address)
     return place(
-        city=fields.get("city"), region=fields.get("province"), postal_code=fields.get("postal_code"), country=fields.get("country")
+        city=fields.get("city"),
+        region=fields.get("province"),
+        postal_code=fields.get("postal_code"),
+        country=fields.get("country"),
     )
 
 

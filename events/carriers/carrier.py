@@ -137,7 +137,15 @@ class UrlToken:
 
 ChosenAuthentication = SharedHeader | Basic | UrlToken
 Authentication = (
-    ChosenAuthentication | Hmac | Sha256Concat | Sha256InBody | FormFieldMd5 | TimestampedHmac | RsaSha256 | SignedWebToken | OAuthToken
+    ChosenAuthentication
+    | Hmac
+    | Sha256Concat
+    | Sha256InBody
+    | FormFieldMd5
+    | TimestampedHmac
+    | RsaSha256
+    | SignedWebToken
+    | OAuthToken
 )
 
 
@@ -195,7 +203,10 @@ class Carrier:
         normalized = self.normalizers[version or self.stable](body, received_at)
         if self.account_zone is None:
             return normalized
-        readings = tuple(replace(reading, time=in_home(reading.time, self.account_zone)) for reading in normalized.readings)
+        readings = tuple(
+            replace(reading, time=in_home(reading.time, self.account_zone))
+            for reading in normalized.readings
+        )
         return replace(normalized, readings=readings)
 
     def recorded_version(self, version: str) -> str:

@@ -55,7 +55,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     yield from _read(read_json(body), "", received_at, rejections)
 
 
-def _read(body: object, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _read(
+    body: object, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -66,27 +68,51 @@ def _read(body: object, where: str, received_at: datetime, rejections: Rejection
     if type(body) is dict and kind in {STATUS, PROBLEM}:
         told = object_at(body, "attributes", where, rejections)
         if told:
-            scan = _scan(told, f"{where}/attributes", kind, text(body.get("date_time")), received_at, is_back=_is_back(told))
+            scan = _scan(
+                told,
+                f"{where}/attributes",
+                kind,
+                text(body.get("date_time")),
+                received_at,
+                is_back=_is_back(told),
+            )
             yield from readings_of((scan,), text(told.get("cdek_number")), rejections)
     elif kind in OTHERS:
         rejections.note_nothing()
     elif type(body) is dict and {"entity", "requests"} & body.keys():
-        order = object_at(body, "entity", where, rejections, required=False, but={"requests", "related_entities"})
+        order = object_at(
+            body, "entity", where, rejections, required=False, but={"requests", "related_entities"}
+        )
         if order:
             yield from _ordered(order, f"{where}/entity", received_at, rejections)
     else:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an order of CDEK")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an order of CDEK"
+        )
 
 
-def _ordered(order: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _ordered(
+    order: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     scans = []
     for name, kind in (("statuses", STATUS), ("delivery_problem", PROBLEM)):
         is_status = kind == STATUS
-        for index, each in objects_at(order, name, where, rejections, required=is_status, but={"statuses"}):
+        for index, each in objects_at(
+            order, name, where, rejections, required=is_status, but={"statuses"}
+        ):
             if each.get("deleted") is True:
                 rejections.note_nothing()
             else:
-                scans.append(_scan(each, f"{where}/{name}/{index}", kind, None, received_at, is_back=_is_back(order)))
+                scans.append(
+                    _scan(
+                        each,
+                        f"{where}/{name}/{index}",
+                        kind,
+                        None,
+                        received_at,
+                        is_back=_is_back(order),
+                    )
+                )
     found = readings_of(scans, text(order.get("cdek_number")), rejections)
     signed = with_signer(found, signer(text(child(order, "delivery_detail").get("recipient_name"))))
     yield from with_estimate(signed, estimate(text(order.get("planned_delivery_date")), ISO))
@@ -96,7 +122,15 @@ def _is_back(of: JsonObject) -> bool:
     return of.get("is_return") is True
 
 
-def _scan(of: JsonObject, where: str, kind: str | None, sent: str | None, received_at: datetime, *, is_back: bool) -> Scan:
+def _scan(
+    of: JsonObject,
+    where: str,
+    kind: str | None,
+    sent: str | None,
+    received_at: datetime,
+    *,
+    is_back: bool,
+) -> Scan:
     code = text(of.get("code")) or text(of.get("status_code"))
     raw = Raw(
         type=kind if kind == PROBLEM else None,
@@ -105,7 +139,14 @@ def _scan(of: JsonObject, where: str, kind: str | None, sent: str | None, receiv
         further=(BACK,) if is_back else (),
     )
     city = text(of.get("city_name")) or text(of.get("city"))
-    printed = next((at for name in ("status_date_time", "date_time", "create_date") if (at := text(of.get(name)))), sent)
+    printed = next(
+        (
+            at
+            for name in ("status_date_time", "date_time", "create_date")
+            if (at := text(of.get(name)))
+        ),
+        sent,
+    )
     return Scan(
         where=where,
         raw=raw,

@@ -65,7 +65,9 @@ def _parcels(document: Document) -> Iterator[_Element]:
     """Yield whatever holds events: `listEventInfoComp`, `listEvents`, one of a `listParcel`."""
     for answer in answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith(_ANSWERS):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Chronopost")
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Chronopost"
+            )
         parents = (event.getparent() for event in answer.iter("events"))
         yield from dict.fromkeys(parent for parent in parents if parent is not None)
 

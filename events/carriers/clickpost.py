@@ -24,7 +24,9 @@ from events.parsing.times import Clock
 CODES: Final = meanings("clickpost_codes.csv")
 _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%Y-%m-%dT%H:%M[%z]"),
+    formats=TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%Y-%m-%dT%H:%M[%z]"
+    ),
     default_zone="Asia/Kolkata",
     country="IN",
     trust_offset=False,
@@ -46,7 +48,8 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                 meaning=_meaning(raw),
                 time=CLOCK.read(text(push.get("timestamp")), received_at=received_at),
                 place=place(city=push.get("location")),
-                description=text(push.get("remark")) or text(push.get("clickpost_status_description")),
+                description=text(push.get("remark"))
+                or text(push.get("clickpost_status_description")),
             ),
             text(push.get("waybill")) or text(additional.get("forward_awb")),
             rejections,
@@ -58,7 +61,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{at}", push) for at, push in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{at}", push) for at, push in objects(body, "", rejections)]
+    )
     if not any(_KNOWN & push.keys() for _, push in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no status of ClickPost")
     yield from found

@@ -47,22 +47,43 @@ _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
-    found = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
+    found = (
+        _from_xml(read_xml(body), rejections)
+        if is_xml(body)
+        else _from_json(read_json(body), rejections)
+    )
     for where, parcel in found:
         service = text(child(parcel, "tipoPostal").get("categoria"))
         number = text(parcel.get("codObjeto")) or text(parcel.get("numero"))
-        scans = readings_of(_scans(parcel, where, received_at, rejections), number, rejections, service=service)
+        scans = readings_of(
+            _scans(parcel, where, received_at, rejections), number, rejections, service=service
+        )
         yield from with_estimate(scans, estimate(text(parcel.get("dtPrevista")), FORMATS))
 
 
 def _from_xml(document: Document, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     for answer in answers(document):
-        if answer.tag != "Fault" and not answer.tag.startswith("buscaEventos") and answer.tag != "rastro":
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Correios")
+        if (
+            answer.tag != "Fault"
+            and not answer.tag.startswith("buscaEventos")
+            and answer.tag != "rastro"
+        ):
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Correios"
+            )
         for _, holder in ((0, answer), *elements(answer, "return")):
             for index, parcel in elements(holder, "objeto"):
                 where, fields = f"objeto[{index + 1}]", dict[str, Any](texts(parcel))
-                yield where, {**fields, "evento": [_event(event) for _, event in elements_at(parcel, "evento", where, rejections)]}
+                yield (
+                    where,
+                    {
+                        **fields,
+                        "evento": [
+                            _event(event)
+                            for _, event in elements_at(parcel, "evento", where, rejections)
+                        ],
+                    },
+                )
 
 
 def _event(event: _Element) -> JsonObject:
@@ -73,7 +94,9 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"
+        )
     listed = next((name for name in _LISTS if name in body), None)
     if listed is not None:
         for index, parcel in objects_at(body, listed, "", rejections):
@@ -81,14 +104,21 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     elif "codObjeto" in body:
         yield "", body
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"
+        )
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     listed = next((name for name in _EVENTS if name in parcel), _EVENTS[0])
     for index, event in objects_at(parcel, listed, where, rejections):
         older = "status" in event
-        raw = Raw(type=text(event.get("tipo" if older else "codigo")), code=text(event.get("status" if older else "tipo")))
+        raw = Raw(
+            type=text(event.get("tipo" if older else "codigo")),
+            code=text(event.get("status" if older else "tipo")),
+        )
         unit = child(event, "unidade") or event
         where_at = _place(unit)
         yield Scan(
@@ -103,7 +133,9 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
 
 
 def _worded(raw: Raw, words: str | None) -> Meaning:
-    is_lost = (raw.type, (raw.code or "").zfill(2)) == CHANGED and (words or "").casefold().startswith(NOT_FOUND)
+    is_lost = (raw.type, (raw.code or "").zfill(2)) == CHANGED and (
+        words or ""
+    ).casefold().startswith(NOT_FOUND)
     return LOST if is_lost else _meaning(raw)
 
 
@@ -119,8 +151,17 @@ def _meaning(raw: Raw) -> Meaning:
 def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> PrintedTime | None:
     created = event.get("dtHrCriado")
     if type(created) is dict:
-        return CLOCK.read_with_offset(text(created.get("date")), text(created.get("timezone")), where_at, received_at=received_at)
-    printed = text(created) or " ".join(part for part in (text(event.get("data")), text(event.get("hora"))) if part) or None
+        return CLOCK.read_with_offset(
+            text(created.get("date")),
+            text(created.get("timezone")),
+            where_at,
+            received_at=received_at,
+        )
+    printed = (
+        text(created)
+        or " ".join(part for part in (text(event.get("data")), text(event.get("hora"))) if part)
+        or None
+    )
     return CLOCK.read(printed, where_at, received_at=received_at)
 
 

@@ -23,7 +23,9 @@ from events.parsing.times import Clock
 CODES: Final = meanings("correos_codes.csv")
 _meaning: Final = by_code(CODES)
 
-CLOCK: Final = Clock(formats=TimeFormats("%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Madrid", country="ES")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Madrid", country="ES"
+)
 
 _NUMBER: Final = "codEnvio"
 _ENGLISH_NUMBER: Final = "code"
@@ -40,15 +42,26 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         is_english = parcel.keys() >= _ENGLISH
         number = text(parcel.get(_ENGLISH_NUMBER if is_english else _NUMBER))
         names = _TRANSLATED if is_english else _SPANISH
-        yield from readings_of(_scans(parcel, where, names, received_at, rejections), number, rejections)
+        yield from readings_of(
+            _scans(parcel, where, names, received_at, rejections), number, rejections
+        )
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{index}", parcel) for index, parcel in _listed(body, rejections)]
-    if not any(parcel.keys() & {_NUMBER, *_ERROR_FIELDS} or parcel.keys() >= _ENGLISH for _, parcel in found):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correos")
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{index}", parcel) for index, parcel in _listed(body, rejections)]
+    )
+    if not any(
+        parcel.keys() & {_NUMBER, *_ERROR_FIELDS} or parcel.keys() >= _ENGLISH
+        for _, parcel in found
+    ):
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correos"
+        )
     yield from found
 
 
@@ -56,11 +69,20 @@ def _listed(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]
     return objects(body, "", rejections) if type(body) is list else []
 
 
-def _scans(parcel: JsonObject, where: str, names: tuple[str, ...], received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject,
+    where: str,
+    names: tuple[str, ...],
+    received_at: datetime,
+    rejections: Rejections,
+) -> Iterator[Scan]:
     listed, code, date, hour, words, unit = names
     for index, event in objects_at(parcel, listed, where, rejections):
         raw = Raw(code=text(event.get(code)))
-        printed = " ".join(part for part in (text(event.get(date)), text(event.get(hour))) if part) or None
+        printed = (
+            " ".join(part for part in (text(event.get(date)), text(event.get(hour))) if part)
+            or None
+        )
         yield Scan(
             where=f"{where}/{listed}/{index}",
             raw=raw,

@@ -31,7 +31,12 @@ from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dcsa_codes.csv")
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y/%m/%d %H:%M:%S[ ][%z]", "%Y-%m-%d %H:%M:%S[ ][%z]")
+    formats=TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]",
+        "%Y-%m-%dT%H:%M[%z]",
+        "%Y/%m/%d %H:%M:%S[ ][%z]",
+        "%Y-%m-%d %H:%M:%S[ ][%z]",
+    )
 )
 PLACEHOLDER: Final = frozenset({"string"})
 FACT: Final = "ACT"
@@ -40,7 +45,10 @@ EMPTY: Final = "EMPTY"
 TALK: Final = Meaning(Kind.INFO)
 RETRACTED: Final = Meaning(Kind.CORRECTION)
 _IS_EVENT: Final = frozenset({"eventType", "payload", "eventClassification"})
-_NAMES_OF_2: Final = {"documentReference": "documentID", "relatedDocumentReferences": "documentReferences"}
+_NAMES_OF_2: Final = {
+    "documentReference": "documentID",
+    "relatedDocumentReferences": "documentReferences",
+}
 _TYPE_CODES: Final = {
     "SHIPMENT": "shipmentEventTypeCode",
     "TRANSPORT": "transportEventTypeCode",
@@ -79,7 +87,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                     where=where,
                     raw=statement.raw,
                     meaning=statement.meaning,
-                    time=CLOCK.read(text(event.get("eventDateTime")) or _retracted_at(event), at, received_at=received_at),
+                    time=CLOCK.read(
+                        text(event.get("eventDateTime")) or _retracted_at(event),
+                        at,
+                        received_at=received_at,
+                    ),
                     place=at,
                     description=text(event.get("changeRemark")) or text(event.get("reason")),
                     native_id=event_id,
@@ -88,26 +100,39 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                 number,
                 rejections,
             )
-            yield from found if retracted is None else (_retraction(reading, retracted) for reading in found)
+            yield from (
+                found
+                if retracted is None
+                else (_retraction(reading, retracted) for reading in found)
+            )
 
 
 def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "events" in body:
-        yield from ((f"/events/{index}", _whole(event)) for index, event in objects_at(body, "events", "", rejections))
+        yield from (
+            (f"/events/{index}", _whole(event))
+            for index, event in objects_at(body, "events", "", rejections)
+        )
     elif type(body) is dict and _IS_EVENT & body.keys():
         yield "", _whole(body)
-    elif type(body) is list and any(type(member) is dict and _IS_EVENT & member.keys() for member in body):
+    elif type(body) is list and any(
+        type(member) is dict and _IS_EVENT & member.keys() for member in body
+    ):
         yield from ((f"/{index}", _whole(event)) for index, event in objects(body, "", rejections))
     elif not (type(body) is dict and {"errors", "httpMethod", "statusCode"} & body.keys()):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace"
+        )
 
 
 def _whole(event: JsonObject) -> JsonObject:
     """Return an event of version 3 with its halves put together, under the names of 2.2."""
     if payload := child(event, "payload"):
-        return child(event, "metadata") | {_NAMES_OF_2.get(name, name): value for name, value in payload.items()}
+        return child(event, "metadata") | {
+            _NAMES_OF_2.get(name, name): value for name, value in payload.items()
+        }
     if classification := child(event, "eventClassification"):
         return _joined(event, classification)
     return event
@@ -117,7 +142,11 @@ def _joined(event: JsonObject, classification: JsonObject) -> JsonObject:
     shipment = child(event, "shipmentDetails")
     document = child(shipment, "documentReference")
     kind = classification.get("eventTypeCode")
-    own = {"documentID": document.get("reference"), "documentTypeCode": document.get("typeCode")} if kind == "SHIPMENT" else {}
+    own = (
+        {"documentID": document.get("reference"), "documentTypeCode": document.get("typeCode")}
+        if kind == "SHIPMENT"
+        else {}
+    )
     return {
         **event,
         **classification,
@@ -139,7 +168,11 @@ def _ids(event: JsonObject) -> tuple[str | None, str | None]:
         return event_id, text(event.get("retractedEventID"))
     if text(event.get("eventClassifierCode")) != FACT or event_id is None:
         return None, None
-    return (f"{event_id}-retracted", event_id) if event.get("isRetracted") is True else (event_id, None)
+    return (
+        (f"{event_id}-retracted", event_id)
+        if event.get("isRetracted") is True
+        else (event_id, None)
+    )
 
 
 def _retracted_at(event: JsonObject) -> str | None:
@@ -170,14 +203,18 @@ def _further(event: JsonObject) -> tuple[str, ...]:
 
 def _numbers(event: JsonObject) -> tuple[str | None, ...]:
     """Return the numbers of the event's subject, the first kind that is printed; (None,) where there is none."""
-    subject = text_unless(event.get(_SUBJECTS.get(text(event.get("eventType")) or "", "")), PLACEHOLDER)
+    subject = text_unless(
+        event.get(_SUBJECTS.get(text(event.get("eventType")) or "", "")), PLACEHOLDER
+    )
     if subject is not None:
         return (subject,)
     documents = _values(event, "documentReferences", "documentReference")
     for kind in _DOCUMENTS:
         if named := documents.get(kind):
             return tuple(named)
-    references = [value for values in _values(event, "references", "reference").values() for value in values]
+    references = [
+        value for values in _values(event, "references", "reference").values() for value in values
+    ]
     return tuple(references[:1]) or (None,)
 
 
@@ -186,9 +223,20 @@ def _values(event: JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
     for member in as_list(event.get(name)):
         if type(member) is not dict:
             continue
-        printed = (text_unless(member.get(name), PLACEHOLDER) for name in (f"{prefix}Value", "value", "reference"))
+        printed = (
+            text_unless(member.get(name), PLACEHOLDER)
+            for name in (f"{prefix}Value", "value", "reference")
+        )
         value = next(filter(None, printed), None)
-        values = found.setdefault(next(filter(None, (text(member.get(name)) for name in (f"{prefix}Type", "type", "typeCode"))), ""), [])
+        values = found.setdefault(
+            next(
+                filter(
+                    None, (text(member.get(name)) for name in (f"{prefix}Type", "type", "typeCode"))
+                ),
+                "",
+            ),
+            [],
+        )
         if value is not None and value not in values:
             values.append(value)
     return found
@@ -209,7 +257,9 @@ def _place(event: JsonObject) -> EventPlace:
     address = child(somewhere, "address")
     return place(
         city=text(address.get("city")) or text(somewhere.get("locationName")),
-        country=code[:2] if code is not None and len(code) == 5 else address.get("country") or address.get("countryCode"),
+        country=code[:2]
+        if code is not None and len(code) == 5
+        else address.get("country") or address.get("countryCode"),
         facility=f"{code} {facility}" if code and facility else code or facility,
     )
 
@@ -218,9 +268,19 @@ CARRIER: Final = Carrier(
     carrier_id="dcsa",
     name="DCSA Track & Trace",
     number_fields=(
-        *("documentID", "equipmentReference", "documentReferenceValue", "referenceValue", "references.value"),
+        *(
+            "documentID",
+            "equipmentReference",
+            "documentReferenceValue",
+            "referenceValue",
+            "references.value",
+        ),
         *("payload.documentReference", "relatedDocumentReferences.value"),
-        *("documentReference.reference", "additionalDocumentReferences.reference", "shipmentReferences.reference"),
+        *(
+            "documentReference.reference",
+            "additionalDocumentReferences.reference",
+            "shipmentReferences.reference",
+        ),
     ),
     normalizers={"1": normalize},
     formats=("Track & Trace 2.2 JSON", "Track & Trace 3 JSON", "Track & Trace 3 beta JSON"),

@@ -33,7 +33,9 @@ _SHIPMENT: Final = frozenset({"Shipment"})
 _FORWARD: Final = frozenset({None, "UD"})
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"),
+    formats=TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"
+    ),
     default_zone="Asia/Kolkata",
     country="IN",
 )
@@ -74,7 +76,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                 number,
                 rejections,
             )
-        expected = text(shipment.get("ExpectedDeliveryDate")) or text(shipment.get("PromisedDeliveryDate"))
+        expected = text(shipment.get("ExpectedDeliveryDate")) or text(
+            shipment.get("PromisedDeliveryDate")
+        )
         yield from with_estimate(found, estimate(expected, CLOCK.formats))
 
 
@@ -92,16 +96,32 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if type(body) is list:
         found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
     elif type(body) is dict and "ShipmentData" in body:
-        found = [(f"/ShipmentData/{index}", member) for index, member in objects_at(body, "ShipmentData", "", rejections)]
+        found = [
+            (f"/ShipmentData/{index}", member)
+            for index, member in objects_at(body, "ShipmentData", "", rejections)
+        ]
     else:
         found = [("", body)] if type(body) is dict else []
     shipments = [
-        (f"{where}/Shipment/{index}" if type(member["Shipment"]) is list else f"{where}/Shipment", shipment)
-        for where, member in (recognised(found, _SHIPMENT, rejections) if type(body) is list or len(found) > 1 else found)
+        (
+            f"{where}/Shipment/{index}"
+            if type(member["Shipment"]) is list
+            else f"{where}/Shipment",
+            shipment,
+        )
+        for where, member in (
+            recognised(found, _SHIPMENT, rejections)
+            if type(body) is list or len(found) > 1
+            else found
+        )
         if "Shipment" in member
         for index, shipment in objects_at(member, "Shipment", where, rejections)
     ]
-    if found and not shipments and not (type(body) is dict and {"Error", "error", "rmk"} & body.keys()):
+    if (
+        found
+        and not shipments
+        and not (type(body) is dict and {"Error", "error", "rmk"} & body.keys())
+    ):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
     if not found and type(body) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
@@ -112,7 +132,9 @@ def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[Del
     """Return the scans, with the status first unless a scan of the list says the same."""
     code = text(shipment.get("NSLCode"))
     scans = []
-    for index, member in objects_at(shipment, "Scans", where, rejections, required="Status" not in shipment):
+    for index, member in objects_at(
+        shipment, "Scans", where, rejections, required="Status" not in shipment
+    ):
         detail = child(member, "ScanDetail") or member
         scans.append(
             DelhiveryScan(

@@ -54,9 +54,16 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, entry in _entries(read_json(body), rejections):
         package = child(entry, "package") or entry
         number = next((number for name in _NUMBERS if (number := text(package.get(name)))), None)
-        found = readings_of(_scans(entry, where, received_at, rejections), number, rejections, service=text(package.get("productName")))
+        found = readings_of(
+            _scans(entry, where, received_at, rejections),
+            number,
+            rejections,
+            service=text(package.get("productName")),
+        )
         found = with_signer(found, text(child(entry, "recipient").get("signedForName")))
-        expected = text(package.get("expectedDelivery")) or text(package.get("estimatedDeliveryDate"))
+        expected = text(package.get("expectedDelivery")) or text(
+            package.get("estimatedDeliveryDate")
+        )
         yield from with_estimate(found, estimate(expected, FORMATS))
 
 
@@ -64,18 +71,30 @@ def _entries(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if body in ({}, []):
         return
     if type(body) is dict and _PACKAGES in body:
-        yield from ((f"/{_PACKAGES}/{index}", entry) for index, entry in objects_at(body, _PACKAGES, "", rejections))
+        yield from (
+            (f"/{_PACKAGES}/{index}", entry)
+            for index, entry in objects_at(body, _PACKAGES, "", rejections)
+        )
     elif type(body) is dict and "events" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DHL eCommerce Americas")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DHL eCommerce Americas"
+        )
 
 
-def _scans(entry: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    entry: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(entry, "events", where, rejections):
-        raw = Raw(code=text(event.get("primaryEventId")), reason=text(event.get("secondaryEventId")))
+        raw = Raw(
+            code=text(event.get("primaryEventId")), reason=text(event.get("secondaryEventId"))
+        )
         where_at = _place(event)
-        words = (text(event.get("primaryEventDescription")), text(event.get("secondaryEventDescription")))
+        words = (
+            text(event.get("primaryEventDescription")),
+            text(event.get("secondaryEventDescription")),
+        )
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
@@ -88,12 +107,19 @@ def _scans(entry: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 def _place(event: JsonObject) -> EventPlace:
     """Read `Hebron, KY, US` and a postal code next to it."""
-    line, postal_code = position_in_line(text(event.get("location")), two_letters="country"), text(event.get("postalCode"))
+    line, postal_code = (
+        position_in_line(text(event.get("location")), two_letters="country"),
+        text(event.get("postalCode")),
+    )
     return line if postal_code is None else line._replace(postal_code=postal_code)
 
 
 def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> PrintedTime | None:
-    date, time, short = text(event.get("date")), text(event.get("time")), text(event.get("timeZone"))
+    date, time, short = (
+        text(event.get("date")),
+        text(event.get("time")),
+        text(event.get("timeZone")),
+    )
     printed = f"{date} {time}" if date and time else date
     named = _ZONES.get((short or "").upper(), short)
     found = CLOCK.read_with_offset(printed, named, where_at, received_at=received_at)

@@ -29,7 +29,11 @@ from events.parsing.zones import is_region
 
 CODES: Final = meanings("dhl_express_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"), default_zone="Europe/Berlin", airports=True)
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"),
+    default_zone="Europe/Berlin",
+    airports=True,
+)
 ESTIMATES: Final = TimeFormats("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]")
 
 PLACEHOLDER: Final = frozenset({"string"})
@@ -56,9 +60,34 @@ _LISTS: Final = frozenset({"events", "pieces"})
 _TWIN: Final = "trackShipmentRequestResponse"
 _TWIN_NAMES: Final = frozenset(
     {
-        *("trackingResponse", "TrackingResponse", "AWBInfo", "ArrayOfAWBInfoItem", "AWBNumber", "ShipmentInfo", "EstDlvyDate"),
-        *("ShipmentEvent", "ArrayOfShipmentEventItem", "Date", "Time", "ServiceEvent", "EventCode", "Description", "ServiceArea"),
-        *("ServiceAreaCode", "Signatory", "Pieces", "PieceInfo", "ArrayOfPieceInfoItem", "PieceDetails", "LicensePlate"),
+        *(
+            "trackingResponse",
+            "TrackingResponse",
+            "AWBInfo",
+            "ArrayOfAWBInfoItem",
+            "AWBNumber",
+            "ShipmentInfo",
+            "EstDlvyDate",
+        ),
+        *(
+            "ShipmentEvent",
+            "ArrayOfShipmentEventItem",
+            "Date",
+            "Time",
+            "ServiceEvent",
+            "EventCode",
+            "Description",
+            "ServiceArea",
+        ),
+        *(
+            "ServiceAreaCode",
+            "Signatory",
+            "Pieces",
+            "PieceInfo",
+            "ArrayOfPieceInfoItem",
+            "PieceDetails",
+            "LicensePlate",
+        ),
         *("PieceEvent", "ArrayOfPieceEventItem"),
     }
 )
@@ -101,14 +130,23 @@ class Waybill(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of a tracking answer of XML-PI or MyDHL."""
-    waybills = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    waybills = (
+        _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    )
     for waybill in waybills:
         yield from _waybill(waybill, received_at, rejections)
 
 
 def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    def read(scans: Iterable[DhlCheckpoint], number: str | None, piece: str | None = None) -> list[Reading]:
-        found = readings_of((_scan(checkpoint, piece, received_at) for checkpoint in scans), number, rejections, service=waybill.service)
+    def read(
+        scans: Iterable[DhlCheckpoint], number: str | None, piece: str | None = None
+    ) -> list[Reading]:
+        found = readings_of(
+            (_scan(checkpoint, piece, received_at) for checkpoint in scans),
+            number,
+            rejections,
+            service=waybill.service,
+        )
         return with_estimate(found, waybill.estimate)
 
     known = {_identity(scan) for scan in waybill.scans}
@@ -121,7 +159,11 @@ def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) ->
         if piece.number is not None:
             yield from read(piece.scans, piece.number)
         else:
-            yield from read((scan for scan in piece.scans if _identity(scan) not in known), waybill.number, piece.ordinal)
+            yield from read(
+                (scan for scan in piece.scans if _identity(scan) not in known),
+                waybill.number,
+                piece.ordinal,
+            )
 
 
 def _identity(scan: DhlCheckpoint) -> tuple[str | None, ...]:
@@ -130,7 +172,15 @@ def _identity(scan: DhlCheckpoint) -> tuple[str | None, ...]:
 
 def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -> Scan:
     raw, where = Raw(code=checkpoint.code), _place(checkpoint.area, checkpoint.area_name)
-    printed = " ".join(part for part in (checkpoint.date, checkpoint.time, checkpoint.offset if checkpoint.time else None) if part)
+    printed = " ".join(
+        part
+        for part in (
+            checkpoint.date,
+            checkpoint.time,
+            checkpoint.offset if checkpoint.time else None,
+        )
+        if part
+    )
     return Scan(
         where=checkpoint.where,
         raw=raw,
@@ -166,18 +216,26 @@ def _from_xml(document: Document) -> Iterator[Waybill]:
     if answer is None:
         return
     if not answer.tag.endswith(_ANSWERS) and answer.find(".//AWBInfo") is None:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express"
+        )
     yield from _from_answer(answer)
 
 
 def _from_answer(answer: _Element) -> Iterator[Waybill]:
-    for index, info in enumerate(info for info in _holders(answer, "AWBNumber") if info.tag != "PieceDetails"):
+    for index, info in enumerate(
+        info for info in _holders(answer, "AWBNumber") if info.tag != "PieceDetails"
+    ):
         where = f"AWBInfo[{index + 1}]"
         yield Waybill(
             number=text_at(info, "AWBNumber"),
             scans=tuple(_xml_scans(info, "ShipmentEvent", where)),
             pieces=tuple(
-                Piece(text_at(piece, "PieceDetails/LicensePlate"), str(ordinal), tuple(_xml_scans(piece, "PieceEvent", where)))
+                Piece(
+                    text_at(piece, "PieceDetails/LicensePlate"),
+                    str(ordinal),
+                    tuple(_xml_scans(piece, "PieceEvent", where)),
+                )
                 for ordinal, piece in enumerate(_holders(info, "PieceDetails"), start=1)
             ),
             estimate=estimate(text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
@@ -195,7 +253,11 @@ def _holders(parent: _Element, name: str) -> Iterator[_Element]:
 
 def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoint]:
     """Yield the scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
-    scans = (element for event in parent.iter(name) for element in (event.findall(f"ArrayOf{name}Item") or [event]))
+    scans = (
+        element
+        for event in parent.iter(name)
+        for element in (event.findall(f"ArrayOf{name}Item") or [event])
+    )
     for index, scan in enumerate(scans):
         fields = texts(scan)
         event, area = scan.find("ServiceEvent"), scan.find("ServiceArea")
@@ -236,7 +298,9 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
                     text(piece.get("number")) or str(ordinal + 1),
                     tuple(_json_scans(piece, f"{where}/pieces/{ordinal}", rejections)),
                 )
-                for ordinal, piece in objects_at(shipment, "pieces", where, rejections, required=False, but=_LISTS)
+                for ordinal, piece in objects_at(
+                    shipment, "pieces", where, rejections, required=False, but=_LISTS
+                )
             ),
             estimate=estimate(text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
             service=text_unless(shipment.get("productCode"), PLACEHOLDER),
@@ -254,7 +318,9 @@ def _grow(parent: _Element, value: JsonObject) -> None:
 
 
 def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[DhlCheckpoint]:
-    for index, event in objects_at(parent, "events", where, rejections, required="pieces" not in parent):
+    for index, event in objects_at(
+        parent, "events", where, rejections, required="pieces" not in parent
+    ):
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
         area = child({"serviceArea": as_list(event.get("serviceArea"))[:1]}, "serviceArea")
@@ -275,9 +341,19 @@ def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Itera
 CARRIER: Final = Carrier(
     carrier_id="dhl_express",
     name="DHL Express",
-    number_fields=("shipmentTrackingNumber", "pieces.trackingNumber", "AWBNumber", "LicensePlate", "childrenShipmentIdentificationNumbers"),
+    number_fields=(
+        "shipmentTrackingNumber",
+        "pieces.trackingNumber",
+        "AWBNumber",
+        "LicensePlate",
+        "childrenShipmentIdentificationNumbers",
+    ),
     normalizers={"1": normalize},
-    formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP and its JSON twin", "XML-PI TrackingResponse"),
+    formats=(
+        "MyDHL API tracking JSON",
+        "MyDHL API tracking SOAP and its JSON twin",
+        "XML-PI TrackingResponse",
+    ),
     reread=_meaning,
     authentication=(ShipperChoice(),),
 )

@@ -25,7 +25,10 @@ from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml
 
-CLOCK: Final = Clock(formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Berlin")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+    default_zone="Europe/Berlin",
+)
 COUNTRIES: Final = {
     "belgien": "BE",
     "dänemark": "DK",
@@ -53,7 +56,12 @@ TIMES: Final = ("event-timestamp", "status-timestamp", "last-event-timestamp")
 PIECES: Final = frozenset({"pieceshipment", "piecestatuspublic"})
 EVENT_LIST: Final = "pieceeventlist"
 EVENT: Final = "pieceevent"
-NAMES: Final = PIECES | {"pieceshipmentlist", "piecestatuspubliclist", "statusforpublicuser", EVENT_LIST}
+NAMES: Final = PIECES | {
+    "pieceshipmentlist",
+    "piecestatuspubliclist",
+    "statusforpublicuser",
+    EVENT_LIST,
+}
 ERRORLESS: Final = (None, "", "0")
 
 Named = list[tuple[str, _Element]]
@@ -62,26 +70,38 @@ Named = list[tuple[str, _Element]]
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of all pieces of one answer."""
-    named = [(_name(element), element) for answer in _answers(read_xml(body)) for element in answer.iter()]
+    named = [
+        (_name(element), element)
+        for answer in _answers(read_xml(body))
+        for element in answer.iter()
+    ]
     pieces = [element for name, element in named if name in PIECES]
     lists = [element for name, element in named if name == EVENT_LIST]
     if not pieces and not lists and all(element.get("code") in ERRORLESS for _, element in named):
         rejections.add("data", "neither a piece nor an error")
     bound: set[_Element] = set()
     for index, piece in enumerate(pieces, start=1):
-        own = [each for each in lists if each.getparent() is piece] or [each for each in lists if _is_of(each, piece)]
+        own = [each for each in lists if each.getparent() is piece] or [
+            each for each in lists if _is_of(each, piece)
+        ]
         bound.update(own)
-        events = [element for element in piece.iter() if _name(element) == EVENT] or [event for each in own for event in _events_in(each)]
+        events = [element for element in piece.iter() if _name(element) == EVENT] or [
+            event for each in own for event in _events_in(each)
+        ]
         yield from _piece(piece, events, f"piece-shipment[{index}]", received_at, rejections)
     for index, each in enumerate(lists, start=1):
         if each not in bound:
-            yield from _piece(each, _events_in(each), f"piece-event-list[{index}]", received_at, rejections)
+            yield from _piece(
+                each, _events_in(each), f"piece-event-list[{index}]", received_at, rejections
+            )
 
 
 def _answers(document: Document) -> Iterator[_Element]:
     for answer in answers(document):
         if not any(_name(element) in NAMES for element in answer.iter()):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Parcel Germany")
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Parcel Germany"
+            )
         yield answer
 
 
@@ -96,18 +116,42 @@ def _events_in(listed: _Element) -> list[_Element]:
 
 def _is_of(listed: _Element, piece: _Element) -> bool:
     """Return whether a list next to a piece names it."""
-    return any(piece.get(name) and piece.get(name) == listed.get(name) for name in ("piece-id", "piece-identifier", "piece-code"))
+    return any(
+        piece.get(name) and piece.get(name) == listed.get(name)
+        for name in ("piece-id", "piece-identifier", "piece-code")
+    )
 
 
-def _piece(piece: _Element, events: list[_Element], where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _piece(
+    piece: _Element,
+    events: list[_Element],
+    where: str,
+    received_at: datetime,
+    rejections: Rejections,
+) -> list[Reading]:
     """Return the events of a piece; a piece without any has its status as its only event, at the status' own time."""
-    number = text(piece.get("piece-code")) or text(piece.get("searched-piece-code")) or text(piece.get("piece-identifier"))
-    placed = [(f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1)]
-    if not placed and any(piece.get(name) for name in ("ice", "standard-event-code", "status")) and piece.get("error-status") in ERRORLESS:
+    number = (
+        text(piece.get("piece-code"))
+        or text(piece.get("searched-piece-code"))
+        or text(piece.get("piece-identifier"))
+    )
+    placed = [
+        (f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1)
+    ]
+    if (
+        not placed
+        and any(piece.get(name) for name in ("ice", "standard-event-code", "status"))
+        and piece.get("error-status") in ERRORLESS
+    ):
         placed = [(where, piece)]
     back = _firston_the_way_back(piece, events)
     scans = (
-        _scan(event, pointer, received_at, is_back=event is not piece and back is not None and _time(event) >= back)
+        _scan(
+            event,
+            pointer,
+            received_at,
+            is_back=event is not piece and back is not None and _time(event) >= back,
+        )
         for pointer, event in placed
     )
     found = readings_of(scans, number, rejections, service=text(piece.get("product-name")))
@@ -133,13 +177,20 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
     printed = next((found for name in TIMES if (found := text(event.get(name)))), None)
     raw = Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
     country = text(event.get("event-country"))
-    words = text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status"))
+    words = (
+        text(event.get("event-text"))
+        or text(event.get("event-status"))
+        or text(event.get("status"))
+    )
     return Scan(
         where=where,
         raw=raw,
         meaning=_meaning(raw) if ice or code else parcel_de_text(words or "") or UNMAPPED,
         time=CLOCK.read(printed, received_at=received_at),
-        place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
+        place=place(
+            city=event.get("event-location"),
+            country=COUNTRIES.get((country or "").casefold(), country),
+        ),
         description=words,
     )
 

@@ -41,16 +41,24 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Yield the events of one push or answer."""
     for where, parcel in _parcels(read_json(body), rejections):
         scans = (_scan(step, received_at) for step in _steps(parcel, where, rejections))
-        yield from with_estimate(readings_of(scans, text(parcel.get("barcode")), rejections), _estimate(parcel))
+        yield from with_estimate(
+            readings_of(scans, text(parcel.get("barcode")), rejections), _estimate(parcel)
+        )
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{index}", parcel) for index, parcel in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{index}", parcel) for index, parcel in objects(body, "", rejections)]
+    )
     known = recognised(found, {"barcode"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no Track & Trace of DHL Parcel NL")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no Track & Trace of DHL Parcel NL"
+        )
     yield from known
 
 
@@ -58,22 +66,40 @@ def _steps(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[_
     if "events" in parcel:
         for index, event in objects_at(parcel, "events", where, rejections):
             yield _Step(
-                f"{where}/events/{index}", event.get("category"), event.get("status"), event.get("localTimestamp") or event.get("timestamp")
+                f"{where}/events/{index}",
+                event.get("category"),
+                event.get("status"),
+                event.get("localTimestamp") or event.get("timestamp"),
             )
         return
     pointer = f"{where}/view/phases"
-    for number, phase in objects_at(object_at(parcel, "view", where, rejections), "phases", f"{where}/view", rejections):
+    for number, phase in objects_at(
+        object_at(parcel, "view", where, rejections), "phases", f"{where}/view", rejections
+    ):
         for index, event in objects_at(phase, "events", f"{pointer}/{number}", rejections):
-            yield _Step(f"{pointer}/{number}/events/{index}", phase.get("phase"), event.get("key"), event.get("timestamp"))
+            yield _Step(
+                f"{pointer}/{number}/events/{index}",
+                phase.get("phase"),
+                event.get("key"),
+                event.get("timestamp"),
+            )
 
 
 def _scan(step: _Step, received_at: datetime) -> Scan:
     raw = Raw(type=text(step.category), code=text(step.status))
-    return Scan(where=step.where, raw=raw, meaning=_meaning(raw), time=CLOCK.read(text(step.printed), received_at=received_at))
+    return Scan(
+        where=step.where,
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(text(step.printed), received_at=received_at),
+    )
 
 
 def _meaning(raw: Raw) -> Meaning:
-    return finest((raw.code, CODES.get(("status", raw.code or ""))), (raw.type, CODES.get(("category", raw.type or ""))))
+    return finest(
+        (raw.code, CODES.get(("status", raw.code or ""))),
+        (raw.type, CODES.get(("category", raw.type or ""))),
+    )
 
 
 def _estimate(parcel: JsonObject) -> str | None:
@@ -81,7 +107,10 @@ def _estimate(parcel: JsonObject) -> str | None:
     events = parcel.get("events")
     for event in reversed(events if type(events) is list else []):
         if type(event) is dict:
-            printed = text(event.get("momentIndication")) or (text(event.get("plannedDeliveryTimeframe")) or "").partition("/")[0]
+            printed = (
+                text(event.get("momentIndication"))
+                or (text(event.get("plannedDeliveryTimeframe")) or "").partition("/")[0]
+            )
             if printed:
                 return estimate(printed, ISO)
     return None

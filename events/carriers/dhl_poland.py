@@ -22,7 +22,10 @@ from events.parsing.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("dhl_poland_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Warsaw")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+    default_zone="Europe/Warsaw",
+)
 
 
 @normalizer
@@ -53,7 +56,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _results(document: Document) -> Iterator[_Element]:
     for answer in answers(document):
         if answer.tag not in ("getTrackAndTraceInfoResponse", "Fault"):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL24 Poland")
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL24 Poland"
+            )
         yield from answer.iterfind("getTrackAndTraceInfoResult")
 
 

@@ -18,7 +18,13 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
-from events.parsing.dhl_group import BLUEDART_TEXTS, PARCEL_DE, bluedart_text, parcel_de_detail, parcel_de_text
+from events.parsing.dhl_group import (
+    BLUEDART_TEXTS,
+    PARCEL_DE,
+    bluedart_text,
+    parcel_de_detail,
+    parcel_de_text,
+)
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
@@ -42,7 +48,10 @@ TEXTS: Final = meanings("dhl_unified_texts.csv")
 whatever a sentence names there: a place, a day."""
 
 BY_TEXT: Final = {
-    service: by_sentence({words: meaning for (of, words), meaning in TEXTS.items() if of == service}) for service in {of for of, _ in TEXTS}
+    service: by_sentence(
+        {words: meaning for (of, words), meaning in TEXTS.items() if of == service}
+    )
+    for service in {of for of, _ in TEXTS}
 } | {"bluedart": bluedart_text, PARCEL_DE: parcel_de_text}
 WORDED: Final = frozenset({"bluedart"})
 """The services that print one code for many scans: the text says more."""
@@ -67,7 +76,12 @@ ZONES: Final = {
 
 def _clock(service: str, *, trust_offset: bool) -> Clock:
     """Return the clock of a service; Freight prints the day of a document as its midnight."""
-    return Clock(formats=ISO, default_zone=ZONES.get(service, "Europe/Berlin"), trust_offset=trust_offset, midnight_is_day="nowhere")
+    return Clock(
+        formats=ISO,
+        default_zone=ZONES.get(service, "Europe/Berlin"),
+        trust_offset=trust_offset,
+        midnight_is_day="nowhere",
+    )
 
 
 CLOCKS: Final = {service: _clock(service, trust_offset=True) for service in ("", *ZONES)}
@@ -75,7 +89,9 @@ ROLLUP_CLOCKS: Final = {service: _clock(service, trust_offset=False) for service
 """The rollup prints the local time of its scan with a `Z`."""
 
 AMERICAS: Final = "ecommerce"
-AMERICAN_CLOCK: Final = Clock(formats=TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]"), default_zone="America/New_York")
+AMERICAN_CLOCK: Final = Clock(
+    formats=TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]"), default_zone="America/New_York"
+)
 AMERICAN_ZONES: Final = {
     f"{initial}{season}T": zone
     for initial, zone in {
@@ -132,16 +148,22 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     elif type(body) is dict and _ERROR_FIELDS & body.keys():
         return
     else:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no `shipments` and not a shipment of DHL Unified Tracking")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "no `shipments` and not a shipment of DHL Unified Tracking"
+        )
     for index, shipment in found:
         yield f"{base}/{index}", shipment
 
 
-def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _shipment(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     events = shipment.get("events")
     scans = [
         (f"{where}/events/{index}", scan)
-        for index, scan in objects_at(shipment, "events", where, rejections, required="status" not in shipment)
+        for index, scan in objects_at(
+            shipment, "events", where, rejections, required="status" not in shipment
+        )
     ]
     if not as_list(events) and (rollup := child(shipment, "status")):
         scans = [(f"{where}/status", rollup)]
@@ -149,34 +171,64 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
     service = (text(shipment.get("service")) or "").casefold()
     journey = Journey(_place(child(shipment, "origin")), _place(child(shipment, "destination")))
     is_back = shipment.get("returnFlag") in (True, "true")
-    scanned = (_scan(scan, service, pointer, received_at, journey, is_back=is_back) for pointer, scan in scans)
+    scanned = (
+        _scan(scan, service, pointer, received_at, journey, is_back=is_back)
+        for pointer, scan in scans
+    )
     readings = with_signer(
-        readings_of(scanned, number, rejections, service=text(child(shipment, "details", "product").get("productName"))), _signer(shipment)
+        readings_of(
+            scanned,
+            number,
+            rejections,
+            service=text(child(shipment, "details", "product").get("productName")),
+        ),
+        _signer(shipment),
     )
     return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
 
 
-def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime, journey: Journey, *, is_back: bool) -> Scan:
+def _scan(
+    scan: JsonObject,
+    service: str,
+    pointer: str,
+    received_at: datetime,
+    journey: Journey,
+    *,
+    is_back: bool,
+) -> Scan:
     raw, at = _raw(scan), _place(child(scan, "location"))
     meant = _documented(raw, service, scan.get("description")) or _by_category(raw)
     if is_back and meant.status is Status.DELIVERED:
-        raw, meant = raw._replace(further=(*raw.further, BACK)), meant._replace(status=Status.RETURNED)
+        raw, meant = (
+            raw._replace(further=(*raw.further, BACK)),
+            meant._replace(status=Status.RETURNED),
+        )
     printed = text(scan.get("timestamp"))
-    clocks = ROLLUP_CLOCKS if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCKS
+    clocks = (
+        ROLLUP_CLOCKS
+        if pointer.endswith("/status") and printed and printed.endswith("Z")
+        else CLOCKS
+    )
     return Scan(
         where=pointer,
         raw=raw,
         meaning=meant,
-        time=clocks.get(service, clocks[""]).read(printed, at, received_at=received_at, journey=journey.at(meant.status)),
+        time=clocks.get(service, clocks[""]).read(
+            printed, at, received_at=received_at, journey=journey.at(meant.status)
+        ),
         place=at,
         piece=_piece(scan),
         description=text(scan.get("description")),
     )
 
 
-def _from_xml(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _from_xml(
+    document: Document, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     if document.root.tag != "track":
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL eCommerce Americas")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL eCommerce Americas"
+        )
     for index, shipment in enumerate(document.root.iterfind("shipment"), start=1):
         scans = (
             _xml_scan(texts(event), f"shipment[{index}]/event[{at}]", received_at)
@@ -192,8 +244,15 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:
     printed = f"{event.get('date', '')} {event.get('time', '')}".strip()
     before, _, zone = printed.rpartition(" ")
     named = AMERICAN_ZONES.get(zone)
-    at = place(city=event.get("city"), region=event.get("state"), postal_code=event.get("postalcode"), country=event.get("country"))
-    time = AMERICAN_CLOCK.read_with_offset(before if named else printed or None, named, at, received_at=received_at)
+    at = place(
+        city=event.get("city"),
+        region=event.get("state"),
+        postal_code=event.get("postalcode"),
+        country=event.get("country"),
+    )
+    time = AMERICAN_CLOCK.read_with_offset(
+        before if named else printed or None, named, at, received_at=received_at
+    )
     return Scan(
         where=where,
         raw=raw,
@@ -206,7 +265,9 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:
 
 def _raw(scan: JsonObject) -> Raw:
     """Return category and code; where the category says all, it is the code."""
-    category, code, detail = (text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed"))
+    category, code, detail = (
+        text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed")
+    )
     if code is None and detail is None:
         return Raw(code=category)
     return Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
@@ -223,10 +284,18 @@ def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
         printed = (*printed, *words)
     by_text = BY_TEXT.get(service, _nothing)
     for code in printed:
-        known = CODES.get((service, code)) or (parcel_de_detail(code) if service == PARCEL_DE else None)
+        known = CODES.get((service, code)) or (
+            parcel_de_detail(code) if service == PARCEL_DE else None
+        )
         if known is None:
             known = by_text(code)
-            known = None if known is not None and known.status is Status.DELIVERED and category not in ("", "delivered") else known
+            known = (
+                None
+                if known is not None
+                and known.status is Status.DELIVERED
+                and category not in ("", "delivered")
+                else known
+            )
         if known is not None:
             return known
     return None
@@ -253,7 +322,12 @@ def _reread(raw: Raw) -> Meaning | None:
     """Read what the raw fields can decide: the meaning depends on the service, and without a code on the description, which they lack."""
     printed = (*raw.further, raw.code or "")
     is_text = any(is_stand_in(each) or not looks_like_code(each) for each in printed)
-    depends = BACK in printed or is_text or _repeats_category(raw) or DOCUMENTED & {*printed, *map(as_compared, printed)}
+    depends = (
+        BACK in printed
+        or is_text
+        or _repeats_category(raw)
+        or DOCUMENTED & {*printed, *map(as_compared, printed)}
+    )
     return None if depends else _by_category(raw)
 
 
@@ -261,7 +335,12 @@ def _place(location: JsonObject) -> EventPlace:
     address = child(location, "address")
     city = text(address.get("addressLocality"))
     region, country = _behind_city(city, country_code(address.get("countryCode")))
-    return place(city=city, region=text(address.get("addressRegion")) or region, postal_code=address.get("postalCode"), country=country)
+    return place(
+        city=city,
+        region=text(address.get("addressRegion")) or region,
+        postal_code=address.get("postalCode"),
+        country=country,
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -272,7 +351,11 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
     """
     parts = [part.strip() for part in (printed or "").replace(" - ", ",").split(",")]
     named = country_code(parts[-1].title() if len(parts[-1]) > 3 else parts[-1])
-    if named not in known_countries() or (country is not None and named != country) or (len(parts) == 1 and len(parts[0]) < 4):
+    if (
+        named not in known_countries()
+        or (country is not None and named != country)
+        or (len(parts) == 1 and len(parts[0]) < 4)
+    ):
         return None, country
     return ", ".join(parts[1:-1]) or None, named
 
@@ -294,7 +377,11 @@ CARRIER: Final = Carrier(
     name="DHL Shipment Tracking Unified",
     number_fields=("shipments.id", ".id", "shipment.trackingnumber"),
     normalizers={"1": normalize},
-    formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON", "eCommerce Americas tracking XML"),
+    formats=(
+        "Shipment Tracking Unified push JSON",
+        "Shipment Tracking Unified API JSON",
+        "eCommerce Americas tracking XML",
+    ),
     reread=_reread,
     texts=texts_of(CODES, TEXTS, BLUEDART_TEXTS),
     authentication=(ShipperChoice(),),

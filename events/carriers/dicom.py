@@ -50,7 +50,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _waybills(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{at}", waybill) for at, waybill in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{at}", waybill) for at, waybill in objects(body, "", rejections)]
+    )
     known = recognised(found, {"activities", "trackingNumber"}, rejections)
     if not known and not any(_ERROR_FIELDS & waybill.keys() for _, waybill in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Dicom")

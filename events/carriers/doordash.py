@@ -48,7 +48,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{index}", push) for index, push in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{index}", push) for index, push in objects(body, "", rejections)]
+    )
     if not any({*_NAMES} & push.keys() for _, push in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no event of DoorDash Drive")
     yield from found

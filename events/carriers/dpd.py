@@ -18,7 +18,16 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, elements_at, object_at, objects, objects_at, recognised
+from events.parsing.lists import (
+    JsonObject,
+    as_list,
+    child,
+    elements_at,
+    object_at,
+    objects,
+    objects_at,
+    recognised,
+)
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -72,7 +81,11 @@ class DpdParcel(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
-    for item in _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections):
+    for item in (
+        _from_xml(read_xml(body), rejections)
+        if is_xml(body)
+        else _from_json(read_json(body), rejections)
+    ):
         found: list[Reading] = []
         for event in item.scans:
             raw = Raw(code=event.code)
@@ -95,7 +108,10 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _from_xml(document: Document, rejections: Rejections) -> Iterator[DpdParcel]:
     for answer in answers(document):
         if answer.tag == "getTrackingDataResponse":
-            yield from (DpdParcel(None, tuple(_steps(result, rejections))) for result in answer.iterfind("trackingresult"))
+            yield from (
+                DpdParcel(None, tuple(_steps(result, rejections)))
+                for result in answer.iterfind("trackingresult")
+            )
         elif answer.tag.startswith("GetShipmentTrace"):
             for number in answer.iter("ShipmentNumber"):
                 result = number.getparent()
@@ -126,7 +142,11 @@ def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]
     data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
     pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData"
     scans = tuple(
-        _scans(object_at(data, "scanInfo", pointer, rejections, required=False, but=_LIFE_CYCLE_NAMES), f"{pointer}/scanInfo", rejections)
+        _scans(
+            object_at(data, "scanInfo", pointer, rejections, required=False, but=_LIFE_CYCLE_NAMES),
+            f"{pointer}/scanInfo",
+            rejections,
+        )
     )
     steps = tuple(
         DpdStep(
@@ -200,20 +220,28 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
     if type(body) is dict and _LIFE_CYCLE in body:
         yield from _life_cycle(body, rejections)
         return
-    found = [("", body)] if type(body) is dict else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
+    )
     known = recognised(found, {"events", "trackingNumber"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
     for where, parcel in known:
         scans = tuple(_group(parcel, where, rejections))
-        yield DpdParcel(text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery")))
+        yield DpdParcel(
+            text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery"))
+        )
 
 
 def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[DpdStep]:
     """Yield the events of a parcel; one without any has its status as its only event, without a time."""
     events = objects_at(parcel, "events", where, rejections, required="status" not in parcel)
     if not events and (status := text(parcel.get("status"))) and (status,) in CODES:
-        yield DpdStep(f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP)
+        yield DpdStep(
+            f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP
+        )
     for index, event in events:
         location = child(event, "location")
         yield DpdStep(
@@ -221,7 +249,11 @@ def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[D
             code=text(event.get("status")),
             words=text(event.get("description")),
             at=text(event.get("timestamp")),
-            place=place(city=location.get("city"), postal_code=location.get("postalCode"), country=location.get("country")),
+            place=place(
+                city=location.get("city"),
+                postal_code=location.get("postalCode"),
+                country=location.get("country"),
+            ),
             clock=GROUP,
             signatory=text(event.get("signedBy")),
         )
@@ -232,7 +264,12 @@ CARRIER: Final = Carrier(
     name="DPD",
     number_fields=("trackingNumber", "parcelLabelNumber", "ShipmentNumber", "trackingnumber"),
     normalizers={"1": normalize},
-    formats=("ParcelLifeCycle SOAP", "ParcelLifeCycle JSON", "DPD France traces SOAP", "Group tracking JSON"),
+    formats=(
+        "ParcelLifeCycle SOAP",
+        "ParcelLifeCycle JSON",
+        "DPD France traces SOAP",
+        "Group tracking JSON",
+    ),
     reread=_meaning,
     authentication=(ShipperChoice(),),
 )

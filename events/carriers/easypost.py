@@ -28,7 +28,9 @@ from events.vocabulary import Kind, Status
 CODES: Final = meanings("easypost_codes.csv")
 """(level, code): `status`, or of the details `movement`, `trouble` and `silent` (those that add nothing)."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
+)
 
 REFINED: Final = frozenset({"in_transit", "unknown"})
 """Statuses that every documented detail may refine."""
@@ -67,7 +69,9 @@ def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"
+        )
     if _is_tracker(body):
         yield "", body
     elif "result" in body:
@@ -82,7 +86,9 @@ def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     elif body.get("object") is not None:
         _note_other(body, rejections)
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"
+        )
 
 
 def _note_other(value: JsonObject, rejections: Rejections) -> None:
@@ -92,18 +98,33 @@ def _note_other(value: JsonObject, rejections: Rejections) -> None:
 
 
 def _is_tracker(value: JsonObject) -> bool:
-    return value.get("object") == "Tracker" or "tracking_details" in value or ("tracking_code" in value and "status" in value)
+    return (
+        value.get("object") == "Tracker"
+        or "tracking_details" in value
+        or ("tracking_code" in value and "status" in value)
+    )
 
 
-def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _tracker(
+    tracker: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     details = tracker.get("tracking_details")
-    found = objects_at(tracker, "tracking_details", where, rejections, required="status" not in tracker)
+    found = objects_at(
+        tracker, "tracking_details", where, rejections, required="status" not in tracker
+    )
     scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in found]
     if not as_list(details):
         scans = list(_rollup(tracker, where))
     number = text(tracker.get("tracking_code"))
-    readings = readings_of((_scan(scan, pointer, received_at) for pointer, scan in scans), number, rejections, service=_service(tracker))
-    readings = with_signer(carried_by(readings, text(tracker.get("carrier"))), signer(tracker.get("signed_by")))
+    readings = readings_of(
+        (_scan(scan, pointer, received_at) for pointer, scan in scans),
+        number,
+        rejections,
+        service=_service(tracker),
+    )
+    readings = with_signer(
+        carried_by(readings, text(tracker.get("carrier"))), signer(tracker.get("signed_by"))
+    )
     expected = estimate(text(tracker.get("est_delivery_date")), CLOCK.formats)
     return with_estimate(readings, expected, stamp=text(tracker.get("updated_at")) or "")
 
@@ -116,20 +137,37 @@ def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]
     """Yield a tracker without scans as one scan at its own time, where its status says something of the parcel."""
     meaning = CODES.get(("status", text(tracker.get("status")) or ""))
     if meaning is not None and meaning.kind is Kind.SCAN:
-        yield where, {**tracker, "datetime": tracker.get("updated_at"), "message": None, "description": None}
+        yield (
+            where,
+            {
+                **tracker,
+                "datetime": tracker.get("updated_at"),
+                "message": None,
+                "description": None,
+            },
+        )
 
 
 def _scan(scan: JsonObject, pointer: str, received_at: datetime) -> Scan:
     location = child(scan, "tracking_location")
     where_at = reported_place(
-        city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
+        city=location.get("city"),
+        region=location.get("state"),
+        postal_code=location.get("zip"),
+        country=location.get("country"),
     )
-    status, detail, carrier_code = text(scan.get("status")), text(scan.get("status_detail")), text(scan.get("carrier_code"))
+    status, detail, carrier_code = (
+        text(scan.get("status")),
+        text(scan.get("status_detail")),
+        text(scan.get("carrier_code")),
+    )
     words = text(scan.get("message"))
     silent = status is None and detail is None
     return Scan(
         where=pointer,
-        raw=Raw(code=carrier_code) if silent else Raw(type=status if detail else None, code=detail or status, reason=carrier_code),
+        raw=Raw(code=carrier_code)
+        if silent
+        else Raw(type=status if detail else None, code=detail or status, reason=carrier_code),
         meaning=UNMAPPED if silent else _meaning(status, detail, (words or "").casefold()),
         time=CLOCK.read(text(scan.get("datetime")), where_at, received_at=received_at),
         place=where_at,
@@ -169,5 +207,8 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Webhook event with a Tracker", "Tracker JSON"),
     reread=_reread,
-    authentication=(Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True), ShipperChoice(default=())),
+    authentication=(
+        Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),
+        ShipperChoice(default=()),
+    ),
 )

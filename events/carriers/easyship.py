@@ -36,19 +36,32 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("tracking_number"))
         for pointer, event in _events(shipment, where, rejections):
-            raw = Raw(code=next((found for name in _CHECKPOINT_WORDS if (found := text(event.get(name)))), None))
+            raw = Raw(
+                code=next(
+                    (found for name in _CHECKPOINT_WORDS if (found := text(event.get(name)))), None
+                )
+            )
             at = place(
                 city=text(event.get("city")) or event.get("location"),
                 region=event.get("state"),
                 postal_code=event.get("postal_code"),
-                country=next((found for name in _COUNTRIES if (found := text_unless(event.get(name), PLACEHOLDERS))), None),
+                country=next(
+                    (
+                        found
+                        for name in _COUNTRIES
+                        if (found := text_unless(event.get(name), PLACEHOLDERS))
+                    ),
+                    None,
+                ),
             )
             yield from reading_of(
                 Scan(
                     where=pointer,
                     raw=raw,
                     meaning=_meaning(raw),
-                    time=CLOCK.read(text(event.get("checkpoint_time")), at, received_at=received_at),
+                    time=CLOCK.read(
+                        text(event.get("checkpoint_time")), at, received_at=received_at
+                    ),
                     place=at,
                     description=text(event.get("message")) or text(event.get("description")),
                 ),
@@ -64,8 +77,14 @@ def _meaning(raw: Raw) -> Meaning:
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    if type(body) is dict and (answer := next((name for name in _ANSWERS if name in body), None)) is not None:
-        yield from ((f"/{answer}/{index}", shipment) for index, shipment in objects_at(body, answer, "", rejections))
+    if (
+        type(body) is dict
+        and (answer := next((name for name in _ANSWERS if name in body), None)) is not None
+    ):
+        yield from (
+            (f"/{answer}/{index}", shipment)
+            for index, shipment in objects_at(body, answer, "", rejections)
+        )
         return
     if type(body) is not dict or not {"event_type", "resource_type"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Easyship")
@@ -73,16 +92,25 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         rejections.note_nothing()
     else:
         shipment = child(body, "data")
-        yield from ((("/data", shipment),) if shipment else ((f"/data/{at}", one) for at, one in objects_at(body, "data", "", rejections)))
+        yield from (
+            (("/data", shipment),)
+            if shipment
+            else ((f"/data/{at}", one) for at, one in objects_at(body, "data", "", rejections))
+        )
 
 
-def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _events(
+    shipment: JsonObject, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     """Yield the checkpoints; without any the status itself."""
     has_status = "tracking_status" in shipment or "status" in shipment
     checkpoints = objects_at(shipment, "checkpoints", where, rejections, required=not has_status)
     yield from ((f"{where}/checkpoints/{index}", event) for index, event in checkpoints)
     if has_status and not as_list(shipment.get("checkpoints")):
-        yield f"{where}/status", {"status": shipment.get("tracking_status") or shipment.get("status")}
+        yield (
+            f"{where}/status",
+            {"status": shipment.get("tracking_status") or shipment.get("status")},
+        )
 
 
 CARRIER: Final = Carrier(
@@ -90,7 +118,11 @@ CARRIER: Final = Carrier(
     name="Easyship",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook", "Tracking API JSON"),
+    formats=(
+        "shipment.tracking.status.changed webhook",
+        "shipment.tracking.checkpoints.created webhook",
+        "Tracking API JSON",
+    ),
     reread=_meaning,
     texts=texts_of(CODES),
     authentication=(SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),

@@ -37,12 +37,26 @@ DELIVERED: Final = Meaning(Kind.SCAN, Status.DELIVERED)
 TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "stolen"})
 """Dispositions that outrank the step."""
 
-EVENTS: Final = ("ObjectEvent", "AggregationEvent", "TransactionEvent", "TransformationEvent", "AssociationEvent")
+EVENTS: Final = (
+    "ObjectEvent",
+    "AggregationEvent",
+    "TransactionEvent",
+    "TransformationEvent",
+    "AssociationEvent",
+)
 _MEMBERS: Final = frozenset({*EVENTS, "extension"})
 DOCUMENTS: Final = frozenset({"EPCISDocument", "EPCISQueryDocument", "QueryResults"})
-_QUALIFIED: Final = re.compile(r"\A(?:cbv:|https?://(?:ref\.gs1\.org/cbv|ns\.gs1\.org/cbv|gs1\.org/voc)/)(?:BizStep|Bizstep|Disp)-")
+_QUALIFIED: Final = re.compile(
+    r"\A(?:cbv:|https?://(?:ref\.gs1\.org/cbv|ns\.gs1\.org/cbv|gs1\.org/voc)/)(?:BizStep|Bizstep|Disp)-"
+)
 _ERROR_SUFFIX: Final = "#error"
-_PREFIXES: Final = ("urn:epcglobal:cbv:bizstep:", "urn:epcglobal:cbv:disp:", "BizStep-", "Bizstep-", "Disp-")
+_PREFIXES: Final = (
+    "urn:epcglobal:cbv:bizstep:",
+    "urn:epcglobal:cbv:disp:",
+    "BizStep-",
+    "Bizstep-",
+    "Disp-",
+)
 
 
 class EpcisEvent(NamedTuple):
@@ -65,8 +79,16 @@ class EpcisEvent(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one document, query result or capture of a single event."""
-    for event in _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections):
-        time = CLOCK.read_with_offset(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
+    for event in (
+        _from_xml(read_xml(body), rejections)
+        if is_xml(body)
+        else _from_json(read_json(body), rejections)
+    ):
+        time = (
+            CLOCK.read_with_offset(event.at, event.offset, received_at=received_at)
+            if _is_naive(event)
+            else None
+        )
         time = time or CLOCK.read(event.at, received_at=received_at)
         if time is None:
             rejections.add(pointer=event.where, why="a time in no known format")
@@ -94,10 +116,14 @@ def _readings(event: EpcisEvent, time: PrintedTime) -> Iterator[Reading]:
             raw=raw,
             time=time,
             place=somewhere,
-            native_id=f"{event.event_id}{_ERROR_SUFFIX}" if event.event_id and event.is_error else event.event_id,
+            native_id=f"{event.event_id}{_ERROR_SUFFIX}"
+            if event.event_id and event.is_error
+            else event.event_id,
             native_id_per_number=True,
             description=event.kind,
-            corrects=f"{event.event_id}@{normalize_number(number or '')}" if event.event_id and event.is_error else None,
+            corrects=f"{event.event_id}@{normalize_number(number or '')}"
+            if event.event_id and event.is_error
+            else None,
         )
 
 
@@ -110,7 +136,9 @@ def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
     if step == "receiving" and arrives:
         return DELIVERED
     if by_step is not None:
-        return by_disposition if by_step.kind is Kind.INFO and by_disposition is not None else by_step
+        return (
+            by_disposition if by_step.kind is Kind.INFO and by_disposition is not None else by_step
+        )
     if raw.code:
         return UNMAPPED
     return by_disposition or (UNMAPPED if raw.reason else TALK)
@@ -144,7 +172,11 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
         return
     found = list(_listed(body, rejections))
     known = type(body) is dict and (text(body.get("type")) in DOCUMENTS or "epcisBody" in body)
-    if not found and not known and not (type(body) is dict and {"title", "status", "detail"} & body.keys()):
+    if (
+        not found
+        and not known
+        and not (type(body) is dict and {"title", "status", "detail"} & body.keys())
+    ):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of EPCIS")
     for where, event in found:
         error = event.get("errorDeclaration")
@@ -159,9 +191,14 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
             read_point=_id(event, "readPoint"),
             location=_id(event, "bizLocation"),
             destinations=frozenset(
-                name for member in _members(event, "destinationList") if (name := text(member.get("destination"))) is not None
+                name
+                for member in _members(event, "destinationList")
+                if (name := text(member.get("destination"))) is not None
             ),
-            numbers=tuple(_names(event.get(name)) for name in ("parentID", "epcList", "outputEPCList", "inputEPCList", "childEPCs")),
+            numbers=tuple(
+                _names(event.get(name))
+                for name in ("parentID", "epcList", "outputEPCList", "inputEPCList", "childEPCs")
+            ),
             is_error=type(error) is dict,
         )
 
@@ -175,9 +212,18 @@ def _listed(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
         results = child(body, "epcisBody", "queryResults", "resultsBody")
         if "eventList" in (results or child(body, "epcisBody")):
             rejections.note_nothing()
-        inner = "/epcisBody/queryResults/resultsBody/eventList" if results else "/epcisBody/eventList"
-        where, members = inner, as_list(results.get("eventList") if results else child(body, "epcisBody").get("eventList"))
-        members = members or [event for event in as_list(child(body, "epcisBody").get("event")) if type(event) is dict]
+        inner = (
+            "/epcisBody/queryResults/resultsBody/eventList" if results else "/epcisBody/eventList"
+        )
+        where, members = (
+            inner,
+            as_list(
+                results.get("eventList") if results else child(body, "epcisBody").get("eventList")
+            ),
+        )
+        members = members or [
+            event for event in as_list(child(body, "epcisBody").get("event")) if type(event) is dict
+        ]
     else:
         return
     for index, event in objects(members, where, rejections):
@@ -196,12 +242,19 @@ def _members(event: JsonObject, name: str) -> list[JsonObject]:
 
 
 def _names(value: object) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found for member in as_list(value) if (found := text(member)) is not None))
+    return tuple(
+        dict.fromkeys(found for member in as_list(value) if (found := text(member)) is not None)
+    )
 
 
 def _from_xml(document: Document, rejections: Rejections) -> Iterator[EpcisEvent]:
     for answer in answers(document):
-        if answer.tag not in DOCUMENTS and answer.tag not in EVENTS and answer.tag != "Fault" and answer.find(".//EventList") is None:
+        if (
+            answer.tag not in DOCUMENTS
+            and answer.tag not in EVENTS
+            and answer.tag != "Fault"
+            and answer.find(".//EventList") is None
+        ):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no document of EPCIS")
         for number, member in enumerate(answer.iterfind(".//EventList/*"), start=1):
             if member.tag not in _MEMBERS:
@@ -229,14 +282,24 @@ def _xml_event(event: _Element, where: str) -> EpcisEvent:
         disposition=_bare(fields.get("disposition")),
         read_point=text_at(event, "readPoint/id"),
         location=text_at(event, "bizLocation/id"),
-        destinations=frozenset(found for member in event.iter("destination") if (found := text_at(member, ".")) is not None),
+        destinations=frozenset(
+            found
+            for member in event.iter("destination")
+            if (found := text_at(member, ".")) is not None
+        ),
         numbers=((parent,) if parent else (), *(_xml_names(event, name) for name in lists)),
         is_error=next(event.iter("errorDeclaration"), None) is not None,
     )
 
 
 def _xml_names(event: _Element, name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found for epc in event.iterfind(f"{name}/epc") if (found := text_at(epc, ".")) is not None))
+    return tuple(
+        dict.fromkeys(
+            found
+            for epc in event.iterfind(f"{name}/epc")
+            if (found := text_at(epc, ".")) is not None
+        )
+    )
 
 
 CARRIER: Final = Carrier(

@@ -34,7 +34,11 @@ _ATTEMPTED: Final = Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED)
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
     for index, parcel in _parcels(read_json(body), rejections):
-        yield from readings_of(_scans(parcel, f"/results/{index}", received_at, rejections), _number(parcel), rejections)
+        yield from readings_of(
+            _scans(parcel, f"/results/{index}", received_at, rejections),
+            _number(parcel),
+            rejections,
+        )
 
 
 def _parcels(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]]:
@@ -49,13 +53,24 @@ def _parcels(body: object, rejections: Rejections) -> list[tuple[int, JsonObject
 
 def _number(parcel: JsonObject) -> str | None:
     named = objects(parcel.get("parcelIdentifiers"), "", Rejections())
-    return next((number for _, each in named if each.get("type") == _BARCODE and (number := text(each.get("value")))), None)
+    return next(
+        (
+            number
+            for _, each in named
+            if each.get("type") == _BARCODE and (number := text(each.get("value")))
+        ),
+        None,
+    )
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(parcel, "trackingEvents", where, rejections):
         stage, point = child(event, "trackingStage"), child(event, "trackingPoint")
-        raw = Raw(type=text(stage.get("trackingStageCode")), code=text(point.get("trackingPointCode")))
+        raw = Raw(
+            type=text(stage.get("trackingStageCode")), code=text(point.get("trackingPointCode"))
+        )
         yield Scan(
             where=f"{where}/trackingEvents/{index}",
             raw=raw,

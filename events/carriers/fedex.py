@@ -31,7 +31,11 @@ CARRIER: Final = Carrier(
     name="FedEx",
     number_fields=("trackingNumber", "TrackingNumber"),
     normalizers={"1": normalize},
-    formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),
+    formats=(
+        "Track API and Advanced Integrated Visibility push (JSON)",
+        "TrackReply (XML)",
+        "TrackReply (SOAP)",
+    ),
     reread=meaning,
     authentication=(Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
     body_bytes_max=4 * MIB,

@@ -20,7 +20,9 @@ _ESTIMATE: Final = "ESTIMATED_DELIVERY"
 _OTHER_DATES: Final = frozenset({"dateAndTimes"})
 
 
-def read_json_message(value: object, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def read_json_message(
+    value: object, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     """Read a FedEx message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
     for pointer, result in _results(value, "", rejections):
         yield from _read_result(result, pointer, rejections, received_at)
@@ -29,13 +31,21 @@ def read_json_message(value: object, received_at: datetime, rejections: Rejectio
 def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[str, JsonObject]]:
     """Return the results for single shipments, wherever in the envelopes that FedEx uses they lie."""
     if type(value) is list:
-        return [found for at, member in objects(value, pointer, rejections) for found in _results(member, f"{pointer}/{at}", rejections)]
+        return [
+            found
+            for at, member in objects(value, pointer, rejections)
+            for found in _results(member, f"{pointer}/{at}", rejections)
+        ]
     if type(value) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
     for envelope in ("output", "completeTrackResults", "trackResults"):
         if envelope in value:
             inside = value[envelope]
-            return _results(as_list(inside) if envelope != "output" else inside or {}, f"{pointer}/{envelope}", rejections)
+            return _results(
+                as_list(inside) if envelope != "output" else inside or {},
+                f"{pointer}/{envelope}",
+                rejections,
+            )
     if _RESULT_KEYS & value.keys():
         return [(pointer, value)]
     if not value or _ERROR_KEYS & value.keys():
@@ -43,26 +53,36 @@ def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[
     raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
 
 
-def _read_result(result: JsonObject, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
+def _read_result(
+    result: JsonObject, pointer: str, rejections: Rejections, received_at: datetime
+) -> list[Reading]:
     info = child(result, "trackingNumberInfo")
     number, unique_id = text(info.get("trackingNumber")), text(info.get("trackingNumberUniqueId"))
     service = _service(result)
     readings: list[Reading] = []
-    for index, event in objects_at(result, "scanEvents", pointer, rejections, required=False, but=_OTHER_DATES):
+    for index, event in objects_at(
+        result, "scanEvents", pointer, rejections, required=False, but=_OTHER_DATES
+    ):
         read = read_scan(_scan(event, number, unique_id, service), received_at)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/scanEvents/{index}", why=read)
         else:
             readings.append(read)
     if not result.get("scanEvents") and "error" not in result:
-        read = read_scan(_rollup(child(result, "latestStatusDetail"), number, unique_id, service), received_at)
+        read = read_scan(
+            _rollup(child(result, "latestStatusDetail"), number, unique_id, service), received_at
+        )
         readings += [] if isinstance(read, str) else [read]
     delivery = child(result, "deliveryDetails")
-    signed = with_signer(readings, signer(delivery.get("receivedByName")) or signer(delivery.get("signedByName")))
+    signed = with_signer(
+        readings, signer(delivery.get("receivedByName")) or signer(delivery.get("signedByName"))
+    )
     return with_estimate(signed, estimate(_printed_estimate(result), ISO))
 
 
-def _scan(event: JsonObject, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
+def _scan(
+    event: JsonObject, number: str | None, unique_id: str | None, service: str | None
+) -> FedexScan:
     return FedexScan(
         number=number,
         unique_id=unique_id,
@@ -76,7 +96,9 @@ def _scan(event: JsonObject, number: str | None, unique_id: str | None, service:
     )
 
 
-def _rollup(status: JsonObject, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
+def _rollup(
+    status: JsonObject, number: str | None, unique_id: str | None, service: str | None
+) -> FedexScan:
     """Return the current status, which counts only where there are no scans at all."""
     code = text(status.get("code"))
     return FedexScan(

@@ -53,7 +53,8 @@ def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
         service=scan.service,
         status=status,
         reason=reason,
-        description=", ".join(part for part in (scan.text, scan.exception_text) if part is not None) or None,
+        description=", ".join(part for part in (scan.text, scan.exception_text) if part is not None)
+        or None,
     )
 
 

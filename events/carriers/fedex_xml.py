@@ -21,7 +21,9 @@ _ESTIMATE: Final = "ESTIMATED_DELIVERY"
 _OTHER_DATES: Final = frozenset({"DatesOrTimes", "StatusDetail"})
 
 
-def read_xml_message(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def read_xml_message(
+    document: Document, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     """Read a FedEx message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
     reply = body_of(document)
     if reply is None or reply.tag == "Fault":
@@ -30,14 +32,23 @@ def read_xml_message(document: Document, received_at: datetime, rejections: Reje
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track reply of FedEx")
     for path in ("CompletedTrackDetails/TrackDetails", "TrackDetails"):
         for index, details in elements(reply, path):
-            yield from _read_details(details, f"/TrackReply/{path}/{index}", rejections, received_at)
+            yield from _read_details(
+                details, f"/TrackReply/{path}/{index}", rejections, received_at
+            )
 
 
-def _read_details(details: etree._Element, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
-    number, unique_id = text_at(details, "TrackingNumber"), text_at(details, "TrackingNumberUniqueIdentifier")
+def _read_details(
+    details: etree._Element, pointer: str, rejections: Rejections, received_at: datetime
+) -> list[Reading]:
+    number, unique_id = (
+        text_at(details, "TrackingNumber"),
+        text_at(details, "TrackingNumberUniqueIdentifier"),
+    )
     service = text_at(details, "Service/Type", "ServiceType", "Service/Description", "ServiceInfo")
     readings: list[Reading] = []
-    for index, event in elements_at(details, "Events", pointer, rejections, start=0, but=_OTHER_DATES):
+    for index, event in elements_at(
+        details, "Events", pointer, rejections, start=0, but=_OTHER_DATES
+    ):
         read = read_scan(_scan(event, number, unique_id, service), received_at)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/Events/{index}", why=read)
@@ -51,7 +62,9 @@ def _read_details(details: etree._Element, pointer: str, rejections: Rejections,
     return with_estimate(signed, estimate(_printed_estimate(details), ISO))
 
 
-def _scan(event: etree._Element, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
+def _scan(
+    event: etree._Element, number: str | None, unique_id: str | None, service: str | None
+) -> FedexScan:
     return FedexScan(
         number=number,
         unique_id=unique_id,
@@ -65,7 +78,9 @@ def _scan(event: etree._Element, number: str | None, unique_id: str | None, serv
     )
 
 
-def _rollup(status: etree._Element, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
+def _rollup(
+    status: etree._Element, number: str | None, unique_id: str | None, service: str | None
+) -> FedexScan:
     """Return the current status, which counts only where there are no scans at all."""
     return FedexScan(
         number=number,

@@ -24,7 +24,11 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("geodis_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Paris", country="FR")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:%M[:%S]]"),
+    default_zone="Europe/Paris",
+    country="FR",
+)
 
 
 @normalizer
@@ -34,21 +38,29 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         pointer = f"{where}/listSuivis"
         found: list[Reading] = []
         for index, event in objects_at(shipment, "listSuivis", where, rejections):
-            code, date, time = (text(event.get(name)) for name in ("codeSituationJustification", "dateSuivi", "heureSuivi"))
+            code, date, time = (
+                text(event.get(name))
+                for name in ("codeSituationJustification", "dateSuivi", "heureSuivi")
+            )
             raw = Raw(code=code)
             found += reading_of(
                 Scan(
                     where=f"{pointer}/{index}",
                     raw=raw,
                     meaning=_meaning(raw),
-                    time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
+                    time=CLOCK.read(
+                        f"{date} {time}" if date and time else date, received_at=received_at
+                    ),
                     place=place(city=event.get("libelleCentre"), facility=event.get("codeSa")),
-                    description=text(event.get("libelleSuivi")) or text(event.get("libelleCourtSuivi")),
+                    description=text(event.get("libelleSuivi"))
+                    or text(event.get("libelleCourtSuivi")),
                 ),
                 text(shipment.get("noSuivi")),
                 rejections,
             )
-        yield from with_estimate(found, estimate(text(shipment.get("dateLivraisonPrevue")), CLOCK.formats))
+        yield from with_estimate(
+            found, estimate(text(shipment.get("dateLivraisonPrevue")), CLOCK.formats)
+        )
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -45,7 +45,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         number = text(parcel.get("unitno")) or text(parcel.get("requested"))
         for pointer, event in _events(parcel, where, rejections):
             raw, words = Raw(code=text(event.get("code"))), text(event.get("description"))
-            at = place(city=event.get("city"), postal_code=event.get("postalCode"), country=event.get("country"))
+            at = place(
+                city=event.get("city"),
+                postal_code=event.get("postalCode"),
+                country=event.get("country"),
+            )
             yield from reading_of(
                 Scan(
                     where=pointer,
@@ -60,20 +64,31 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             )
 
 
-def _public(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _public(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     number, state = text(parcel.get("tuNo")), text(child(parcel, "progressBar").get("statusInfo"))
     history = objects_at(parcel, "history", where, rejections, required=state is None)
     newest: str | None = max((_printed(event) or "" for _, event in history), default="")
     for index, event in history:
-        words, printed, address = text(event.get("evtDscr")), _printed(event), child(event, "address")
-        at = place(city=address.get("city"), postal_code=address.get("postalCode"), country=country_code(address.get("countryName")))
+        words, printed, address = (
+            text(event.get("evtDscr")),
+            _printed(event),
+            child(event, "address"),
+        )
+        at = place(
+            city=address.get("city"),
+            postal_code=address.get("postalCode"),
+            country=country_code(address.get("countryName")),
+        )
         known = CODES.get(("text", _sentence(words or "")))
         of_parcel = CODES.get(("status", state or ""), UNMAPPED) if printed == newest else UNMAPPED
         yield from reading_of(
             Scan(
                 where=f"{where}/history/{index}",
                 raw=Raw(),
-                meaning=known or (of_parcel.of_category() if of_parcel.kind is Kind.SCAN else UNMAPPED),
+                meaning=known
+                or (of_parcel.of_category() if of_parcel.kind is Kind.SCAN else UNMAPPED),
                 time=CLOCK.read(printed, at, received_at=received_at),
                 place=at,
                 description=words,
@@ -84,12 +99,20 @@ def _public(parcel: JsonObject, where: str, received_at: datetime, rejections: R
         newest = newest if printed != newest else None
     if not history and state is not None and ("status", state) in CODES:
         time = CLOCK.read(None, received_at=received_at)
-        scan = Scan(where=f"{where}/progressBar", raw=Raw(code=state), meaning=CODES[("status", state)], time=time)
+        scan = Scan(
+            where=f"{where}/progressBar",
+            raw=Raw(code=state),
+            meaning=CODES[("status", state)],
+            time=time,
+        )
         yield from reading_of(scan, number, rejections)
 
 
 def _printed(event: JsonObject) -> str | None:
-    return " ".join(part for part in (text(event.get("date")), text(event.get("time"))) if part) or None
+    return (
+        " ".join(part for part in (text(event.get("date")), text(event.get("time"))) if part)
+        or None
+    )
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -98,12 +121,20 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if type(body) is dict and "unitno" in body:
         yield "", body
     elif type(body) is dict and "parcels" in body:
-        yield from ((f"/parcels/{index}", parcel) for index, parcel in objects_at(body, "parcels", "", rejections))
-    elif not (type(body) is dict and {"errorCode", "errors", "error", "message", "exceptionText", "lastError"} & body.keys()):
+        yield from (
+            (f"/parcels/{index}", parcel)
+            for index, parcel in objects_at(body, "parcels", "", rejections)
+        )
+    elif not (
+        type(body) is dict
+        and {"errorCode", "errors", "error", "message", "exceptionText", "lastError"} & body.keys()
+    ):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of GLS")
 
 
-def _events(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _events(
+    parcel: JsonObject, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     status = text(parcel.get("status"))
     events = objects_at(parcel, "events", where, rejections, required=status is None)
     yield from ((f"{where}/events/{index}", event) for index, event in events)
@@ -124,7 +155,11 @@ def _sentence(words: str) -> str:
 def _meaning(raw: Raw, words: str) -> Meaning:
     sentence = _sentence(words)
     group = (raw.code or "").partition(".")[0]
-    return finest((raw.code, _reread(raw)), (sentence, CODES.get(("text", sentence))), (group, CODES.get(("group", group))))
+    return finest(
+        (raw.code, _reread(raw)),
+        (sentence, CODES.get(("text", sentence))),
+        (group, CODES.get(("group", group))),
+    )
 
 
 CARRIER: Final = Carrier(

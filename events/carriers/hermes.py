@@ -26,14 +26,18 @@ from events.parsing.times import Clock, read_epoch
 CODES: Final = meanings("hermes_codes.csv")
 _meaning: Final = by_code(CODES)
 
-FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+FORMATS: Final = TimeFormats(
+    "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
+)
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin", country="DE")
 
 EPOCHS_MAX: Final = 10**15
 
 _LIST: Final = "shipmentinfo"
 _PROGRESS: Final = "parcelProgress"
-_ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfResultCodes", "result"})
+_ERROR_FIELDS: Final = frozenset(
+    {"error", "errors", "code", "message", "listOfResultCodes", "result"}
+)
 _UNKNOWN: Final = "JSON, but no shipment information of Hermes"
 
 
@@ -42,23 +46,38 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         if _PROGRESS in shipment:
-            yield from readings_of(_steps(shipment, where, received_at, rejections), text(shipment.get("barcode")), rejections)
+            yield from readings_of(
+                _steps(shipment, where, received_at, rejections),
+                text(shipment.get("barcode")),
+                rejections,
+            )
             continue
-        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("shipmentID")), rejections)
-        yield from with_estimate(found, estimate(text(child(shipment, "deliveryForecast").get("date")), FORMATS))
+        found = readings_of(
+            _scans(shipment, where, received_at, rejections),
+            text(shipment.get("shipmentID")),
+            rejections,
+        )
+        yield from with_estimate(
+            found, estimate(text(child(shipment, "deliveryForecast").get("date")), FORMATS)
+        )
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     for where, member in members(body, "", rejections, unknown=_UNKNOWN):
         if _LIST in member:
-            yield from ((f"{where}/{_LIST}/{index}", each) for index, each in objects_at(member, _LIST, where, rejections))
+            yield from (
+                (f"{where}/{_LIST}/{index}", each)
+                for index, each in objects_at(member, _LIST, where, rejections)
+            )
         elif "shipmentID" in member or _PROGRESS in member:
             yield where, member
         elif not _ERROR_FIELDS & member.keys():
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
-def _steps(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _steps(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, step in objects_at(parcel, _PROGRESS, where, rejections):
         raw = Raw(code=text(step.get("parcelStatus")))
         yield Scan(
@@ -77,10 +96,16 @@ def _time(printed: object, received_at: datetime) -> PrintedTime | None:
     return CLOCK.read(text(printed), received_at=received_at)
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, status in objects_at(shipment, "status", where, rejections, required="result" not in shipment):
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
+    for index, status in objects_at(
+        shipment, "status", where, rejections, required="result" not in shipment
+    ):
         unit = child(status, "scanningUnit")
-        where_at = place(city=unit.get("city"), postal_code=unit.get("zipCode"), country=unit.get("countryCode"))
+        where_at = place(
+            city=unit.get("city"), postal_code=unit.get("zipCode"), country=unit.get("countryCode")
+        )
         code = text(status.get("code"))
         raw = Raw(code=code)
         yield Scan(

@@ -27,7 +27,9 @@ CODES: Final = meanings("ics_courier_codes.csv")
 """The text in lower case."""
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%-m/%-d/%Y[ %-I:%M:%S %p]"),
+    formats=TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%-m/%-d/%Y[ %-I:%M:%S %p]"
+    ),
     default_zone="America/Toronto",
     country="CA",
 )
@@ -35,7 +37,10 @@ CLOCK: Final = Clock(
 PLACEHOLDER: Final = "string"
 """Placeholder for a number in the empty answer of the documentation."""
 
-_BRANCH: Final = re.compile(r"(?P<head>(?:at|arrived at|departed) ics branch) (?P<branch>.+?)(?P<tail> for processing)?", re.IGNORECASE)
+_BRANCH: Final = re.compile(
+    r"(?P<head>(?:at|arrived at|departed) ics branch) (?P<branch>.+?)(?P<tail> for processing)?",
+    re.IGNORECASE,
+)
 
 
 @normalizer
@@ -80,7 +85,9 @@ def _shape(words: str) -> tuple[str, EventPlace]:
         return "delivered at: *", NOWHERE
     branch = _BRANCH.fullmatch(words) if "ics branch" in shape else None
     if branch is not None:
-        return f"{branch['head']} *{branch['tail'] or ''}".lower(), position_in_line(branch["branch"], country="CA")
+        return f"{branch['head']} *{branch['tail'] or ''}".lower(), position_in_line(
+            branch["branch"], country="CA"
+        )
     return shape, NOWHERE
 
 

@@ -27,7 +27,10 @@ from events.parsing.times import Clock
 CODES: Final = meanings("inpost_codes.csv")
 """Statuses and events of ShipX, codes of the group's API: their names never meet."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"), default_zone="Europe/Warsaw")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"),
+    default_zone="Europe/Warsaw",
+)
 
 _LOG: Final = "eventLog"
 _PUSH: Final = frozenset({"event", "event_ts", "payload"})
@@ -48,7 +51,10 @@ class _Parcel(NamedTuple):
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
     for parcel in _parcels(read_json(body), received_at, rejections):
-        yield from with_signer(readings_of(parcel.scans, parcel.number, rejections, service=parcel.service), parcel.recipient)
+        yield from with_signer(
+            readings_of(parcel.scans, parcel.number, rejections, service=parcel.service),
+            parcel.recipient,
+        )
 
 
 def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Iterator[_Parcel]:
@@ -58,9 +64,15 @@ def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Ite
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
     if body.keys() >= _PUSH:
         payload = object_at(body, "payload", "", rejections)
-        yield _Parcel(text(payload.get("tracking_number")), _push(body, payload, received_at, rejections))
+        yield _Parcel(
+            text(payload.get("tracking_number")), _push(body, payload, received_at, rejections)
+        )
     elif "tracking_details" in body:
-        yield _Parcel(text(body.get("tracking_number")), _shipx(body, received_at, rejections), service=text(body.get("service")))
+        yield _Parcel(
+            text(body.get("tracking_number")),
+            _shipx(body, received_at, rejections),
+            service=text(body.get("service")),
+        )
     elif "eventCode" in body:
         yield _Parcel(text(body.get("trackingNumber")), (_event(body, "", received_at),))
     elif _LOG in body:
@@ -69,22 +81,39 @@ def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Ite
         for index, found in objects_at(body, "parcels", "", rejections):
             yield _listed(found, f"/parcels/{index}", received_at, rejections)
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an answer of InPost")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an answer of InPost"
+        )
 
 
-def _listed(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> _Parcel:
+def _listed(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> _Parcel:
     if _LOG in parcel:
-        return _Parcel(text(parcel.get("shipmentNumber")), _log(parcel, where, received_at, rejections))
-    return _Parcel(text(parcel.get("trackingNumber")), _events(parcel, where, received_at, rejections), _recipient(parcel))
+        return _Parcel(
+            text(parcel.get("shipmentNumber")), _log(parcel, where, received_at, rejections)
+        )
+    return _Parcel(
+        text(parcel.get("trackingNumber")),
+        _events(parcel, where, received_at, rejections),
+        _recipient(parcel),
+    )
 
 
-def _push(push: JsonObject, payload: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _push(
+    push: JsonObject, payload: JsonObject, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     if text(push.get("event")) in _WITHOUT_STATE:
         rejections.note_nothing()
     if _says_no_state(push, payload):
         return
     raw = Raw(code=text(payload.get("status")) or text(push.get("event")))
-    yield Scan(where="/payload", raw=raw, meaning=_meaning(raw), time=CLOCK.read(text(push.get("event_ts")), received_at=received_at))
+    yield Scan(
+        where="/payload",
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(text(push.get("event_ts")), received_at=received_at),
+    )
 
 
 def _says_no_state(push: JsonObject, payload: JsonObject) -> bool:
@@ -104,10 +133,17 @@ def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) ->
         )
 
 
-def _log(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _log(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, step in objects_at(parcel, _LOG, where, rejections):
         raw, printed = Raw(code=text(step.get("name"))), text(step.get("date"))
-        yield Scan(where=f"{where}/{_LOG}/{index}", raw=raw, meaning=_meaning(raw), time=CLOCK.read(printed, received_at=received_at))
+        yield Scan(
+            where=f"{where}/{_LOG}/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(printed, received_at=received_at),
+        )
 
 
 def _meaning(raw: Raw) -> Meaning:
@@ -115,7 +151,9 @@ def _meaning(raw: Raw) -> Meaning:
     return CODES.get((code,)) or CODES.get((code.lower(),), UNMAPPED)
 
 
-def _events(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _events(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(parcel, "events", where, rejections):
         yield _event(event, f"{where}/events/{index}", received_at)
 
@@ -152,12 +190,20 @@ CARRIER: Final = Carrier(
     name="InPost",
     number_fields=("tracking_number", "trackingNumber", "shipmentNumber"),
     normalizers={"1": normalize},
-    formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON", "App API JSON"),
+    formats=(
+        "ShipX webhook JSON",
+        "ShipX tracking JSON",
+        "Group API tracking event JSON",
+        "Group API tracking JSON",
+        "App API JSON",
+    ),
     reread=_meaning,
     authentication=(
         # InPost sets for each client whether it signs by HMAC or RSA, and whether the body alone
         Hmac(header="x-inpost-signature", encoding="base64"),
-        TimestampedHmac(header="x-inpost-signature", stamp_header="x-inpost-timestamp", encoding="base64"),
+        TimestampedHmac(
+            header="x-inpost-signature", stamp_header="x-inpost-timestamp", encoding="base64"
+        ),
         RsaSha256(signature_header="x-inpost-signature"),
         RsaSha256(signature_header="x-inpost-signature", timestamp_header="x-inpost-timestamp"),
         ShipperChoice(default=()),

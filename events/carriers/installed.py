@@ -36,9 +36,16 @@ class InstalledVersion:
     normalize: Normalizer
 
 
-def add_installed(carriers: dict[str, Carrier], recipes: dict[str, Recipe], points: Iterable[EntryPoint] | None = None) -> dict[str, str]:
+def add_installed(
+    carriers: dict[str, Carrier],
+    recipes: dict[str, Recipe],
+    points: Iterable[EntryPoint] | None = None,
+) -> dict[str, str]:
     """Add what the installed packages bring; return the package of each entry point, by name. Raises CarrierPackageError."""
-    found = sorted(entry_points(group=GROUP) if points is None else points, key=lambda point: (point.name, point.value))
+    found = sorted(
+        entry_points(group=GROUP) if points is None else points,
+        key=lambda point: (point.name, point.value),
+    )
     added = [(point, _loaded(point)) for point in found]
     # carriers first: a package may bring a version of another's
     for point, brought in sorted(added, key=lambda pair: isinstance(pair[1], InstalledVersion)):
@@ -60,19 +67,26 @@ def _loaded(point: EntryPoint) -> InstalledCarrier | InstalledVersion:
     except Exception as error:
         raise _unusable(point, f"it does not load: {type(error).__name__}: {error}") from error
     if not isinstance(brought, InstalledCarrier | InstalledVersion):
-        raise _unusable(point, f"it is of type {type(brought).__name__}, no InstalledCarrier or InstalledVersion")
+        raise _unusable(
+            point,
+            f"it is of type {type(brought).__name__}, no InstalledCarrier or InstalledVersion",
+        )
     return brought
 
 
 def _unusable(point: EntryPoint, why: str) -> CarrierPackageError:
-    return CarrierPackageError(f"entry point {point.name} = {point.value} of {_package(point)} ({GROUP}): {why}. Mend or uninstall it")
+    return CarrierPackageError(
+        f"entry point {point.name} = {point.value} of {_package(point)} ({GROUP}): {why}. Mend or uninstall it"
+    )
 
 
 def _package(point: EntryPoint) -> str:
     return "an unknown package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
-def _flaws(brought: InstalledCarrier | InstalledVersion, carriers: dict[str, Carrier]) -> Iterator[str]:
+def _flaws(
+    brought: InstalledCarrier | InstalledVersion, carriers: dict[str, Carrier]
+) -> Iterator[str]:
     if isinstance(brought, InstalledCarrier):
         carrier_id, versions = brought.carrier.carrier_id, brought.carrier.normalizers
         if carrier_id in carriers:

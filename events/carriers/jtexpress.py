@@ -42,8 +42,12 @@ _NUMBER: Final = "billCode"
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
-    for where, parcel in _parcels(read_json(form_fields(body).get(FIELD.encode(), body)), rejections):
-        yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections)
+    for where, parcel in _parcels(
+        read_json(form_fields(body).get(FIELD.encode(), body)), rejections
+    ):
+        yield from readings_of(
+            _scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections
+        )
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -53,16 +57,30 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if body in ({}, []):
         return
     found = [] if type(body) not in (list, dict) else objects(body, where, rejections)
-    known = recognised(((f"{where}/{index}", parcel) for index, parcel in found), {_NUMBER}, rejections)
+    known = recognised(
+        ((f"{where}/{index}", parcel) for index, parcel in found), {_NUMBER}, rejections
+    )
     if not known and where == "":
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor a trace of J&T Express")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor a trace of J&T Express"
+        )
     yield from known
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, scan in objects_at(parcel, "details", where, rejections):
-        names = tuple(name for name in (text(scan.get("scanTypeName")), text(scan.get("scanType"))) if name and _named(name))
-        raw = Raw(code=text(scan.get("scanTypeCode")), reason=text(scan.get("problemType")), further=names[:1])
+        names = tuple(
+            name
+            for name in (text(scan.get("scanTypeName")), text(scan.get("scanType")))
+            if name and _named(name)
+        )
+        raw = Raw(
+            code=text(scan.get("scanTypeCode")),
+            reason=text(scan.get("problemType")),
+            further=names[:1],
+        )
         at, clock = _place(scan), VIETNAM if _OF_VIETNAM in scan else CLOCK
         meaning = _meaning(raw)
         if not names and raw.code == AMBIGUOUS and clock is VIETNAM:
@@ -71,14 +89,18 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
             where=f"{where}/details/{index}",
             raw=raw,
             meaning=meaning,
-            time=clock.read_with_offset(text(scan.get("scanTime")), text(scan.get("timeZone")), at, received_at=received_at),
+            time=clock.read_with_offset(
+                text(scan.get("scanTime")), text(scan.get("timeZone")), at, received_at=received_at
+            ),
             place=at,
             description=text(scan.get("desc")) or text(scan.get("scanTypeName")),
         )
 
 
 def _meaning(raw: Raw) -> Meaning:
-    return next((known for name in raw.further if (known := _named(name))), None) or CODES.get((raw.code or "",), UNMAPPED)
+    return next((known for name in raw.further if (known := _named(name))), None) or CODES.get(
+        (raw.code or "",), UNMAPPED
+    )
 
 
 def _reread(raw: Raw) -> Meaning | None:

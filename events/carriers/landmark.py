@@ -29,7 +29,9 @@ from events.parsing.xml import body_of, read_xml, text_at, texts
 CODES: Final = meanings("landmark_codes.csv")
 """(level, code): of an `event`, or the `text` of its sentence in lower case."""
 
-FORMATS: Final = TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+FORMATS: Final = TimeFormats(
+    "%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"
+)
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Brussels")
 
 _ROOT: Final = "TrackResponse"
@@ -46,11 +48,17 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of Landmark")
     for index, package in enumerate(answer.iter("Package"), start=1):
         number = text_at(package, "LandmarkTrackingNumber", "TrackingNumber")
-        found = readings_of(_scans(package, f"Package[{index}]", received_at, rejections), number, rejections)
-        yield from with_estimate(found, estimate(text_at(package, "ExpectedDelivery", "ExpectedDeliveryDate"), FORMATS))
+        found = readings_of(
+            _scans(package, f"Package[{index}]", received_at, rejections), number, rejections
+        )
+        yield from with_estimate(
+            found, estimate(text_at(package, "ExpectedDelivery", "ExpectedDeliveryDate"), FORMATS)
+        )
 
 
-def _scans(package: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    package: _Element, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     # the number of the post that carries it in the end names its country
     journey = Journey(origin=origin_of_item(text_at(package, "TrackingNumber")))
     for index, event in elements_at(package, "Events/Event", where, rejections):
@@ -62,7 +70,9 @@ def _scans(package: _Element, where: str, received_at: datetime, rejections: Rej
             where=f"{where}/Event[{index}]",
             raw=raw,
             meaning=_meaning(raw, collapse(words or "").casefold().rstrip(".")),
-            time=CLOCK.read(fields.get("DateTime"), where_at, received_at=received_at, journey=journey),
+            time=CLOCK.read(
+                fields.get("DateTime"), where_at, received_at=received_at, journey=journey
+            ),
             place=where_at,
             description=collapse(words) if words else None,
         )

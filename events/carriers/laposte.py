@@ -26,12 +26,16 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("laposte_codes.csv")
 """(level, code, text in lower case): an `event`, with a text where a code means several things, or the `group` that it belongs to."""
-_CLEAR: Final = codes_without_text({(code, words): meaning for (level, code, words), meaning in CODES.items() if level == "event"})
+_CLEAR: Final = codes_without_text(
+    {(code, words): meaning for (level, code, words), meaning in CODES.items() if level == "event"}
+)
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Paris")
 
-_ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "returnCode", "returnMessage"})
+_ERROR_FIELDS: Final = frozenset(
+    {"code", "error", "errors", "message", "returnCode", "returnMessage"}
+)
 _UNKNOWN: Final = "JSON, but no answer of La Poste"
 
 
@@ -51,7 +55,10 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     for where, member in members(body, "", rejections, unknown=_UNKNOWN):
         if "shipment" in member:
-            yield from ((f"{where}/shipment", shipment) for _, shipment in objects_at(member, "shipment", where, rejections))
+            yield from (
+                (f"{where}/shipment", shipment)
+                for _, shipment in objects_at(member, "shipment", where, rejections)
+            )
         elif "event" in member and "idShip" in member:
             yield where, member
         elif not _ERROR_FIELDS & member.keys():
@@ -60,7 +67,9 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             rejections.add(f"{where}/shipment", NO_CONTAINER)
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(shipment, "event", where, rejections):
         where_at = place(country=event.get("country"))
         label = without_markup(text(event.get("label")))

@@ -38,7 +38,9 @@ _ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
     for where, order in _orders(read_json(body), rejections):
-        yield from readings_of(_scans(order, where, received_at, rejections), text(order.get("BillId")), rejections)
+        yield from readings_of(
+            _scans(order, where, received_at, rejections), text(order.get("BillId")), rejections
+        )
 
 
 def _orders(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -55,7 +57,9 @@ def _orders(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no order tracking of Morneau")
 
 
-def _scans(order: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    order: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, status in objects_at(order, "History", where, rejections):
         where_at = position_in_line(text(status.get("Zone")), country="CA")
         code = text(status.get("StatusCode"))

@@ -39,11 +39,17 @@ _UNKNOWN: Final = "JSON, but no shipment of Nationex"
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
     for where, shipment in _shipments(read_json(body), rejections):
-        yield from readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
+        yield from readings_of(
+            _shipment_scans(shipment, where, received_at, rejections),
+            text(shipment.get("ShipmentId")),
+            rejections,
+        )
         for index, parcel in objects_at(shipment, "Parcels", where, rejections):
             scans = _parcel_scans(parcel, f"{where}/Parcels/{index}", received_at, rejections)
             found = readings_of(scans, text(parcel.get("ParcelId")), rejections)
-            yield from with_estimate(found, estimate(text(parcel.get("EstimatedDeliveryDate")), FORMATS))
+            yield from with_estimate(
+                found, estimate(text(parcel.get("EstimatedDeliveryDate")), FORMATS)
+            )
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -54,20 +60,28 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
-def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _shipment_scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, status in objects_at(shipment, "StatusHistories", where, rejections):
-        raw, where_at = Raw(code=text(status.get("ShipmentStatus"))), _depot(status.get("LastLocation"))
+        raw, where_at = (
+            Raw(code=text(status.get("ShipmentStatus"))),
+            _depot(status.get("LastLocation")),
+        )
         yield Scan(
             where=f"{where}/StatusHistories/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(text(status.get("StatusDate")), where_at, received_at=received_at),
             place=where_at,
-            description=text(status.get("ShipmentStatusEn")) or text(status.get("ShipmentStatusFr")),
+            description=text(status.get("ShipmentStatusEn"))
+            or text(status.get("ShipmentStatusFr")),
         )
 
 
-def _parcel_scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _parcel_scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(parcel, "History", where, rejections):
         exception, where_at = text(event.get("ExceptionId")), _depot(event.get("CityDepot"))
         raw = Raw(code=f"{EXCEPTION}{exception}" if exception else None)

@@ -32,7 +32,13 @@ CLOCK: Final = Clock(formats=ISO, default_zone="Asia/Singapore")
 
 RETURN: Final = "is_parcel_on_rts_leg"
 _ON_THE_WAY_BACK: Final = frozenset(
-    {Status.PICKED_UP, Status.IN_TRANSIT, Status.AVAILABLE_FOR_PICKUP, Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED}
+    {
+        Status.PICKED_UP,
+        Status.IN_TRANSIT,
+        Status.AVAILABLE_FOR_PICKUP,
+        Status.OUT_FOR_DELIVERY,
+        Status.DELIVERY_ATTEMPTED,
+    }
 )
 _HUB: Final = re.compile(r"(?P<country>[A-Z]{2})-(?P<city>[^-]+)-(?P<hub>.+)")
 """The comment of a first version's webhook: `SG-Singapore-Ninja Van Sorting Facility`."""
@@ -45,7 +51,9 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "code"})
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
     for where, number, event in _events(read_json(body), rejections):
-        yield from readings_of((_scan(event, where, received_at),), number or _number(event), rejections)
+        yield from readings_of(
+            (_scan(event, where, received_at),), number or _number(event), rejections
+        )
 
 
 def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:
@@ -62,9 +70,14 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, str | N
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of Ninja Van")
 
 
-def _history(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:
+def _history(
+    parcel: JsonObject, where: str, rejections: Rejections
+) -> Iterator[tuple[str, str | None, JsonObject]]:
     number = _number(parcel)
-    yield from ((f"{where}/events/{index}", number, event) for index, event in objects_at(parcel, "events", where, rejections))
+    yield from (
+        (f"{where}/events/{index}", number, event)
+        for index, event in objects_at(parcel, "events", where, rejections)
+    )
 
 
 def _number(of: JsonObject) -> str | None:
@@ -72,7 +85,11 @@ def _number(of: JsonObject) -> str | None:
 
 
 def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
-    information = [(name, member) for name, member in event.items() if type(member) is dict and name.endswith((_INFORMATION, "_exception"))]
+    information = [
+        (name, member)
+        for name, member in event.items()
+        if type(member) is dict and name.endswith((_INFORMATION, "_exception"))
+    ]
     state = next((state for _, member in information if (state := text(member.get("state")))), None)
     said = text(event.get("event"))
     raw = Raw(
@@ -81,7 +98,9 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
         reason=state if said is None else None,
         further=(RETURN,) if event.get(RETURN) is True else (),
     )
-    why = next((why for _, member in information if (why := text(member.get("failure_reason")))), None) or text(event.get("rts_reason"))
+    why = next(
+        (why for _, member in information if (why := text(member.get("failure_reason")))), None
+    ) or text(event.get("rts_reason"))
     where_at = _place(event, [member for _, member in information])
     return Scan(
         where=where,
@@ -97,7 +116,12 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
 def _meaning(raw: Raw) -> Meaning:
     """Read the event, or the status with its state, or the status alone as a category."""
     stated = f"{raw.type}, {raw.reason}" if raw.type and raw.reason else None
-    found = finest(*((part, CODES.get(spelled(part)) if part else None) for part in (raw.code, stated, raw.type)))
+    found = finest(
+        *(
+            (part, CODES.get(spelled(part)) if part else None)
+            for part in (raw.code, stated, raw.type)
+        )
+    )
     if RETURN not in raw.further or found.kind is not Kind.SCAN:
         return found
     if found.status is Status.DELIVERED:
@@ -110,7 +134,11 @@ def _place(event: JsonObject, information: list[JsonObject]) -> EventPlace:
     if hub is not None:
         return place(city=hub.get("city"), country=hub.get("country"), facility=hub.get("hub"))
     comment = _HUB.fullmatch(text(event.get("comments")) or "")
-    return place(city=comment["city"], country=comment["country"], facility=comment["hub"]) if comment else place()
+    return (
+        place(city=comment["city"], country=comment["country"], facility=comment["hub"])
+        if comment
+        else place()
+    )
 
 
 CARRIER: Final = Carrier(

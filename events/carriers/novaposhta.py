@@ -24,7 +24,9 @@ CODES: Final = meanings("novaposhta_codes.csv")
 _meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M:%S]", "%d-%m-%Y[ %H:%M:%S]", "%d.%m.%Y[ %H:%M:%S]"), default_zone="Europe/Kyiv", country="UA"
+    formats=TimeFormats("%Y-%m-%d[ %H:%M:%S]", "%d-%m-%Y[ %H:%M:%S]", "%d.%m.%Y[ %H:%M:%S]"),
+    default_zone="Europe/Kyiv",
+    country="UA",
 )
 
 NOT_FOUND: Final = frozenset({"3", "80"})
@@ -48,8 +50,15 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             time=CLOCK.read(printed, received_at=received_at),
             description=text(document.get("Status")),
         )
-        found = readings_of((scan,), text(document.get("Number")), rejections, service=text(document.get("ServiceType")))
-        yield from with_estimate(found, estimate(text(document.get("ScheduledDeliveryDate")), CLOCK.formats))
+        found = readings_of(
+            (scan,),
+            text(document.get("Number")),
+            rejections,
+            service=text(document.get("ServiceType")),
+        )
+        yield from with_estimate(
+            found, estimate(text(document.get("ScheduledDeliveryDate")), CLOCK.formats)
+        )
 
 
 def _documents(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

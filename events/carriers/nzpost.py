@@ -52,15 +52,24 @@ def _parcels(body: object, where: str, rejections: Rejections) -> Iterator[tuple
         yield where, body
     elif "results" in body:
         results = objects_at(body, "results", where, rejections)
-        yield from recognised(((f"{where}/results/{index}", parcel) for index, parcel in results), {_EVENTS}, rejections)
+        yield from recognised(
+            ((f"{where}/results/{index}", parcel) for index, parcel in results),
+            {_EVENTS},
+            rejections,
+        )
     elif not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of NZ Post")
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(parcel, _EVENTS, where, rejections):
         status = text(event.get("status_description")) or text(event.get("status"))
-        raw = Raw(type=status, code=text(event.get("event_edifact_code")) or text(event.get("edifact_code")))
+        raw = Raw(
+            type=status,
+            code=text(event.get("event_edifact_code")) or text(event.get("edifact_code")),
+        )
         at = place(country="NZ", facility=event.get("depot_name"))
         printed = text(event.get("event_datetime")) or text(event.get("date_time"))
         yield Scan(
@@ -69,13 +78,18 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
             meaning=_meaning(raw),
             time=CLOCK.read(printed, received_at=received_at),
             place=at if text(event.get("depot_name")) else place(),
-            description=text(event.get("event_description")) or text(event.get("description")) or status,
+            description=text(event.get("event_description"))
+            or text(event.get("description"))
+            or status,
             signed_by=child(event, "signed_by").get("name"),
         )
 
 
 def _meaning(raw: Raw) -> Meaning:
-    return finest((raw.code, CODES.get(("code", spelled(raw.code or "")))), (raw.type, CODES.get(("status", spelled(raw.type or "")))))
+    return finest(
+        (raw.code, CODES.get(("code", spelled(raw.code or "")))),
+        (raw.type, CODES.get(("status", spelled(raw.type or "")))),
+    )
 
 
 CARRIER: Final = Carrier(

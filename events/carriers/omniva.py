@@ -31,7 +31,9 @@ _EVENT: Final = "event"
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer."""
     for listed in answers(read_xml(body)):
-        if _EVENT not in str(listed.tag).lower() and not any("eventCode" in texts(event) for event in listed.iterfind(_EVENT)):
+        if _EVENT not in str(listed.tag).lower() and not any(
+            "eventCode" in texts(event) for event in listed.iterfind(_EVENT)
+        ):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no events of Omniva")
         for number, event in elements_at(listed, _EVENT, "", rejections):
             fields = texts(event)

@@ -52,7 +52,9 @@ CATEGORIES: Final = {
 """Categories by what `Status` says, and by the event type of LaserShip."""
 
 _meaning = by_code(CODES)
-_ERRORS: Final = frozenset({"Message", "message", "Error", "error", "Errors", "ErrorMessage", "errors"})
+_ERRORS: Final = frozenset(
+    {"Message", "message", "Error", "error", "Errors", "ErrorMessage", "errors"}
+)
 
 
 @normalizer
@@ -61,14 +63,23 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     if not is_xml(body):
         for where, package in _packages(read_json(body), rejections):
             number = text(package.get("Tracking")) or text(package.get("TrackingNumber"))
-            readings = readings_of(_json_scans(package, where, received_at, rejections), number, rejections)
+            readings = readings_of(
+                _json_scans(package, where, received_at, rejections), number, rejections
+            )
             readings = with_signer(readings, signer(package.get("PodText")))
-            yield from with_estimate(readings, estimate(text(package.get("UtcExpectedDeliveryDateTime")), FORMATS))
+            yield from with_estimate(
+                readings, estimate(text(package.get("UtcExpectedDeliveryDateTime")), FORMATS)
+            )
         return
     for where, shipment in _shipments(read_xml(body)):
         number = text_at(shipment, "Tracking", "TrackingNbr")
         found = with_signer(
-            readings_of(_scans(shipment, where, received_at, rejections), number, rejections, service=text_at(shipment, "Service")),
+            readings_of(
+                _scans(shipment, where, received_at, rejections),
+                number,
+                rejections,
+                service=text_at(shipment, "Service"),
+            ),
             text_at(shipment, "POD"),
         )
         yield from with_estimate(found, estimate(text_at(shipment, "Exp_Del_Date"), FORMATS))
@@ -90,7 +101,9 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     if type(body) is list or (type(body) is dict and "Packages" in body):
         members: object = body["Packages"] if type(body) is dict else body
         base = "/Packages" if type(body) is dict else ""
-        members_found = ((f"{base}/{index}", package) for index, package in objects(members, base, rejections))
+        members_found = (
+            (f"{base}/{index}", package) for index, package in objects(members, base, rejections)
+        )
         found = recognised(members_found, {"Events"}, rejections)
         if not found and (as_list(members) or type(body) is list):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
@@ -101,23 +114,34 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
 
 
-def _json_scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _json_scans(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     """Yield the scans; LaserShip calls the code of an event its modifier."""
     for index, event in objects_at(package, "Events", where, rejections):
         code = text(event.get("EventCode")) or text(event.get("EventModifier"))
         category = text(event.get("Status")) or text(event.get("EventType"))
         raw = Raw(code=code or category, further=(category,) if code and category else ())
         at = place(
-            city=event.get("City"), region=event.get("State"), postal_code=event.get("PostalCode"), country=text(event.get("Country"))
+            city=event.get("City"),
+            region=event.get("State"),
+            postal_code=event.get("PostalCode"),
+            country=text(event.get("Country")),
         )
-        printed = (text(event.get(name)) for name in ("ZonedEventDateTime", "UtcEventDateTime", "UTCDateTime", "DateTime"))
+        printed = (
+            text(event.get(name))
+            for name in ("ZonedEventDateTime", "UtcEventDateTime", "UTCDateTime", "DateTime")
+        )
         yield Scan(
             where=f"{where}/Events/{index}",
             raw=raw,
             meaning=_by_category(raw),
-            time=CLOCK.read(next((found for found in printed if found), None), at, received_at=received_at),
+            time=CLOCK.read(
+                next((found for found in printed if found), None), at, received_at=received_at
+            ),
             place=at,
-            description=text(event.get("EventShortDescription")) or text(event.get("EventShortText")),
+            description=text(event.get("EventShortDescription"))
+            or text(event.get("EventShortText")),
             signed_by=event.get("Signature"),
         )
 
@@ -127,7 +151,8 @@ def _by_category(raw: Raw) -> Meaning:
     category = raw.further[0] if raw.further else None
     code = raw.code or ""
     return finest(
-        (raw.code, CODES.get((code,)) or (None if category else CATEGORIES.get(code.casefold()))), (category, _category(category))
+        (raw.code, CODES.get((code,)) or (None if category else CATEGORIES.get(code.casefold()))),
+        (category, _category(category)),
     )
 
 
@@ -135,7 +160,9 @@ def _category(printed: str | None) -> Meaning | None:
     return CATEGORIES.get((printed or "").casefold())
 
 
-def _scans(shipment: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: _Element, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in elements_at(shipment, "Events/Event", where, rejections):
         fields = texts(event)
         raw = Raw(code=fields.get("Status"))

@@ -39,12 +39,18 @@ Fields = dict[str, str]
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one answer; one that says that it failed says nothing of scans."""
-    records = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
+    records = (
+        _from_xml(read_xml(body), rejections)
+        if is_xml(body)
+        else _from_json(read_json(body), rejections)
+    )
     for where, number, fields in records:
         yield from readings_of((_scan(fields, where, received_at),), number, rejections)
 
 
-def _from_xml(document: Document, rejections: Rejections) -> Iterator[tuple[str, str | None, Fields]]:
+def _from_xml(
+    document: Document, rejections: Rejections
+) -> Iterator[tuple[str, str | None, Fields]]:
     for answer in answers(document):
         if answer.tag not in _ROOTS:
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no answer of Packeta")
@@ -91,7 +97,9 @@ def _number(fields: Fields) -> str | None:
 
 def _scan(fields: Fields, where: str, received_at: datetime) -> Scan:
     is_back = fields.get("isReturning") in {"true", "1"}
-    raw = Raw(code=fields.get(_STATUS) or fields.get("codeText"), further=(BACK,) if is_back else ())
+    raw = Raw(
+        code=fields.get(_STATUS) or fields.get("codeText"), further=(BACK,) if is_back else ()
+    )
     return Scan(
         where=where,
         raw=raw,

@@ -43,14 +43,20 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     return _from_json(read_json(body), "", received_at, rejections)
 
 
-def _from_json(body: object, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _from_json(
+    body: object, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     if body in ({}, []):
         return
     if type(body) is list:
         for index, member in objects(body, where, rejections):
             yield from _from_json(member, f"{where}/{index}", received_at, rejections)
     elif type(body) is dict and "TrackingEvents" in body:
-        yield from readings_of(_last_mile_scans(body, where, received_at, rejections), text(body.get("P1Trackno")), rejections)
+        yield from readings_of(
+            _last_mile_scans(body, where, received_at, rejections),
+            text(body.get("P1Trackno")),
+            rejections,
+        )
     elif type(body) is dict and "results" in body:
         for index, result in objects_at(body, "results", where, rejections):
             pointer = f"{where}/results" + (f"/{index}" if type(body["results"]) is list else "")
@@ -61,18 +67,25 @@ def _from_json(body: object, where: str, received_at: datetime, rejections: Reje
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PARCEL.ONE")
 
 
-def _result(result: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _result(
+    result: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     number = next((found for name in _NUMBERS if (found := text(result.get(name)))), None)
     readings = readings_of(_scans(result, where, received_at, rejections), number, rejections)
     readings = with_signer(readings, signer(result.get("SignedBy")))
     return with_estimate(readings, estimate(text(result.get("EstimatedDelivery")), FORMATS))
 
 
-def _scans(result: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    result: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     rollup = text(result.get("StatusCode"))
     events = objects_at(result, "Events", where, rejections, required=rollup is None)
     if not as_list(result.get("Events")) and ("status", rollup) in CODES:
-        events, where = [(0, {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")})], f"{where}/StatusCode"
+        events, where = (
+            [(0, {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")})],
+            f"{where}/StatusCode",
+        )
     for index, event in events:
         where_at = position_in_line(text(event.get("Location")))
         raw = Raw(code=text(event.get("StatusCode")))
@@ -86,18 +99,27 @@ def _scans(result: JsonObject, where: str, received_at: datetime, rejections: Re
         )
 
 
-def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _last_mile_scans(
+    body: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(body, "TrackingEvents", where, rejections):
         country, _, city = (text(event.get("Location")) or "").partition(" ")
         is_country = len(country) == 2 and country.isupper()
-        where_at = position_in_line(city if is_country else text(event.get("Location")), country=country if is_country else None)
+        where_at = position_in_line(
+            city if is_country else text(event.get("Location")),
+            country=country if is_country else None,
+        )
         code, delivery = text(event.get("Statuscode")), text(event.get("DeliveryStatus"))
         raw = Raw(code=code, reason=delivery)
         yield Scan(
             where=f"{where}/TrackingEvents/{index}",
             raw=raw,
             meaning=_last_mile_meaning(raw),
-            time=CLOCK.read(text(event.get("EventdateCET")) or text(event.get("EventdateUTC")), where_at, received_at=received_at),
+            time=CLOCK.read(
+                text(event.get("EventdateCET")) or text(event.get("EventdateUTC")),
+                where_at,
+                received_at=received_at,
+            ),
             place=where_at,
             description=without_markup(text(event.get("Status"))),
         )
@@ -122,21 +144,34 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if ("event", raw.code or "") in CODES else _meaning(raw)
 
 
-def _from_xml(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _from_xml(
+    document: Document, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     answer = body_of(document)
     if answer is None or answer.tag == "Fault":
         return
     if answer.tag != "getTrackingsResponse":
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no getTrackingsResponse of PARCEL.ONE")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "XML, but no getTrackingsResponse of PARCEL.ONE"
+        )
     for index, result in enumerate(answer.iter("ShipmentTrackingResult"), start=1):
         number = text_at(result, "ActionResult/TrackingID", "TrackingID")
-        yield from readings_of(_xml_scans(result, f"ShipmentTrackingResult[{index}]", received_at, rejections), number, rejections)
+        yield from readings_of(
+            _xml_scans(result, f"ShipmentTrackingResult[{index}]", received_at, rejections),
+            number,
+            rejections,
+        )
 
 
-def _xml_scans(result: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _xml_scans(
+    result: _Element, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in elements_at(result, "Trackings/TrackingResult", where, rejections):
         fields = texts(event)
-        raw, where_at = Raw(code=fields.get("TrackingStatusCode")), position_in_line(fields.get("TrackingLocation"))
+        raw, where_at = (
+            Raw(code=fields.get("TrackingStatusCode")),
+            position_in_line(fields.get("TrackingLocation")),
+        )
         yield Scan(
             where=f"{where}/TrackingResult[{index}]",
             raw=raw,

@@ -28,9 +28,14 @@ from events.vocabulary import Status
 CODES: Final = meanings("pitney_bowes_codes.csv")
 """(level, code): of a return, or the `status` that the Shipping API prints next to a scan."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]"), default_zone="America/New_York", country="US")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]"), default_zone="America/New_York", country="US"
+)
 
-_EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?P<sign>[+-])(?P<hours>\d\d)(?P<minutes>\d\d)\)/", re.ASCII)
+_EPOCH: Final = re.compile(
+    r"/Date\((?P<milliseconds>-?\d{1,15})(?P<sign>[+-])(?P<hours>\d\d)(?P<minutes>\d\d)\)/",
+    re.ASCII,
+)
 _ERROR_FIELDS: Final = frozenset({"errors", "error", "errorCode", "ErrorMessage"})
 
 
@@ -40,12 +45,23 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, package in _packages(read_json(body), "", rejections):
         if "PackageTrackingEvents" in package or "TrackingNumber" in package:
             scans = _of_return(package, where, received_at, rejections)
-            found = readings_of(scans, text(package.get("TrackingNumber")), rejections, service=text(package.get("Service")))
+            found = readings_of(
+                scans,
+                text(package.get("TrackingNumber")),
+                rejections,
+                service=text(package.get("Service")),
+            )
             yield from with_signer(found, signer(package.get("Signer")))
         else:
-            found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
+            found = readings_of(
+                _scans(package, where, received_at, rejections),
+                text(package.get("trackingNumber")),
+                rejections,
+            )
             signed = with_signer(found, signer(package.get("signedBy")))
-            yield from with_estimate(signed, estimate(text(package.get("estimatedDeliveryDate")), CLOCK.formats))
+            yield from with_estimate(
+                signed, estimate(text(package.get("estimatedDeliveryDate")), CLOCK.formats)
+            )
 
 
 def _packages(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -61,12 +77,21 @@ def _packages(body: object, where: str, rejections: Rejections) -> Iterator[tupl
         if text(body.get("ErrorMessage")) is None:
             yield where, body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Pitney Bowes")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Pitney Bowes"
+        )
 
 
-def _of_return(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _of_return(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(package, "PackageTrackingEvents", where, rejections):
-        at = place(city=event.get("City"), region=event.get("State"), postal_code=event.get("PostalCode"), country="US")
+        at = place(
+            city=event.get("City"),
+            region=event.get("State"),
+            postal_code=event.get("PostalCode"),
+            country="US",
+        )
         code, of_carrier = text(event.get("EventCode")), text(event.get("CarrierCode"))
         raw = Raw(code=code, further=(of_carrier,) if of_carrier and of_carrier != code else ())
         yield Scan(
@@ -79,7 +104,9 @@ def _of_return(package: JsonObject, where: str, received_at: datetime, rejection
         )
 
 
-def _time(day: str | None, clock: str | None, at: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(
+    day: str | None, clock: str | None, at: EventPlace, received_at: datetime
+) -> PrintedTime | None:
     dated, timed = _wall(day), _wall(clock)
     if dated is None:
         return CLOCK.read(day, at, received_at=received_at)
@@ -94,17 +121,23 @@ def _wall(printed: str | None) -> datetime | None:
     found = _EPOCH.fullmatch(printed or "")
     if found is None:
         return None
-    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"])) * (-1 if found["sign"] == "-" else 1)
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"])) * (
+        -1 if found["sign"] == "-" else 1
+    )
     if abs(offset) > timedelta(hours=14):
         return None
     try:
-        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(found["milliseconds"]))
+        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
+            milliseconds=int(found["milliseconds"])
+        )
         return instant.astimezone(timezone(offset))
     except OverflowError:
         return None
 
 
-def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(package, "scanDetailsList", where, rejections):
         at = place(
             city=event.get("eventCity"),
@@ -114,7 +147,14 @@ def _scans(package: JsonObject, where: str, received_at: datetime, rejections: R
         )
         code, status = text(event.get("scanType")), text(event.get("packageStatus"))
         raw = Raw(code=code or status, further=(status,) if code and status else ())
-        printed = " ".join(part for part in (text(event.get("eventDate")), text(event.get("eventTime"))) if part) or None
+        printed = (
+            " ".join(
+                part
+                for part in (text(event.get("eventDate")), text(event.get("eventTime")))
+                if part
+            )
+            or None
+        )
         yield Scan(
             where=f"{where}/scanDetailsList/{index}",
             raw=raw,
@@ -133,7 +173,10 @@ def _reread(raw: Raw) -> Meaning | None:
 def _meaning(raw: Raw) -> Meaning:
     """Read a state by its name, and a scan by the carrier's code, which says more."""
     status = raw.further[0] if raw.further else raw.code
-    of_scan, of_status = CODES.get(("scan", raw.code or "")), CODES.get(("status", "".join((status or "").split()).casefold()))
+    of_scan, of_status = (
+        CODES.get(("scan", raw.code or "")),
+        CODES.get(("status", "".join((status or "").split()).casefold())),
+    )
     if of_status is None or (of_scan is not None and of_status.status is Status.IN_TRANSIT):
         return of_scan or UNMAPPED
     return of_status

@@ -48,7 +48,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{index}", event) for index, event in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{index}", event) for index, event in objects(body, "", rejections)]
+    )
     if any(_FIELDS & event.keys() for _, event in found):
         yield from found
     elif not any(_ERROR_FIELDS & event.keys() for _, event in found):

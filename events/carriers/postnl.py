@@ -32,9 +32,17 @@ DELIVERED: Final = CODES[("11",)]
 CLOCK: Final = Clock(formats=TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone="Europe/Amsterdam")
 
 _ROOTS: Final = ("CompleteStatus", "CurrentStatus")
-_NO_STATUS_FIELDS: Final = frozenset({"Signature", "Warnings", "Errors", "Error", "fault", "http_status"})
+_NO_STATUS_FIELDS: Final = frozenset(
+    {"Signature", "Warnings", "Errors", "Error", "fault", "http_status"}
+)
 _LISTS: Final = frozenset({"Event", "OldStatus", "Status"})
-_by_text = by_sentence({"zending is bezorgd*": DELIVERED, "pakket is bezorgd*": DELIVERED, "zending afgeleverd": DELIVERED})
+_by_text = by_sentence(
+    {
+        "zending is bezorgd*": DELIVERED,
+        "pakket is bezorgd*": DELIVERED,
+        "zending afgeleverd": DELIVERED,
+    }
+)
 _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 
 
@@ -44,7 +52,12 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, shipment in _shipments(read_json(body), rejections):
         scans = _scans(shipment, where, received_at, rejections)
         yield from with_estimate(
-            readings_of(scans, text(shipment.get("Barcode")), rejections, service=text(shipment.get("ProductDescription"))),
+            readings_of(
+                scans,
+                text(shipment.get("Barcode")),
+                rejections,
+                service=text(shipment.get("ProductDescription")),
+            ),
             _estimate(shipment),
         )
 
@@ -65,7 +78,9 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             pointer = f"/{root}/Shipment"
             known += [
                 (f"{pointer}/{index}", shipment)
-                for index, shipment in objects_at(object_at(body, root, "", rejections), "Shipment", f"/{root}", rejections)
+                for index, shipment in objects_at(
+                    object_at(body, root, "", rejections), "Shipment", f"/{root}", rejections
+                )
             ]
     if type(body) is dict and "Signature" in body:
         rejections.note_nothing()
@@ -74,7 +89,9 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     yield from known
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     events = objects_at(shipment, "Event", where, rejections, required=False, but=_LISTS)
     for index, event in events:
         raw = Raw(code=text(event.get("Code")))
@@ -85,14 +102,18 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
     steps = [*((f"{where}/OldStatus/{index}", status) for index, status in older)]
     steps += [
         (f"{where}/Status", status)
-        for _, status in objects_at(shipment, "Status", where, rejections, required=not steps and "Event" not in shipment)
+        for _, status in objects_at(
+            shipment, "Status", where, rejections, required=not steps and "Event" not in shipment
+        )
     ]
     for at, status in steps:
         raw = Raw(type=text(status.get("PhaseCode")), code=text(status.get("StatusCode")))
         yield _scan(status, raw, status.get("StatusDescription"), at, received_at)
 
 
-def _scan(step: JsonObject, raw: Raw, description: object, where: str, received_at: datetime) -> Scan:
+def _scan(
+    step: JsonObject, raw: Raw, description: object, where: str, received_at: datetime
+) -> Scan:
     printed, words = text(step.get("TimeStamp")) or text(step.get("Timestamp")), text(description)
     worded = _by_text(words or "") if _REVERSED.search(raw.code or "") else None
     return Scan(
@@ -115,7 +136,9 @@ def _meaning(raw: Raw) -> Meaning:
 
 def _estimate(shipment: JsonObject) -> str | None:
     """Return the beginning of the frame in which the shipment is expected, or the day."""
-    printed = text(child(shipment, "Expectation").get("ETAFrom")) or text(shipment.get("DeliveryDate"))
+    printed = text(child(shipment, "Expectation").get("ETAFrom")) or text(
+        shipment.get("DeliveryDate")
+    )
     return estimate(printed, ISO) if printed else None
 
 

@@ -43,9 +43,18 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         service = text(printed.get("name")) or text(printed.get("code"))
         for index, item in objects_at(shipment, "items", where, rejections):
             number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
-            found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections, service=service)
-            acceptor = signer(child(item, "acceptor").get("name")) or signer(child(shipment, "acceptor").get("name"))
-            yield from with_estimate(with_signer(found, acceptor), _estimate(item) or _estimate(shipment))
+            found = readings_of(
+                _scans(item, f"{where}/items/{index}", received_at, rejections),
+                number,
+                rejections,
+                service=service,
+            )
+            acceptor = signer(child(item, "acceptor").get("name")) or signer(
+                child(shipment, "acceptor").get("name")
+            )
+            yield from with_estimate(
+                with_signer(found, acceptor), _estimate(item) or _estimate(shipment)
+            )
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -59,9 +68,14 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PostNord")
 
 
-def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    item: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(item, "events", where, rejections):
-        raw = Raw(type=text(event.get("status")) or text(event.get("eventStatus")), code=text(event.get("eventCode")))
+        raw = Raw(
+            type=text(event.get("status")) or text(event.get("eventStatus")),
+            code=text(event.get("eventCode")),
+        )
         words = text(event.get("eventDescription"))
         location = child(event, "location")
         at = place(

@@ -30,7 +30,9 @@ _CLEAR: Final = codes_without_text(CODES)
 _WORDED: Final = frozenset(code for code, words in CODES if words)
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H%M%S]", "%Y-%m-%d %H:%M[:%S]", "%Y-%m-%d %H%M", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+    formats=TimeFormats(
+        "%Y-%m-%d[ %H%M%S]", "%Y-%m-%d %H:%M[:%S]", "%Y-%m-%d %H%M", "%Y-%m-%dT%H:%M:%S[%f][%z]"
+    ),
     default_zone="America/Toronto",
 )
 
@@ -42,7 +44,9 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     if answer is None or answer.tag == "Fault":
         return
     if not answer.tag.startswith("TrackPackagesBy"):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Purolator")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Purolator"
+        )
     for index, info in enumerate(answer.iter("TrackingInformation"), start=1):
         scans = _scans(info, f"TrackingInformation[{index}]", received_at, rejections)
         yield from readings_of(scans, text_at(info, "PIN/Value"), rejections)
@@ -53,7 +57,9 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if code in _WORDED else _CLEAR.get(code, UNMAPPED)
 
 
-def _scans(info: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    info: _Element, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, scan in elements_at(info, "Scans/Scan", where, rejections):
         fields = texts(scan)
         code, words = fields.get("ScanType"), fields.get("Description")
@@ -64,7 +70,9 @@ def _scans(info: _Element, where: str, received_at: datetime, rejections: Reject
             where=f"{where}/Scan[{index}]",
             raw=Raw(code=code),
             meaning=CODES.get((code or "", shape)) or CODES.get((code or "", ""), UNMAPPED),
-            time=CLOCK.read(f"{date} {time}" if date and time else date, where_at, received_at=received_at),
+            time=CLOCK.read(
+                f"{date} {time}" if date and time else date, where_at, received_at=received_at
+            ),
             place=where_at,
             description=words,
             signed_by=text_at(scan, "ScanDetails/DeliverySignature"),

@@ -34,11 +34,17 @@ _UNKNOWN: Final = "JSON, but no shipment of Roadie"
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), "", rejections):
-        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
+        found = readings_of(
+            _scans(shipment, where, received_at, rejections),
+            text(shipment.get("tracking_number")),
+            rejections,
+        )
         yield from with_signer(found, signer(shipment.get("signatory_name")))
 
 
-def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(
+    body: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     for at, member in members(body, where, rejections, unknown=_UNKNOWN):
         wrapper = next((name for name in _WRAPPERS if type(member.get(name)) in (dict, list)), None)
         if "tracking_number" in member:
@@ -49,7 +55,9 @@ def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tup
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(shipment, "events", where, rejections):
         code = text(event.get("name"))
         raw = Raw(code=code)

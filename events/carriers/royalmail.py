@@ -38,10 +38,21 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Yield the events of one answer."""
     for where, piece in _pieces(read_json(body), rejections):
         summary = child(piece, "summary")
-        number = text(summary.get("oneDBarcode")) or text(summary.get("uniqueItemId")) or text(piece.get("mailPieceId"))
-        found = readings_of(_scans(piece, where, received_at, rejections), number, rejections, service=text(summary.get("productName")))
+        number = (
+            text(summary.get("oneDBarcode"))
+            or text(summary.get("uniqueItemId"))
+            or text(piece.get("mailPieceId"))
+        )
+        found = readings_of(
+            _scans(piece, where, received_at, rejections),
+            number,
+            rejections,
+            service=text(summary.get("productName")),
+        )
         found = with_signer(found, signer(child(piece, "signature").get("recipientName")))
-        yield from with_estimate(found, estimate(text(child(piece, "estimatedDelivery").get("date")), ISO))
+        yield from with_estimate(
+            found, estimate(text(child(piece, "estimatedDelivery").get("date")), ISO)
+        )
 
 
 def _pieces(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -53,7 +64,9 @@ def _pieces(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
         yield f"/{_PIECES}/{index}", piece
 
 
-def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    piece: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     summary = child(piece, "summary")
     last = {
         "eventCode": summary.get("lastEventCode"),
@@ -66,13 +79,18 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rej
     if not as_list(piece.get("events")) and is_summarised:
         events = [(0, last)]
     for index, event in events:
-        is_last = (event.get("eventCode"), event.get("eventDateTime")) == (last["eventCode"], last["eventDateTime"])
+        is_last = (event.get("eventCode"), event.get("eventDateTime")) == (
+            last["eventCode"],
+            last["eventDateTime"],
+        )
         raw = Raw(code=text(event.get("eventCode")))
         where_at, name = place(city=event.get("locationName")), text(event.get("eventName"))
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
-            meaning=_meaning(raw, name or "", text(summary.get("statusCategory")) if is_last else None),
+            meaning=_meaning(
+                raw, name or "", text(summary.get("statusCategory")) if is_last else None
+            ),
             time=CLOCK.read(text(event.get("eventDateTime")), where_at, received_at=received_at),
             place=where_at,
             description=name,
@@ -86,7 +104,11 @@ def _reread(raw: Raw) -> Meaning | None:
 
 def _meaning(raw: Raw, name: str, category: str | None) -> Meaning:
     named = CODES.get(("name", collapse(name).casefold()))
-    return finest((raw.code, _reread(raw)), (name, named), (category, CODES.get(("category", (category or "").upper()))))
+    return finest(
+        (raw.code, _reread(raw)),
+        (name, named),
+        (category, CODES.get(("category", (category or "").upper()))),
+    )
 
 
 CARRIER: Final = Carrier(

@@ -52,14 +52,21 @@ def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -
         return []
     parcel = object_at(push, "parcel", "", rejections)
     service = text(child(parcel, "shipment").get("name"))
-    return readings_of(_scans(push, parcel, received_at, rejections), text(parcel.get("tracking_number")), rejections, service=service)
+    return readings_of(
+        _scans(push, parcel, received_at, rejections),
+        text(parcel.get("tracking_number")),
+        rejections,
+        service=service,
+    )
 
 
 def _meaning(raw: Raw) -> Meaning:
     return CODES.get((raw.code or "",)) or sendcloud_events.meaning(raw)
 
 
-def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    push: JsonObject, parcel: JsonObject, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     status = object_at(parcel, "status", "/parcel", rejections)
     if not status:
         return
@@ -69,7 +76,10 @@ def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime, rejectio
         where="/parcel/status",
         raw=raw,
         meaning=_meaning(raw),
-        time=_time(text(push.get("carrier_status_change_timestamp")) or text(push.get("timestamp")), received_at),
+        time=_time(
+            text(push.get("carrier_status_change_timestamp")) or text(push.get("timestamp")),
+            received_at,
+        ),
         description=text(status.get("message")),
     )
 
@@ -78,7 +88,9 @@ def _time(printed: str | None, received_at: datetime) -> PrintedTime | None:
     if printed is not None and not (printed.isascii() and printed.isdigit()):
         return None
     value = None if printed is None else int(printed[:20])
-    return read_epoch(value, milliseconds=value is not None and value > SECONDS_MAX, received_at=received_at)
+    return read_epoch(
+        value, milliseconds=value is not None and value > SECONDS_MAX, received_at=received_at
+    )
 
 
 CARRIER: Final = Carrier(

@@ -28,13 +28,22 @@ CLOCK: Final = Clock(formats=ISO)
 _NONE: Final = frozenset({"none"})
 
 
-def readings_of_push(data: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def readings_of_push(
+    data: JsonObject, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     """Return the event of one push (`parcels.event.created`)."""
     event = child(data, "event")
     if not event:
         return []
-    phase, exception = text_unless(event.get("phase"), _NONE), text_unless(event.get("exception"), _NONE)
-    raw = Raw(type=phase if exception else None, code=exception or phase, reason=text_unless(event.get("sub_status"), _NONE))
+    phase, exception = (
+        text_unless(event.get("phase"), _NONE),
+        text_unless(event.get("exception"), _NONE),
+    )
+    raw = Raw(
+        type=phase if exception else None,
+        code=exception or phase,
+        reason=text_unless(event.get("sub_status"), _NONE),
+    )
     at = _place(child(event, "location_details"))
     scan = Scan(
         where="/data/event",
@@ -47,15 +56,29 @@ def readings_of_push(data: JsonObject, received_at: datetime, rejections: Reject
     return readings_of((scan,), text(child(data, "parcel").get("tracking_number")), rejections)
 
 
-def readings_of_answer(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    numbers = (text(each.get("tracking_number")) for _, each in objects(parcel.get("tracking_numbers"), "/tracking_numbers", rejections))
-    found = readings_of(_scans(parcel, received_at, rejections), next((number for number in numbers if number), None), rejections)
-    return with_estimate(found, estimate(text(child(parcel, "details").get("expected_delivery_date")), ISO))
+def readings_of_answer(
+    parcel: JsonObject, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
+    numbers = (
+        text(each.get("tracking_number"))
+        for _, each in objects(parcel.get("tracking_numbers"), "/tracking_numbers", rejections)
+    )
+    found = readings_of(
+        _scans(parcel, received_at, rejections),
+        next((number for number in numbers if number), None),
+        rejections,
+    )
+    return with_estimate(
+        found, estimate(text(child(parcel, "details").get("expected_delivery_date")), ISO)
+    )
 
 
 def _scans(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects_at(parcel, "events", "", rejections):
-        raw = Raw(code=text_unless(event.get("status_code"), _NONE), reason=text_unless(event.get("sub_status_code"), _NONE))
+        raw = Raw(
+            code=text_unless(event.get("status_code"), _NONE),
+            reason=text_unless(event.get("sub_status_code"), _NONE),
+        )
         yield Scan(
             where=f"/events/{index}",
             raw=raw,
@@ -71,11 +94,19 @@ def meaning(raw: Raw) -> Meaning:
     exception, phase = CODES.get(("exception", code)), CODES.get(("phase", raw.type or code))
     particular = CODES.get(("sub_status", raw.reason or ""))
     found = finest((raw.code, exception or (None if raw.type else phase)), (raw.type, phase))
-    if phase is not None and phase.status is Status.DELIVERY_ATTEMPTED and found.status is Status.EXCEPTION:
+    if (
+        phase is not None
+        and phase.status is Status.DELIVERY_ATTEMPTED
+        and found.status is Status.EXCEPTION
+    ):
         found = found._replace(status=Status.DELIVERY_ATTEMPTED)
     if phase is not None and phase.status is Status.DELIVERED and found.status is Status.RETURNING:
         return found._replace(status=Status.RETURNED)
-    if particular is None or found.kind is not Kind.SCAN or found.status not in (Status.EXCEPTION, Status.DELIVERY_ATTEMPTED):
+    if (
+        particular is None
+        or found.kind is not Kind.SCAN
+        or found.status not in (Status.EXCEPTION, Status.DELIVERY_ATTEMPTED)
+    ):
         return found
     if particular.status is Status.DESTROYED:
         return particular

@@ -28,7 +28,8 @@ CODES: Final = meanings("sendle_codes.csv")
 """The type in lower case."""
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"), default_zone="Australia/Sydney"
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"),
+    default_zone="Australia/Sydney",
 )
 
 _EVENTS: Final = "tracking_events"
@@ -43,13 +44,20 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> lis
     order = read_json(body)
     if order in ({}, []):
         return []
-    if type(order) is not dict or not ({_EVENTS, *_EVENT_FIELDS} & order.keys() or _ERROR_FIELDS & order.keys()):
+    if type(order) is not dict or not (
+        {_EVENTS, *_EVENT_FIELDS} & order.keys() or _ERROR_FIELDS & order.keys()
+    ):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle")
     number = text(order.get("sendle_reference")) or text(order.get("tracking_id"))
     readings = readings_of(_scans(order, received_at, rejections), number, rejections)
     signed = (_SIGNED.fullmatch(reading.description or "") for reading in readings)
-    readings = with_signer(readings, next((signer(found["name"]) for found in signed if found), None))
-    return with_estimate(readings, estimate(text(child(order, "scheduling").get("estimated_delivery_date_maximum")), ISO))
+    readings = with_signer(
+        readings, next((signer(found["name"]) for found in signed if found), None)
+    )
+    return with_estimate(
+        readings,
+        estimate(text(child(order, "scheduling").get("estimated_delivery_date_maximum")), ISO),
+    )
 
 
 def _meaning(raw: Raw) -> Meaning:
@@ -62,15 +70,26 @@ def _place(event: JsonObject, country: str | None) -> EventPlace:
     parts = child(event, "location_data")
     at = position_in_line(line, country=text(parts.get("country")) or (country if line else None))
     city, region = at.city or text(parts.get("suburb")), at.region or text(parts.get("state"))
-    return place(city=city, region=region, postal_code=at.postal_code or parts.get("postcode"), country=at.country)
+    return place(
+        city=city,
+        region=region,
+        postal_code=at.postal_code or parts.get("postcode"),
+        country=at.country,
+    )
 
 
 def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    origin, destination = (text(child(order, end).get("country")) for end in ("origin", "destination"))
+    origin, destination = (
+        text(child(order, end).get("country")) for end in ("origin", "destination")
+    )
     country = origin if origin == destination else None
     pushed = _EVENTS not in order and _EVENT_FIELDS & order.keys()
     for index, event in [(0, order)] if pushed else objects_at(order, _EVENTS, "", rejections):
-        raw, words, reason = Raw(code=text(event.get("event_type"))), text(event.get("description")), text(event.get("reason"))
+        raw, words, reason = (
+            Raw(code=text(event.get("event_type"))),
+            text(event.get("description")),
+            text(event.get("reason")),
+        )
         where_at = _place(event, country)
         yield Scan(
             where="" if pushed else f"/{_EVENTS}/{index}",

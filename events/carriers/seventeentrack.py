@@ -29,7 +29,9 @@ from events.vocabulary import Kind
 CODES: Final = meanings("seventeentrack_codes.csv")
 """(field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say more than their `e`, in lower case."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]")
+)
 
 V1: Final = "e="
 """Stands before the code of a v1 package in an event's code."""
@@ -62,20 +64,29 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         where = f"/data/{index}" if type(body["data"]) is list else "/data"
         if "number" in data:
             yield where, data
-        for at, package in objects_at(data, "accepted", where, rejections, required="number" not in data):
+        for at, package in objects_at(
+            data, "accepted", where, rejections, required="number" not in data
+        ):
             yield f"{where}/accepted/{at}", package
 
 
-def _package(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _package(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     info = object_at(package, "track_info", where, rejections)
     number = text(package.get("number"))
     newest, latest = child(info, "latest_event"), child(info, "latest_status")
     readings: list[Reading] = []
     shipping = child(info, "shipping_info")
-    journey = Journey(_place_at(child(shipping, "shipper_address")), _place_at(child(shipping, "recipient_address")))
+    journey = Journey(
+        _place_at(child(shipping, "shipper_address")),
+        _place_at(child(shipping, "recipient_address")),
+    )
     tracking = object_at(info, "tracking", f"{where}/track_info", rejections, required=not latest)
     pointer = f"{where}/track_info/tracking/providers"
-    for at, provider in objects_at(tracking, "providers", f"{where}/track_info/tracking", rejections):
+    for at, provider in objects_at(
+        tracking, "providers", f"{where}/track_info/tracking", rejections
+    ):
         for index, event in objects_at(provider, "events", f"{pointer}/{at}", rejections):
             readings += _event(
                 event,
@@ -83,7 +94,9 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
                 number=number,
                 pointer=f"{pointer}/{at}/events/{index}",
                 received_at=received_at,
-                journey=journey._replace(home=home_of(text(child(provider, "provider").get("name")))),
+                journey=journey._replace(
+                    home=home_of(text(child(provider, "provider").get("name")))
+                ),
                 service=text(provider.get("service_type")),
                 rejections=rejections,
             )
@@ -101,12 +114,18 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
         readings += _rollup(latest, number, where, received_at, rejections)
     readings = carried_by(readings, _only_provider(tracking))
     window = child(info, "time_metrics", "estimated_delivery_date")
-    return with_estimate(readings, estimate(text(window.get("to")) or text(window.get("from")), CLOCK.formats))
+    return with_estimate(
+        readings, estimate(text(window.get("to")) or text(window.get("from")), CLOCK.formats)
+    )
 
 
 def _only_provider(tracking: JsonObject) -> str | None:
     """Return the name of the carrier; None where several carry the parcel one after the other."""
-    names = {text(child(provider, "provider").get("name")) for provider in as_list(tracking.get("providers")) if type(provider) is dict}
+    names = {
+        text(child(provider, "provider").get("name"))
+        for provider in as_list(tracking.get("providers"))
+        if type(provider) is dict
+    }
     return next(iter(names)) if len(names) == 1 else None
 
 
@@ -122,13 +141,18 @@ def _event(
     service: str | None = None,
 ) -> tuple[Reading, ...]:
     raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
-    where, meaning = _place(event, journey), _meaning(raw) if raw.code else _by_text(text(event.get("description")))
+    where, meaning = (
+        _place(event, journey),
+        _meaning(raw) if raw.code else _by_text(text(event.get("description"))),
+    )
     return reading_of(
         Scan(
             where=pointer,
             raw=raw,
             meaning=meaning,
-            time=_time(event, _zone_place(event, newest, journey), received_at, journey.at(meaning.status)),
+            time=_time(
+                event, _zone_place(event, newest, journey), received_at, journey.at(meaning.status)
+            ),
             place=where,
             description=text(event.get("description")),
         ),
@@ -141,7 +165,10 @@ def _event(
 def _meaning(raw: Raw) -> Meaning:
     code = raw.code or ""
     status = code.partition("_")[0]
-    return finest((code, CODES.get(("sub_status", code)) or CODES.get(("stage", code))), (status, CODES.get(("status", status))))
+    return finest(
+        (code, CODES.get(("sub_status", code)) or CODES.get(("stage", code))),
+        (status, CODES.get(("status", status))),
+    )
 
 
 def _reread(raw: Raw) -> Meaning | None:
@@ -154,34 +181,54 @@ def _place(event: JsonObject, journey: Journey) -> EventPlace:
     if any(address.get(name) for name in ("city", "state", "postal_code")):
         return _place_at(address)
     of_shipment = (journey.origin.country, journey.destination.country)
-    return reported_place(text(event.get("location")), country=address.get("country"), of_shipment=of_shipment)
+    return reported_place(
+        text(event.get("location")), country=address.get("country"), of_shipment=of_shipment
+    )
 
 
 def _place_at(address: JsonObject) -> EventPlace:
     return reported_place(
-        city=address.get("city"), region=address.get("state"), postal_code=address.get("postal_code"), country=address.get("country")
+        city=address.get("city"),
+        region=address.get("state"),
+        postal_code=address.get("postal_code"),
+        country=address.get("country"),
     )
 
 
 def _zone_place(event: JsonObject, newest: JsonObject, journey: Journey) -> EventPlace:
     """Return the place that decides the zone: the newest event has an address more often than the same event in the list."""
-    same = all(event.get(name) == newest.get(name) for name in ("description", "location", "time_raw", "time_iso"))
+    same = all(
+        event.get(name) == newest.get(name)
+        for name in ("description", "location", "time_raw", "time_iso")
+    )
     return _place(newest if same else event, journey)
 
 
-def _time(event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
+def _time(
+    event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey
+) -> PrintedTime | None:
     iso = text(event.get("time_iso"))
     if iso is not None:
         return CLOCK.read(iso, where, received_at=received_at, journey=journey)
     printed = child(event, "time_raw")
     date, time = text(printed.get("date")), text(printed.get("time"))
     if date is None:
-        return CLOCK.read(text(event.get("time_utc")), where, received_at=received_at, journey=journey)
+        return CLOCK.read(
+            text(event.get("time_utc")), where, received_at=received_at, journey=journey
+        )
     at = f"{date} {time}" if time else date
-    return CLOCK.read_with_offset(at, text(printed.get("timezone")), where, received_at=received_at, journey=journey)
+    return CLOCK.read_with_offset(
+        at, text(printed.get("timezone")), where, received_at=received_at, journey=journey
+    )
 
 
-def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
+def _rollup(
+    latest: JsonObject,
+    number: str | None,
+    where: str,
+    received_at: datetime,
+    rejections: Rejections,
+) -> tuple[Reading, ...]:
     """Read a package without events as one scan without a time, where its status says something of the parcel."""
     raw = Raw(code=text(latest.get("sub_status")) or text(latest.get("status")))
     meaning = _meaning(raw)
@@ -199,13 +246,17 @@ def _rollup(latest: JsonObject, number: str | None, where: str, received_at: dat
     )
 
 
-def _package_v1(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _package_v1(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     track = child(package, "track")
     number, code = text(package.get("number")), text(track.get("e"))
     found = [
         (f"{where}/track/{name}/{index}", event)
         for name in _V1_EVENTS
-        for index, event in objects_at(track, name, f"{where}/track", rejections, required=False, but=_V1_LISTS)
+        for index, event in objects_at(
+            track, name, f"{where}/track", rejections, required=False, but=_V1_LISTS
+        )
     ]
     newest = child(track, _NEWEST_ONLY)
     if not found and as_list(track.get(_NEWEST_ONLY)):

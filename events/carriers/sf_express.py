@@ -27,7 +27,9 @@ CODES: Final = meanings("sf_express_codes.csv")
 _meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y/%-m/%-d %-H:%M[:%S]"),
+    formats=TimeFormats(
+        "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y/%-m/%-d %-H:%M[:%S]"
+    ),
     default_zone="Asia/Shanghai",
 )
 
@@ -36,14 +38,20 @@ _ROUTES: Final = "WaybillRoute"
 _FIELDS: Final = ("id", "acceptTime", "acceptAddress", "opCode", "reasonCode", "remark")
 _WRAPPERS: Final = ("apiResultData", "msgData", "Body", "body")
 _WRAPPERS_MAX: Final = 8
-_ERROR_FIELDS: Final = frozenset({"apiErrorMsg", "apiResultCode", "errorCode", "errorMsg", "success"})
+_ERROR_FIELDS: Final = frozenset(
+    {"apiErrorMsg", "apiResultCode", "errorCode", "errorMsg", "success"}
+)
 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
     content = form_fields(body).get(_FIELD, body)
-    routes = _from_xml(read_xml(content)) if is_xml(content) else _from_json(read_json(content), "", rejections)
+    routes = (
+        _from_xml(read_xml(content))
+        if is_xml(content)
+        else _from_json(read_json(content), "", rejections)
+    )
     for where, number, route in routes:
         yield from readings_of((_scan(route, where, received_at),), number, rejections)
 
@@ -67,9 +75,15 @@ def _scan(route: JsonObject, where: str, received_at: datetime) -> Scan:
 def _from_xml(document: Document) -> Iterator[tuple[str, str | None, JsonObject]]:
     root = document.root
     if root.tag not in ("Request", "Response"):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but neither a request nor an answer of SF Express")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "XML, but neither a request nor an answer of SF Express"
+        )
     for index, push in enumerate(root.iterfind(f"Body/{_ROUTES}"), start=1):
-        yield f"{_ROUTES}[{index}]", text(push.get("mailno")), {name: push.get(name) for name in _FIELDS}
+        yield (
+            f"{_ROUTES}[{index}]",
+            text(push.get("mailno")),
+            {name: push.get(name) for name in _FIELDS},
+        )
     for answer in root.iterfind("Body/RouteResponse"):
         for index, route in enumerate(answer.iterfind("Route"), start=1):
             fields = {
@@ -81,30 +95,44 @@ def _from_xml(document: Document) -> Iterator[tuple[str, str | None, JsonObject]
             yield f"RouteResponse/Route[{index}]", text(answer.get("mailno")), fields
 
 
-def _from_json(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:
+def _from_json(
+    body: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, str | None, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express"
+        )
     wrapper = next((name for name in _WRAPPERS if body.get(name)), None)
     if _ROUTES in body:
         for index, route in objects_at(body, _ROUTES, where, rejections):
-            yield f"{where}/{_ROUTES}/{index}", text(route.get("mailno")) or text(route.get("mailNo")), route
+            yield (
+                f"{where}/{_ROUTES}/{index}",
+                text(route.get("mailno")) or text(route.get("mailNo")),
+                route,
+            )
     elif "routeResps" in body:
         for index, answer in objects_at(body, "routeResps", where, rejections):
             pointer = f"{where}/routeResps/{index}/routes"
-            for at, route in objects_at(answer, "routes", f"{where}/routeResps/{index}", rejections):
+            for at, route in objects_at(
+                answer, "routes", f"{where}/routeResps/{index}", rejections
+            ):
                 yield f"{pointer}/{at}", text(answer.get("mailNo")), route
     elif wrapper is not None:
         yield from _from_json(_unwrapped(body, wrapper, where), f"{where}/{wrapper}", rejections)
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express"
+        )
 
 
 def _unwrapped(body: JsonObject, wrapper: str, where: str) -> object:
     """Return what is in a wrapper, as an object or as the text of one."""
     if where.count("/") >= _WRAPPERS_MAX:
-        raise UnreadableMessageError(Cause.TOO_COMPLEX, f"more than {_WRAPPERS_MAX} wrappers around the routes")
+        raise UnreadableMessageError(
+            Cause.TOO_COMPLEX, f"more than {_WRAPPERS_MAX} wrappers around the routes"
+        )
     inner = body[wrapper]
     return read_json(inner.encode()) if type(inner) is str else child(body, wrapper)
 
@@ -117,5 +145,8 @@ CARRIER: Final = Carrier(
     formats=("RoutePushService XML", "RoutePushService JSON", "Route query JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),
-    ack=Ack(content_type="text/xml", body=b'<Response service="RoutePushService"><Head>OK</Head></Response>'),
+    ack=Ack(
+        content_type="text/xml",
+        body=b'<Response service="RoutePushService"><Head>OK</Head></Response>',
+    ),
 )

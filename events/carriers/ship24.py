@@ -30,7 +30,9 @@ from events.vocabulary import TimePrecision
 CODES: Final = meanings("ship24_codes.csv")
 """(level, code): `code`, or `milestone` where an event has no code that is known; an empty milestone says nothing."""
 
-FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+FORMATS: Final = TimeFormats(
+    "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
+)
 CLOCK: Final = Clock(formats=FORMATS)
 CLOCK_WITH_FALSE_Z: Final = Clock(formats=FORMATS, trust_offset=False)
 
@@ -44,11 +46,17 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Yield the events of one webhook or answer; other topics say nothing about scans."""
     for where, tracking in _trackings(read_json(body), "", rejections):
         delivery = child(tracking, "shipment", "delivery")
-        found = with_signer(_readings(tracking, where, received_at, rejections), signer(delivery.get("signedBy")))
-        yield from with_estimate(found, estimate(text(delivery.get("estimatedDeliveryDate")), FORMATS))
+        found = with_signer(
+            _readings(tracking, where, received_at, rejections), signer(delivery.get("signedBy"))
+        )
+        yield from with_estimate(
+            found, estimate(text(delivery.get("estimatedDeliveryDate")), FORMATS)
+        )
 
 
-def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _trackings(
+    body: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and _TRACKINGS in body:
@@ -65,16 +73,28 @@ def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tup
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no trackings of Ship24")
 
 
-def _readings(tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _readings(
+    tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     of_tracker = text(child(tracking, "tracker").get("trackingNumber"))
     shipment = child(tracking, "shipment")
     service = text(child(shipment, "delivery").get("service"))
-    journey = Journey(place(country=shipment.get("originCountryCode")), place(country=shipment.get("destinationCountryCode")))
+    journey = Journey(
+        place(country=shipment.get("originCountryCode")),
+        place(country=shipment.get("destinationCountryCode")),
+    )
     found = []
     for index, event in objects_at(tracking, "events", where, rejections):
-        number = text(event.get("eventTrackingNumber")) or text(event.get("trackingNumber")) or of_tracker
+        number = (
+            text(event.get("eventTrackingNumber"))
+            or text(event.get("trackingNumber"))
+            or of_tracker
+        )
         scan = _scan(event, f"{where}/events/{index}", received_at, journey)
-        found += carried_by(readings_of((scan,), number, rejections, service=service), text(event.get("courierCode")))
+        found += carried_by(
+            readings_of((scan,), number, rejections, service=service),
+            text(event.get("courierCode")),
+        )
     return found
 
 
@@ -87,7 +107,12 @@ def _scan(event: JsonObject, where: str, received_at: datetime, journey: Journey
         where=where,
         raw=raw,
         meaning=(meant := _reread(raw) or _by_milestone(raw, text(event.get("statusMilestone")))),
-        time=_time(event, where_at, received_at, journey.at(meant.status)._replace(home=home_of(text(event.get("courierCode"))))),
+        time=_time(
+            event,
+            where_at,
+            received_at,
+            journey.at(meant.status)._replace(home=home_of(text(event.get("courierCode")))),
+        ),
         place=where_at,
         description=text(event.get("status")),
         native_id=text(event.get("eventId")),
@@ -106,15 +131,25 @@ def _by_milestone(raw: Raw, milestone: str | None) -> Meaning:
     return found.of_category()
 
 
-def _time(event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
+def _time(
+    event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey
+) -> PrintedTime | None:
     offset = text(event.get("utcOffset"))
     printed = text(event.get("occurrenceDatetime"))
     if printed is not None:
-        time = CLOCK.read_with_offset(printed, offset, where, received_at=received_at, journey=journey)
+        time = CLOCK.read_with_offset(
+            printed, offset, where, received_at=received_at, journey=journey
+        )
     else:
         clock = CLOCK_WITH_FALSE_Z if offset is None else CLOCK
-        time = clock.read(text(event.get("datetime")), where, received_at=received_at, journey=journey)
-    return replace(time, precision=TimePrecision.DAY) if time is not None and event.get("hasNoTime") is True else time
+        time = clock.read(
+            text(event.get("datetime")), where, received_at=received_at, journey=journey
+        )
+    return (
+        replace(time, precision=TimePrecision.DAY)
+        if time is not None and event.get("hasNoTime") is True
+        else time
+    )
 
 
 CARRIER: Final = Carrier(
@@ -124,5 +159,8 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Webhook JSON", "Tracking API JSON"),
     reread=_reread,
-    authentication=(SharedHeader(header="Authorization", prefix="Bearer "), ShipperChoice(default=())),
+    authentication=(
+        SharedHeader(header="Authorization", prefix="Bearer "),
+        ShipperChoice(default=()),
+    ),
 )

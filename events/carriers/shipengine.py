@@ -36,11 +36,18 @@ TEXTS: Final = meanings("shipengine_texts.csv")
 
 _by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
-FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+FORMATS: Final = TimeFormats(
+    "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
+)
 CLOCK: Final = Clock(formats=FORMATS)
 
 _CARRIER: Final = re.compile(r"carrier_code=(?P<query>\w+)|/tracking/(?P<path>\w+)/")
-_ALSO: Final = {"stamps_com": "usps", "endicia": "usps", "ups_walleted": "ups", "fedex_walleted": "fedex"}
+_ALSO: Final = {
+    "stamps_com": "usps",
+    "endicia": "usps",
+    "ups_walleted": "ups",
+    "fedex_walleted": "fedex",
+}
 _TRACK: Final = "API_TRACK"
 _UNKNOWN: Final = "UN"
 _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "resource_type"})
@@ -72,25 +79,39 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> lis
     where, tracking = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not ("events" in tracking or "tracking_number" in tracking or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
-    if (text(push.get("resource_type")) or _TRACK) != _TRACK or text(tracking.get("status_code")) == _UNKNOWN:
+    if (text(push.get("resource_type")) or _TRACK) != _TRACK or text(
+        tracking.get("status_code")
+    ) == _UNKNOWN:
         rejections.note_nothing()
     number = text(tracking.get("tracking_number"))
     rollup = _rollup(push, tracking)
-    readings = carried_by(readings_of(_scans(tracking, where, rollup, received_at, rejections), number, rejections), rollup.carrier)
+    readings = carried_by(
+        readings_of(_scans(tracking, where, rollup, received_at, rejections), number, rejections),
+        rollup.carrier,
+    )
     return with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
 
 
 def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
     named = _CARRIER.search(text(push.get("resource_url")) or "")
-    carrier = text(tracking.get("carrier_code")) or (named and (named["query"] or named["path"])) or ""
+    carrier = (
+        text(tracking.get("carrier_code")) or (named and (named["query"] or named["path"])) or ""
+    )
     status = text(tracking.get("status_code"))
-    return Rollup(status and status.upper(), text(tracking.get("carrier_status_code")), _ALSO.get(carrier, carrier))
+    return Rollup(
+        status and status.upper(),
+        text(tracking.get("carrier_status_code")),
+        _ALSO.get(carrier, carrier),
+    )
 
 
-def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     journey = Journey(home=home_of(rollup.carrier))
     found = [
-        _printed(event, f"{where}/events/{at}", received_at, journey) for at, event in objects_at(tracking, "events", where, rejections)
+        _printed(event, f"{where}/events/{at}", received_at, journey)
+        for at, event in objects_at(tracking, "events", where, rejections)
     ]
     newest = max((one.time.instant for one in found if one.time is not None), default=None)
     for one in found:
@@ -102,7 +123,8 @@ def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: dateti
             meaning=meaning,
             time=one.time,
             place=one.place,
-            description=text(one.event.get("description")) or text(one.event.get("event_description")),
+            description=text(one.event.get("description"))
+            or text(one.event.get("event_description")),
             signed_by=one.event.get("signer"),
         )
         if is_newest:
@@ -116,14 +138,29 @@ def _printed(event: JsonObject, where: str, received_at: datetime, journey: Jour
         postal_code=event.get("postal_code"),
         country=event.get("country_code"),
     )
-    printed = next((at for name in ("occurred_at", "event_date", "carrier_occurred_at") if (at := text(event.get(name)))), None)
-    return Printed(where, event, where_at, CLOCK.read(printed, where_at, received_at=received_at, journey=journey))
+    printed = next(
+        (
+            at
+            for name in ("occurred_at", "event_date", "carrier_occurred_at")
+            if (at := text(event.get(name)))
+        ),
+        None,
+    )
+    return Printed(
+        where,
+        event,
+        where_at,
+        CLOCK.read(printed, where_at, received_at=received_at, journey=journey),
+    )
 
 
 def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning]:
     code, status = text(event.get("event_code")), text(event.get("status_code"))
     raw = Raw(code=code or status, further=(status,) if code and status else ())
-    own, worded = _own(status), _by_text(text(event.get("description")) or text(event.get("event_description")) or "")
+    own, worded = (
+        _own(status),
+        _by_text(text(event.get("description")) or text(event.get("event_description")) or ""),
+    )
     if own is not None and own.kind is Kind.SCAN:
         return raw, (worded or own) if own.status is Status.IN_TRANSIT else own
     found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
@@ -144,7 +181,11 @@ def _own(status: str | None) -> Meaning | None:
 def _reread(raw: Raw) -> Meaning | None:
     """Read by the status of its own, unless that stands for many scans and depends on what the raw fields lack."""
     own = _own(raw.further[0]) if raw.further else None
-    return own if own is not None and own.kind is Kind.SCAN and own.status is not Status.IN_TRANSIT else None
+    return (
+        own
+        if own is not None and own.kind is Kind.SCAN and own.status is not Status.IN_TRANSIT
+        else None
+    )
 
 
 CARRIER: Final = Carrier(

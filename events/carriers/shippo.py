@@ -51,18 +51,31 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> lis
     where, track = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not (_HISTORY in track or "tracking_status" in track or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
-    if (text(push.get("event")) or _TRACK_UPDATED) != _TRACK_UPDATED or text(child(track, "tracking_status").get("status")) == _UNKNOWN:
+    if (text(push.get("event")) or _TRACK_UPDATED) != _TRACK_UPDATED or text(
+        child(track, "tracking_status").get("status")
+    ) == _UNKNOWN:
         rejections.note_nothing()
     level = child(track, "servicelevel")
     service = text(level.get("token")) or text(level.get("name"))
-    scans, number = _scans(track, where, received_at, rejections), text(track.get("tracking_number"))
-    readings = carried_by(readings_of(scans, number, rejections, service=service), text(track.get("carrier")))
+    scans, number = (
+        _scans(track, where, received_at, rejections),
+        text(track.get("tracking_number")),
+    )
+    readings = carried_by(
+        readings_of(scans, number, rejections, service=service), text(track.get("carrier"))
+    )
     return with_estimate(readings, estimate(text(track.get("eta")), ISO))
 
 
-def _scans(track: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    track: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     history = track.get(_HISTORY)
-    journey = Journey(_place(track, "address_from"), _place(track, "address_to"), home_of(text(track.get("carrier"))))
+    journey = Journey(
+        _place(track, "address_from"),
+        _place(track, "address_to"),
+        home_of(text(track.get("carrier"))),
+    )
     for index, event in objects_at(track, _HISTORY, where, rejections, required=False):
         native_id = text_unless(event.get("object_id"), PLACEHOLDER)
         yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, native_id, journey)
@@ -71,7 +84,9 @@ def _scans(track: JsonObject, where: str, received_at: datetime, rejections: Rej
         yield _scan(rollup, f"{where}/tracking_status", received_at, None, journey)
 
 
-def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str | None, journey: Journey) -> Scan:
+def _scan(
+    event: JsonObject, where: str, received_at: datetime, native_id: str | None, journey: Journey
+) -> Scan:
     where_at = _place(event, "location", (journey.origin.country, journey.destination.country))
     status = text(event.get("status"))
     substatus = text(child(event, "substatus").get("code")) or text(event.get("substatus"))
@@ -80,7 +95,12 @@ def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str |
         where=where,
         raw=raw,
         meaning=(meant := _meaning(raw)),
-        time=_clock(event).read(text(event.get("status_date")), where_at, received_at=received_at, journey=journey.at(meant.status)),
+        time=_clock(event).read(
+            text(event.get("status_date")),
+            where_at,
+            received_at=received_at,
+            journey=journey.at(meant.status),
+        ),
         place=where_at,
         description=text(event.get("status_details")),
         native_id=native_id,
@@ -88,7 +108,10 @@ def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str |
 
 
 def _clock(event: JsonObject) -> Clock:
-    printed, created = ISO.read(text(event.get("status_date")) or ""), ISO.read(text(event.get("object_created")) or "")
+    printed, created = (
+        ISO.read(text(event.get("status_date")) or ""),
+        ISO.read(text(event.get("object_created")) or ""),
+    )
     if printed is None or created is None or not printed.local.microsecond:
         return CLOCK
     return STAMPED if abs(created.local - printed.local) <= STAMPED_WITHIN else CLOCK
@@ -97,7 +120,11 @@ def _clock(event: JsonObject) -> Clock:
 def _place(of: JsonObject, name: str, of_shipment: tuple[str | None, ...] = ()) -> EventPlace:
     at = child(of, name)
     return reported_place(
-        city=at.get("city"), region=at.get("state"), postal_code=at.get("zip"), country=at.get("country"), of_shipment=of_shipment
+        city=at.get("city"),
+        region=at.get("state"),
+        postal_code=at.get("zip"),
+        country=at.get("country"),
+        of_shipment=of_shipment,
     )
 
 

@@ -34,7 +34,12 @@ TEXTS: Final = meanings("shiprocket_texts.csv")
 _by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%d %m %Y[ %H:%M:%S]", "%d-%m-%Y %H:%M:%S"),
+    formats=TimeFormats(
+        "%Y-%m-%d[ %H:%M[:%S]]",
+        "%Y-%m-%dT%H:%M:%S[%f][%z]",
+        "%d %m %Y[ %H:%M:%S]",
+        "%d-%m-%Y %H:%M:%S",
+    ),
     default_zone="Asia/Kolkata",
     country="IN",
     trust_offset=False,
@@ -73,9 +78,15 @@ def _histories(body: object, where: str, rejections: Rejections) -> Iterator[_Hi
             yield from _histories(member, f"{where}/{index}", rejections)
     elif type(body) is dict and _TRACKING in body:
         yield from _answered(child(body, _TRACKING), f"{where}/{_TRACKING}")
-    elif type(body) is dict and "awb" in body and {"scans", "shipment_status", "current_status"} & body.keys():
+    elif (
+        type(body) is dict
+        and "awb" in body
+        and {"scans", "shipment_status", "current_status"} & body.keys()
+    ):
         status = text(body.get("shipment_status_id"))
-        yield _History(where, "scans", body, text(body.get("awb")), status, text(body.get("current_timestamp")))
+        yield _History(
+            where, "scans", body, text(body.get("awb")), status, text(body.get("current_timestamp"))
+        )
     elif type(body) is dict and any(type(of) is dict and _TRACKING in of for of in body.values()):
         for name, of in body.items():
             yield from _histories(of, f"{where}/{name}", rejections)
@@ -85,17 +96,23 @@ def _histories(body: object, where: str, rejections: Rejections) -> Iterator[_Hi
 
 def _answered(tracked: JsonObject, where: str) -> Iterator[_History]:
     """Yield the histories of an answer, which prints the state of a waybill in a list of its own."""
-    track = next((each for each in as_list(tracked.get("shipment_track")) if type(each) is dict), {})
+    track = next(
+        (each for each in as_list(tracked.get("shipment_track")) if type(each) is dict), {}
+    )
     if tracked.get("error") and not as_list(tracked.get("shipment_track_activities")):
         return
     status = text(tracked.get("shipment_status"))
     printed = text(track.get("delivered_date")) or text(track.get("updated_time_stamp"))
-    yield _History(where, "shipment_track_activities", tracked, text(track.get("awb_code")), status, printed)
+    yield _History(
+        where, "shipment_track_activities", tracked, text(track.get("awb_code")), status, printed
+    )
 
 
 def _scans(history: _History, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     is_back = str(history.of.get("is_return")) in {"1", "True", "true"}
-    listed = objects_at(history.of, history.name, history.where, rejections, required=history.status is None)
+    listed = objects_at(
+        history.of, history.name, history.where, rejections, required=history.status is None
+    )
     for index, scan in listed:
         own, courier = text(scan.get("sr-status")), text(scan.get("status"))
         own = None if own is None or own in _NO_ID else own
@@ -113,9 +130,17 @@ def _scans(history: _History, received_at: datetime, rejections: Rejections) -> 
             description=words,
         )
     if not listed and history.status is not None:
-        raw, meaning = _directed(Raw(code=history.status), _meaning(Raw(code=history.status)), is_back=is_back)
+        raw, meaning = _directed(
+            Raw(code=history.status), _meaning(Raw(code=history.status)), is_back=is_back
+        )
         time = CLOCK.read(history.printed, received_at=received_at)
-        yield Scan(where=history.where, raw=raw, meaning=meaning, time=time, description=text(history.of.get("current_status")))
+        yield Scan(
+            where=history.where,
+            raw=raw,
+            meaning=meaning,
+            time=time,
+            description=text(history.of.get("current_status")),
+        )
 
 
 def _directed(raw: Raw, meaning: Meaning, *, is_back: bool) -> tuple[Raw, Meaning]:
@@ -131,7 +156,11 @@ def _meaning(raw: Raw) -> Meaning:
 def _reread(raw: Raw) -> Meaning | None:
     """Read a known code; a courier's own code says nothing without its words."""
     known = CODES.get((raw.code or "",))
-    return None if known is None and not (raw.code or "").isdigit() else _directed(raw, known or UNMAPPED, is_back=BACK in raw.further)[1]
+    return (
+        None
+        if known is None and not (raw.code or "").isdigit()
+        else _directed(raw, known or UNMAPPED, is_back=BACK in raw.further)[1]
+    )
 
 
 CARRIER: Final = Carrier(

@@ -49,7 +49,9 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
     if type(body) is list:
         for index, event in objects(body, "", rejections):
             if "eventType" not in event and "airWaybill" not in event:
-                raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo")
+                raise UnreadableMessageError(
+                    Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo"
+                )
             yield f"/{index}", event
         return
     if type(body) is not dict:
@@ -65,7 +67,10 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
 
 
 def _number(event: JsonObject) -> str | None:
-    return "-".join(part for name in ("prefix", "airWaybill") if (part := text(event.get(name)))) or None
+    return (
+        "-".join(part for name in ("prefix", "airWaybill") if (part := text(event.get(name))))
+        or None
+    )
 
 
 def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
@@ -83,7 +88,12 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
         where=where,
         raw=raw,
         meaning=_meaning(raw),
-        time=CLOCK.read_with_offset(text(event.get("eventDate")), text(location.get("timezone")), where_at, received_at=received_at),
+        time=CLOCK.read_with_offset(
+            text(event.get("eventDate")),
+            text(location.get("timezone")),
+            where_at,
+            received_at=received_at,
+        ),
         place=where_at,
         description=text(event.get("description")),
         piece=text(event.get("pieceReference")),
@@ -96,7 +106,9 @@ def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> lis
     for number in {reading.tracking_number for reading in readings}:
         at = [index for index, reading in enumerate(readings) if reading.tracking_number == number]
         newest = max(at, key=lambda index: readings[index].time.instant)
-        for index, reading in zip(at, with_estimate([readings[index] for index in at], estimates[newest]), strict=True):
+        for index, reading in zip(
+            at, with_estimate([readings[index] for index in at], estimates[newest]), strict=True
+        ):
             found[index] = reading
     return found
 

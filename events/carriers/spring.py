@@ -25,7 +25,10 @@ from events.vocabulary import TzSource
 CODES: Final = meanings("spring_codes.csv")
 _meaning: Final = by_code(CODES)
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Amsterdam")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+    default_zone="Europe/Amsterdam",
+)
 
 _SHIPMENT: Final = "Shipment"
 _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
@@ -54,9 +57,16 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(shipment, "Events", where, rejections):
-        where_at = place(city=event.get("City"), region=event.get("State"), postal_code=event.get("Zip"), country=event.get("Country"))
+        where_at = place(
+            city=event.get("City"),
+            region=event.get("State"),
+            postal_code=event.get("Zip"),
+            country=event.get("Country"),
+        )
         code = text(event.get("Code"))
         raw = Raw(code=code)
         yield Scan(
@@ -71,13 +81,21 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 
 def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
     printed, seconds = text(event.get("DateTime")), text(event.get("Timestamp"))
-    is_epoch = seconds is not None and seconds.isascii() and seconds.isdigit() and len(seconds) <= 12
-    epoch = read_epoch(int(seconds), received_at=received_at) if seconds is not None and is_epoch else None
+    is_epoch = (
+        seconds is not None and seconds.isascii() and seconds.isdigit() and len(seconds) <= 12
+    )
+    epoch = (
+        read_epoch(int(seconds), received_at=received_at)
+        if seconds is not None and is_epoch
+        else None
+    )
     if epoch is None or epoch.tz_source is TzSource.RECEIVED:
         return CLOCK.read(printed, where, received_at=received_at)
     if printed is None:
         return epoch
-    return CLOCK.read_pair(printed, f"{epoch.instant:%Y-%m-%d %H:%M:%S}", where, received_at=received_at)
+    return CLOCK.read_pair(
+        printed, f"{epoch.instant:%Y-%m-%d %H:%M:%S}", where, received_at=received_at
+    )
 
 
 CARRIER: Final = Carrier(

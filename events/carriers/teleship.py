@@ -27,7 +27,9 @@ CODES: Final = meanings("teleship_codes.csv")
 
 CLOCK: Final = Clock(formats=ISO)
 
-_ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "messages", "statusCode", "eventName", "objectType"})
+_ERROR_FIELDS: Final = frozenset(
+    {"error", "errors", "message", "messages", "statusCode", "eventName", "objectType"}
+)
 _UNKNOWN: Final = "JSON, but no shipment of Teleship"
 
 
@@ -35,11 +37,17 @@ _UNKNOWN: Final = "JSON, but no shipment of Teleship"
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Return the events of one webhook or answer; other webhooks say nothing about scans."""
     for where, shipment in _shipments(read_json(body), "", rejections):
-        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("trackingNumber")), rejections)
+        found = readings_of(
+            _scans(shipment, where, received_at, rejections),
+            text(shipment.get("trackingNumber")),
+            rejections,
+        )
         yield from with_estimate(found, estimate(text(shipment.get("estimatedDelivery")), ISO))
 
 
-def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(
+    body: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     for at, member in members(body, where, rejections, unknown=_UNKNOWN):
         if "events" in member or "trackingNumber" in member:
             yield at, member
@@ -56,7 +64,9 @@ def _meaning(raw: Raw) -> Meaning:
     return CODES.get(((raw.code or "").lower(),), UNMAPPED)
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(shipment, "events", where, rejections):
         where_at = position_in_line(text(event.get("location")))
         raw = Raw(code=text(event.get("code")) or text(event.get("status")))

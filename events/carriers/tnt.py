@@ -28,7 +28,11 @@ from events.parsing.xml import body_of, read_xml, text_at, texts
 CODES: Final = meanings("tnt_codes.csv")
 """(level, code): `status`, or the `summary` of a consignment."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"), default_zone="Europe/Amsterdam", airports=True)
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"),
+    default_zone="Europe/Amsterdam",
+    airports=True,
+)
 
 _ROOT: Final = "TrackResponse"
 _ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
@@ -49,7 +53,13 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         yield from with_signer(found, signer(fields.get("Signatory")))
 
 
-def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    consignment: _Element,
+    of_all: dict[str, str],
+    where: str,
+    received_at: datetime,
+    rejections: Rejections,
+) -> Iterator[Scan]:
     reference = of_all.get("CustomerReference", "")
     journey = _journey(consignment, of_all)
     statuses = elements_at(consignment, "StatusData", where, rejections)
@@ -79,7 +89,9 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
             raw=Raw(code=summary),
             meaning=meaning,
             time=CLOCK.read(
-                _joined(of_all.get("DeliveryDate"), of_all.get("DeliveryTime")), received_at=received_at, journey=journey.at(meaning.status)
+                _joined(of_all.get("DeliveryDate"), of_all.get("DeliveryTime")),
+                received_at=received_at,
+                journey=journey.at(meaning.status),
             ),
             discriminator=reference,
         )
@@ -88,8 +100,14 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
 def _journey(consignment: _Element, of_all: dict[str, str]) -> Journey:
     """Return the countries that the consignment goes from and to; depots are printed without theirs."""
     return Journey(
-        origin=place(city=of_all.get("OriginDepotName"), country=text_at(consignment, "OriginCountry/CountryCode")),
-        destination=place(city=of_all.get("DeliveryTown"), country=text_at(consignment, "DestinationCountry/CountryCode")),
+        origin=place(
+            city=of_all.get("OriginDepotName"),
+            country=text_at(consignment, "OriginCountry/CountryCode"),
+        ),
+        destination=place(
+            city=of_all.get("DeliveryTown"),
+            country=text_at(consignment, "DestinationCountry/CountryCode"),
+        ),
     )
 
 

@@ -43,9 +43,15 @@ _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
-        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
+        found = readings_of(
+            _scans(shipment, where, received_at, rejections),
+            text(shipment.get("tracking_number")),
+            rejections,
+        )
         found = with_signer(carried_by(found, _courier(shipment)), text(shipment.get("signed_by")))
-        yield from with_estimate(found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS))
+        yield from with_estimate(
+            found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS)
+        )
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -57,12 +63,18 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         yield "", body
         return
     data = body.get("data")
-    held, pointer = (data["items"], "/data/items") if type(data) is dict and "items" in data else (data, "/data")
+    held, pointer = (
+        (data["items"], "/data/items")
+        if type(data) is dict and "items" in data
+        else (data, "/data")
+    )
     for index, shipment in objects(held, pointer, rejections):
         yield f"{pointer}/{index}", shipment
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     origin = place(country=shipment.get("origin_country"))
     journey = Journey(
         origin if origin.country else origin_of_item(text(shipment.get("tracking_number"))),
@@ -76,17 +88,28 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
         pointer = f"{where}/{leg}/trackinfo"
         at_leg = object_at(shipment, leg, where, rejections, required=False, but=_KNOWN_LEGS)
         for index, step in objects_at(at_leg, "trackinfo", f"{where}/{leg}", rejections):
-            status = text(step.get("checkpoint_delivery_status")) or text(step.get("checkpoint_status"))
-            raw = Raw(type=status, code=text(step.get("checkpoint_delivery_substatus")) or text(step.get("substatus")))
-            at, meaning = _place(step, (journey.origin.country, journey.destination.country)), _meaning(raw)
+            status = text(step.get("checkpoint_delivery_status")) or text(
+                step.get("checkpoint_status")
+            )
+            raw = Raw(
+                type=status,
+                code=text(step.get("checkpoint_delivery_substatus")) or text(step.get("substatus")),
+            )
+            at, meaning = (
+                _place(step, (journey.origin.country, journey.destination.country)),
+                _meaning(raw),
+            )
             printed = text(step.get("checkpoint_date")) or text(step.get("Date"))
             yield Scan(
                 where=f"{pointer}/{index}",
                 raw=raw,
                 meaning=meaning,
-                time=CLOCK.read(printed, at, received_at=received_at, journey=journey.at(meaning.status)),
+                time=CLOCK.read(
+                    printed, at, received_at=received_at, journey=journey.at(meaning.status)
+                ),
                 place=at,
-                description=text(step.get("tracking_detail")) or text(step.get("StatusDescription")),
+                description=text(step.get("tracking_detail"))
+                or text(step.get("StatusDescription")),
             )
 
 
@@ -107,7 +130,10 @@ def _place(step: JsonObject, of_shipment: tuple[str | None, ...]) -> EventPlace:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    return finest((raw.code, CODES.get(((raw.code or "").lower(),))), (raw.type, CODES.get(((raw.type or "").lower(),))))
+    return finest(
+        (raw.code, CODES.get(((raw.code or "").lower(),))),
+        (raw.type, CODES.get(((raw.type or "").lower(),))),
+    )
 
 
 CARRIER: Final = Carrier(

@@ -38,7 +38,10 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         if kind not in {STATUS_KIND, RETURN_KIND}:
             rejections.note_nothing()
             continue
-        raw = Raw(type=kind if kind == RETURN_KIND else None, code=text(push.get("status")) or text(data.get("status")))
+        raw = Raw(
+            type=kind if kind == RETURN_KIND else None,
+            code=text(push.get("status")) or text(data.get("status")),
+        )
         scan = Scan(
             where=where,
             raw=raw,
@@ -46,14 +49,20 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             time=CLOCK.read(text(push.get("created")), received_at=received_at),
             native_id=text(push.get("id")),
         )
-        found = readings_of((scan,), text(push.get("delivery_id")) or text(data.get("id")), rejections)
+        found = readings_of(
+            (scan,), text(push.get("delivery_id")) or text(data.get("id")), rejections
+        )
         yield from with_estimate(found, estimate(text(data.get("dropoff_eta")), ISO))
 
 
 def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    found = [("", body)] if type(body) is dict else [(f"/{index}", push) for index, push in objects(body, "", rejections)]
+    found = (
+        [("", body)]
+        if type(body) is dict
+        else [(f"/{index}", push) for index, push in objects(body, "", rejections)]
+    )
     if not any(str(push.get("kind")).startswith(("event.", "error")) for _, push in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Uber Direct")
     yield from found
@@ -70,5 +79,9 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Delivery webhook",),
     reread=_meaning,
-    authentication=(Hmac(header="x-uber-signature"), Hmac(header="x-postmates-signature"), ShipperChoice(default=())),
+    authentication=(
+        Hmac(header="x-uber-signature"),
+        Hmac(header="x-postmates-signature"),
+        ShipperChoice(default=()),
+    ),
 )

@@ -14,7 +14,9 @@ from events.parsing.whereabouts import NO_JOURNEY, Journey
 from events.vocabulary import Kind, Status
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"),
+    formats=TimeFormats(
+        "%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"
+    ),
     default_zone="America/New_York",
 )
 
@@ -45,12 +47,16 @@ class Activity:
     """Estimated delivery, as an ISO date, where the activity itself prints it."""
 
 
-def read_activity(activity: Activity, received_at: datetime, journey: Journey = NO_JOURNEY) -> Reading | str:
+def read_activity(
+    activity: Activity, received_at: datetime, journey: Journey = NO_JOURNEY
+) -> Reading | str:
     """Read an activity, or return why it cannot be read. The creation of a label is printed in its shipper's time, with a country alone."""
     if activity.code is None and activity.text is None and activity.date is None:
         return EMPTY
     status_code = activity.further[0] if activity.further else None
-    kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text, status_code)
+    kind, status, reason, by_category = meaning(
+        activity.type, activity.code, activity.text, status_code
+    )
     time = _time(activity, received_at, journey.at(status))
     if time is None:
         return UNREADABLE_TIME
@@ -66,15 +72,23 @@ def read_activity(activity: Activity, received_at: datetime, journey: Journey = 
         description=activity.text,
         signed_by=signer(activity.signer) if status is Status.DELIVERED else None,
         service=activity.service,
-        estimated_delivery=activity.estimate if kind is Kind.SCAN and status is not Status.DELIVERED else None,
+        estimated_delivery=activity.estimate
+        if kind is Kind.SCAN and status is not Status.DELIVERED
+        else None,
     )
 
 
-def journey_of(activities: Iterable[Activity], origin: EventPlace = NOWHERE, destination: EventPlace = NOWHERE) -> Journey:
+def journey_of(
+    activities: Iterable[Activity], origin: EventPlace = NOWHERE, destination: EventPlace = NOWHERE
+) -> Journey:
     """Return the way of a package; where its origin is not printed, the place of its first activity that has more than a country."""
     if origin == NOWHERE:
         placed = [one for one in activities if one.place.region or one.place.city]
-        origin = min(placed, key=lambda one: (one.date or "", one.time or "")).place if placed else NOWHERE
+        origin = (
+            min(placed, key=lambda one: (one.date or "", one.time or "")).place
+            if placed
+            else NOWHERE
+        )
     return Journey(origin, destination)
 
 
@@ -89,8 +103,12 @@ def _time(activity: Activity, received_at: datetime, journey: Journey) -> Printe
     printed = _joined(activity.date, activity.time)
     if activity.gmt_date and activity.gmt_time:
         utc = _joined(activity.gmt_date, activity.gmt_time)
-        return CLOCK.read_pair(printed, utc, activity.place, received_at=received_at, journey=journey)
-    return CLOCK.read_with_offset(printed, activity.gmt_offset, activity.place, received_at=received_at, journey=journey)
+        return CLOCK.read_pair(
+            printed, utc, activity.place, received_at=received_at, journey=journey
+        )
+    return CLOCK.read_with_offset(
+        printed, activity.gmt_offset, activity.place, received_at=received_at, journey=journey
+    )
 
 
 def _joined(date: str | None, time: str | None) -> str | None:

@@ -30,16 +30,26 @@ _CLEARED: Final = frozenset({"014", "084", "134"})
 
 
 @lru_cache(maxsize=4096)
-def meaning(status_type: str | None, code: str | None, text: str | None, status_code: str | None = None) -> Meaning:
+def meaning(
+    status_type: str | None, code: str | None, text: str | None, status_code: str | None = None
+) -> Meaning:
     """Return the meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
     key = (status_type or "", code or "")
-    if key == _DESTINATION_SCAN and text is not None and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY:
+    if (
+        key == _DESTINATION_SCAN
+        and text is not None
+        and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY
+    ):
         return Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
     known = _table().get(key) or (_shared().get(key[1]) if key[0] in _PROGRESS else None)
     by_status_code = _status_codes().get((status_code or "",))
     if known is not None and known.reason in _AT_CUSTOMS and status_code in _CLEARED:
         known = by_status_code
-    return finest((code, known), (status_code, by_status_code), (key[0] if code else None, _BY_TYPE.get(key[0])))
+    return finest(
+        (code, known),
+        (status_code, by_status_code),
+        (key[0] if code else None, _BY_TYPE.get(key[0])),
+    )
 
 
 def reread(raw: Raw) -> Meaning | None:

@@ -20,7 +20,9 @@ _ESTIMATES: Final = ("RDD", "SDD")
 """Types of delivery dates that lie ahead, the better one first: rescheduled, scheduled."""
 
 
-def read_json_message(value: object, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def read_json_message(
+    value: object, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     """Read a UPS message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of UPS's formats."""
     if type(value) is list:
         return _read_alerts(value, "", received_at, rejections)
@@ -36,14 +38,22 @@ def read_json_message(value: object, received_at: datetime, rejections: Rejectio
             return read_quantum_view(child(value, ROOT), received_at, rejections)
         if _ERROR_KEYS & value.keys():
             return iter(())
-    raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a track response nor a track alert of UPS")
+    raise UnreadableMessageError(
+        Cause.UNKNOWN_FORMAT, "neither a track response nor a track alert of UPS"
+    )
 
 
-def _read_alerts(alerts: list[object], pointer: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _read_alerts(
+    alerts: list[object], pointer: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     for index, alert in objects(alerts, pointer, rejections):
         if not _ALERT_KEYS & alert.keys():
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS")
-        yield from _activity_reading(read_activity(_alert(alert), received_at), f"{pointer}/{index}", rejections)
+            raise UnreadableMessageError(
+                Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS"
+            )
+        yield from _activity_reading(
+            read_activity(_alert(alert), received_at), f"{pointer}/{index}", rejections
+        )
 
 
 def _alert(alert: JsonObject) -> Activity:
@@ -62,11 +72,15 @@ def _alert(alert: JsonObject) -> Activity:
         gmt_time=text(alert.get("gmtActivityTime")),
         gmt_offset=text(alert.get("gmtOffset")),
         signer=alert.get("receivedBy"),
-        estimate=None if alert.get("actualDeliveryDate") else iso_date(text(alert.get("scheduledDeliveryDate"))),
+        estimate=None
+        if alert.get("actualDeliveryDate")
+        else iso_date(text(alert.get("scheduledDeliveryDate"))),
     )
 
 
-def _read_track_response(response: JsonObject, pointer: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _read_track_response(
+    response: JsonObject, pointer: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     shipments_key = "shipment" if "shipment" in response else "Shipment"
     for at, shipment in objects_at(response, shipments_key, pointer, rejections):
         packages_key = "package" if "package" in shipment else "Package"
@@ -75,31 +89,53 @@ def _read_track_response(response: JsonObject, pointer: str, received_at: dateti
         for index, package in objects_at(shipment, packages_key, where, rejections):
             service = _service(package) or _service(shipment)
             yield from _read_package(
-                package, inquired, f"{where}/{packages_key}/{index}", rejections, received_at=received_at, service=service
+                package,
+                inquired,
+                f"{where}/{packages_key}/{index}",
+                rejections,
+                received_at=received_at,
+                service=service,
             )
 
 
 def _read_package(
-    package: JsonObject, inquired: str | None, pointer: str, rejections: Rejections, *, received_at: datetime, service: str | None
+    package: JsonObject,
+    inquired: str | None,
+    pointer: str,
+    rejections: Rejections,
+    *,
+    received_at: datetime,
+    service: str | None,
 ) -> list[Reading]:
     number = _number(package.get("trackingNumber", package.get("TrackingNumber"))) or inquired
     key = "activity" if "activity" in package else "Activity"
     readings: list[Reading] = []
     found = [
-        (index, _activity(activity, number, service) if key == "activity" else _capital_activity(activity, number, service))
+        (
+            index,
+            _activity(activity, number, service)
+            if key == "activity"
+            else _capital_activity(activity, number, service),
+        )
         for index, activity in objects_at(package, key, pointer, rejections)
     ]
     journey = journey_of((activity for _, activity in found), *_ends(package))
     for index, activity in found:
-        readings += _activity_reading(read_activity(activity, received_at, journey), f"{pointer}/{key}/{index}", rejections)
+        readings += _activity_reading(
+            read_activity(activity, received_at, journey), f"{pointer}/{key}/{index}", rejections
+        )
     signed = with_signer(readings, signer(child(package, "deliveryInformation").get("receivedBy")))
     return with_estimate(signed, _estimate(package.get("deliveryDate")))
 
 
 def _ends(package: JsonObject) -> tuple[EventPlace, EventPlace]:
     """Return where a package comes from and where it goes to."""
-    addresses = [address for address in as_list(package.get("packageAddress")) if type(address) is dict]
-    by_type = {text(address.get("type")): _place(child(address, "address")) for address in addresses}
+    addresses = [
+        address for address in as_list(package.get("packageAddress")) if type(address) is dict
+    ]
+    by_type = {
+        text(address.get("type")): _place(child(address, "address")) for address in addresses
+    }
     return by_type.get("ORIGIN", NOWHERE), by_type.get("DESTINATION", NOWHERE)
 
 
@@ -131,7 +167,8 @@ def _capital_activity(activity: JsonObject, number: str | None, service: str | N
         number=number,
         type=text(status.get("Type")) or text(child(status, "StatusType").get("Code")),
         code=text(status.get("Code")) or text(child(status, "StatusCode").get("Code")),
-        text=text(status.get("Description")) or text(child(status, "StatusType").get("Description")),
+        text=text(status.get("Description"))
+        or text(child(status, "StatusType").get("Description")),
         place=place(
             city=address.get("City"),
             region=address.get("StateProvinceCode"),
@@ -162,7 +199,10 @@ def _place(address: JsonObject, facility: object = None) -> EventPlace:
 
 def _service(of: JsonObject) -> str | None:
     printed = child(of, "service") or child(of, "Service")
-    names = (text_unless(printed.get(name), PLACEHOLDERS) for name in ("description", "Description", "code", "Code"))
+    names = (
+        text_unless(printed.get(name), PLACEHOLDERS)
+        for name in ("description", "Description", "code", "Code")
+    )
     return next((name for name in names if name), None)
 
 
@@ -172,11 +212,20 @@ def _number(value: object) -> str | None:
 
 
 def _estimate(dates: object) -> str | None:
-    by_type = {text(date.get("type")): text(date.get("date")) for date in as_list(dates) if type(date) is dict}
-    return next((iso_date(by_type[kind]) for kind in _ESTIMATES if iso_date(by_type.get(kind)) is not None), None)
+    by_type = {
+        text(date.get("type")): text(date.get("date"))
+        for date in as_list(dates)
+        if type(date) is dict
+    }
+    return next(
+        (iso_date(by_type[kind]) for kind in _ESTIMATES if iso_date(by_type.get(kind)) is not None),
+        None,
+    )
 
 
-def _activity_reading(read: Reading | str, pointer: str, rejections: Rejections) -> tuple[Reading, ...]:
+def _activity_reading(
+    read: Reading | str, pointer: str, rejections: Rejections
+) -> tuple[Reading, ...]:
     if isinstance(read, str):
         rejections.add(pointer=pointer, why=read)
         return ()

@@ -44,12 +44,18 @@ class PackageEvent(NamedTuple):
     where: str
 
 
-def read_quantum_view(response: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def read_quantum_view(
+    response: JsonObject, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     """Yield the events of all files of an answer."""
     events = object_at(response, _EVENTS, f"/{ROOT}", rejections, required=False)
-    for where, listed in _members(events, f"/{ROOT}/{_EVENTS}", ("SubscriptionEvents", "SubscriptionFile"), rejections):
+    for where, listed in _members(
+        events, f"/{ROOT}/{_EVENTS}", ("SubscriptionEvents", "SubscriptionFile"), rejections
+    ):
         for kind in KINDS:
-            for index, event in objects_at(listed, kind, where, rejections, required=False, but=_KINDS):
+            for index, event in objects_at(
+                listed, kind, where, rejections, required=False, but=_KINDS
+            ):
                 for of in _packages(event, kind, f"{where}/{kind}/{index}", rejections):
                     yield from _reading(of, received_at, rejections)
 
@@ -76,7 +82,9 @@ def _meaning(kind: str, code: str | None) -> Meaning:
     return finest((code, _table().get((kind, code or ""))), (kind, _BY_KIND.get(kind)))
 
 
-def _members(value: JsonObject, where: str, names: tuple[str, ...], rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _members(
+    value: JsonObject, where: str, names: tuple[str, ...], rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     if not names:
         yield where, value
         return
@@ -84,7 +92,9 @@ def _members(value: JsonObject, where: str, names: tuple[str, ...], rejections: 
         yield from _members(member, f"{where}/{names[0]}/{index}", names[1:], rejections)
 
 
-def _packages(event: JsonObject, kind: str, where: str, rejections: Rejections) -> Iterator[PackageEvent]:
+def _packages(
+    event: JsonObject, kind: str, where: str, rejections: Rejections
+) -> Iterator[PackageEvent]:
     """Yield the packages: a manifest lists several, every other event is of one."""
     if kind != "Manifest" or not as_list(event.get("Package")):
         yield PackageEvent(kind, event, event, where)
@@ -93,23 +103,38 @@ def _packages(event: JsonObject, kind: str, where: str, rejections: Rejections) 
         yield PackageEvent(kind, event, package, f"{where}/Package/{index}")
 
 
-def _reading(of: PackageEvent, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
+def _reading(
+    of: PackageEvent, received_at: datetime, rejections: Rejections
+) -> tuple[Reading, ...]:
     kind, event, package, where = of
     number = text(package.get("TrackingNumber")) or text(event.get("TrackingNumber"))
     activity = child(package, "Activity") or package
-    date, clock = text(activity.get("Date")) or text(event.get("PickupDate")), text(activity.get("Time"))
+    date, clock = (
+        text(activity.get("Date")) or text(event.get("PickupDate")),
+        text(activity.get("Time")),
+    )
     if number is None and date is None:
         rejections.add(where, EMPTY)
         return ()
-    code = text(event.get("ActivityType")) if kind == GENERIC else text(event.get("ReasonCode")) or text(event.get("StatusCode"))
+    code = (
+        text(event.get("ActivityType"))
+        if kind == GENERIC
+        else text(event.get("ReasonCode")) or text(event.get("StatusCode"))
+    )
     meant = _meaning(kind, code)
     delivered = child(event, "DeliveryLocation")
     at = _place(delivered)
     at = _place(child(event, "ActivityLocation")) if at == NOWHERE else at
     shipper, consignee = (_address(child(event, end, "Address")) for end in ("Shipper", "ShipTo"))
     printed = f"{date} {clock}" if date and clock else date
-    time = CLOCK.read(printed, at, received_at=received_at, journey=Journey(shipper, consignee).at(meant.status))
-    words = (text(event.get("ReasonDescription")), text(event.get("StatusDescription")), text(delivered.get("Description")))
+    time = CLOCK.read(
+        printed, at, received_at=received_at, journey=Journey(shipper, consignee).at(meant.status)
+    )
+    words = (
+        text(event.get("ReasonDescription")),
+        text(event.get("StatusDescription")),
+        text(delivered.get("Description")),
+    )
     service = child(event, "Service")
     return reading_of(
         Scan(

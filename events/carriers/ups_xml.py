@@ -16,7 +16,9 @@ from events.parsing.rejections import Rejections
 from events.parsing.xml import Document, body_of, elements, text_at
 
 
-def read_xml_message(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def read_xml_message(
+    document: Document, received_at: datetime, rejections: Rejections
+) -> Iterator[Reading]:
     """Read a UPS message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
     response = body_of(document)
     if response is None or response.tag == "Fault":
@@ -27,12 +29,21 @@ def read_xml_message(document: Document, received_at: datetime, rejections: Reje
     if response.tag != "TrackResponse":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track response of UPS")
     for at, shipment in elements(response, "Shipment"):
-        inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
-        for index, package in elements_at(shipment, "Package", f"/TrackResponse/Shipment/{at}", rejections, start=0):
+        inquired = text_at(
+            shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber"
+        )
+        for index, package in elements_at(
+            shipment, "Package", f"/TrackResponse/Shipment/{at}", rejections, start=0
+        ):
             where = f"/TrackResponse/Shipment/{at}/Package/{index}"
-            ends = (_place(shipment.find("Shipper/Address")), _place(shipment.find("ShipTo/Address")))
+            ends = (
+                _place(shipment.find("Shipper/Address")),
+                _place(shipment.find("ShipTo/Address")),
+            )
             service = text_at(shipment, "Service/Description", "Service/Code")
-            found = _activities(package, where, inquired, received_at, rejections, ends=ends, service=service)
+            found = _activities(
+                package, where, inquired, received_at, rejections, ends=ends, service=service
+            )
             yield from with_estimate(found, _estimate(shipment, package))
 
 
@@ -61,7 +72,9 @@ def _activities(
 
 
 def _estimate(shipment: etree._Element, package: etree._Element) -> str | None:
-    printed = text_at(package, "RescheduledDeliveryDate", "ScheduledDeliveryDate") or text_at(shipment, "ScheduledDeliveryDate")
+    printed = text_at(package, "RescheduledDeliveryDate", "ScheduledDeliveryDate") or text_at(
+        shipment, "ScheduledDeliveryDate"
+    )
     return iso_date(printed)
 
 

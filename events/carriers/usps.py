@@ -41,7 +41,9 @@ FORMATS: Final = TimeFormats(
 )
 DOMESTIC: Final = Clock(formats=FORMATS, default_zone="America/Chicago", midnight_is_day="nowhere")
 """A scan without a place is taken for the middle of the country; Web Tools prints a shipper's notice as a date, v3 as its midnight."""
-DOMESTIC_WITH_FALSE_Z: Final = Clock(formats=FORMATS, default_zone="America/Chicago", trust_offset=False, midnight_is_day="nowhere")
+DOMESTIC_WITH_FALSE_Z: Final = Clock(
+    formats=FORMATS, default_zone="America/Chicago", trust_offset=False, midnight_is_day="nowhere"
+)
 FOREIGN: Final = Clock(formats=FORMATS)
 
 PLACEHOLDER: Final = frozenset({"string"})
@@ -53,8 +55,22 @@ ESTIMATES: Final = (
     "PredictedDeliveryDate",
     "ExpectedDeliveryDate",
 )
-_JSON_ENDS: Final = ("originCity", "originState", "originZIP", "destinationCity", "destinationState", "destinationZIP")
-_XML_ENDS: Final = ("OriginCity", "OriginState", "OriginZip", "DestinationCity", "DestinationState", "DestinationZip")
+_JSON_ENDS: Final = (
+    "originCity",
+    "originState",
+    "originZIP",
+    "destinationCity",
+    "destinationState",
+    "destinationZIP",
+)
+_XML_ENDS: Final = (
+    "OriginCity",
+    "OriginState",
+    "OriginZip",
+    "DestinationCity",
+    "DestinationState",
+    "DestinationZip",
+)
 _LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails")
 _KNOWN_LISTS: Final = frozenset(_LISTS)
 _WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
@@ -65,7 +81,9 @@ _FACILITY: Final = re.compile(
 """Names of USPS's facilities, of those for mail from abroad too (`ISC NEW YORK NY(USPS)`)."""
 _WEB_TOOLS_LISTS: Final = frozenset({"TrackSummary", "TrackDetail"})
 _WEB_TOOLS: Final = ("TrackResults", "TrackResponse")
-_SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4})")
+_SENTENCE_DATE: Final = re.compile(
+    r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4})"
+)
 _SENTENCE_TIME: Final = re.compile(r"\b(?P<time>\d{1,2}:\d{2} ?[ap]m)\b", re.IGNORECASE)
 
 
@@ -99,9 +117,18 @@ class UspsItem(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
-    items = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
+    items = (
+        _from_xml(read_xml(body), rejections)
+        if is_xml(body)
+        else _from_json(read_json(body), rejections)
+    )
     for item in items:
-        found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections, service=item.service)
+        found = readings_of(
+            (_scan(scan, received_at, item.journey) for scan in item.scans),
+            item.number,
+            rejections,
+            service=item.service,
+        )
         yield from with_estimate(found, item.estimate)
 
 
@@ -125,7 +152,11 @@ def _meaning(code: str, words: str) -> Meaning:
 
 def _reread(raw: Raw) -> Meaning | None:
     code = raw.code or ""
-    return None if code in _WORDED else CODES.get((code, "")) or CODES.get(("", code.casefold()), UNMAPPED)
+    return (
+        None
+        if code in _WORDED
+        else CODES.get((code, "")) or CODES.get(("", code.casefold()), UNMAPPED)
+    )
 
 
 def _place(scan: UspsScan) -> EventPlace:
@@ -143,9 +174,14 @@ def _journey(*ends: str | None) -> Journey:
     return Journey(origin, destination)
 
 
-def _time(scan: UspsScan, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
+def _time(
+    scan: UspsScan, where: EventPlace, received_at: datetime, journey: Journey
+) -> PrintedTime | None:
     if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
-        city, state = facility["city"] or facility["isc"], facility["state"] or facility["isc_state"]
+        city, state = (
+            facility["city"] or facility["isc"],
+            facility["state"] or facility["isc_state"],
+        )
         where = EventPlace(city=city, region=state, country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
     if scan.at is not None and scan.at.endswith("Z"):
@@ -155,7 +191,9 @@ def _time(scan: UspsScan, where: EventPlace, received_at: datetime, journey: Jou
     if scan.gmt is not None:
         return clock.read_pair(scan.at, scan.gmt, where, received_at=received_at, journey=journey)
     if scan.offset is not None:
-        return clock.read_with_offset(scan.at, scan.offset, where, received_at=received_at, journey=journey)
+        return clock.read_with_offset(
+            scan.at, scan.offset, where, received_at=received_at, journey=journey
+        )
     return clock.read(scan.at, where, received_at=received_at, journey=journey)
 
 
@@ -170,12 +208,16 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
         return
     for where, item in _json_items(body, "", rejections):
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
-        if not any(as_list(item.get(name)) for name in _LISTS) and (rollup := text(item.get("status"))):
+        if not any(as_list(item.get(name)) for name in _LISTS) and (
+            rollup := text(item.get("status"))
+        ):
             scans = (UspsScan(where=f"{where}/status", code=None, words=rollup, at=None),)
         printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
         journey = _journey(*(text(item.get(name)) for name in _JSON_ENDS))
         service = without_markup(text(item.get("mailClass")))
-        yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey, service)
+        yield UspsItem(
+            text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey, service
+        )
 
 
 def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsItem]:
@@ -187,7 +229,11 @@ def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> 
         for name in sorted(_WEB_TOOLS_LISTS, reverse=True):
             for at, event in enumerate(as_list(info.get(name))):
                 if type(event) is dict:
-                    fields = {field: found for field, value in event.items() if (found := text(value)) is not None}
+                    fields = {
+                        field: found
+                        for field, value in event.items()
+                        if (found := text(value)) is not None
+                    }
                     scans.append(_web_tools_scan(fields, f"{pointer}/{name}/{at}"))
                 else:
                     scans += _sentence(text(event), f"{pointer}/{name}/{at}")
@@ -196,11 +242,16 @@ def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> 
             scans.append(UspsScan(where=f"{pointer}/Status", code=None, words=rollup, at=None))
         printed = next((found for name in ESTIMATES if (found := text(info.get(name)))), None)
         journey = _journey(*(text(info.get(name)) for name in _XML_ENDS))
-        number, service = text(info.get("@ID")) or text(info.get("ID")), without_markup(text(info.get("Class")))
+        number, service = (
+            text(info.get("@ID")) or text(info.get("ID")),
+            without_markup(text(info.get("Class"))),
+        )
         yield UspsItem(number, tuple(scans), estimate(printed, FORMATS), journey, service)
 
 
-def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _json_items(
+    body: object, where: str, rejections: Rejections
+) -> Iterator[tuple[str, JsonObject]]:
     """Yield the mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
     if type(body) is list:
         for index, member in objects(body, where, rejections):
@@ -218,7 +269,9 @@ def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tu
 def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsScan]:
     for name in _LISTS:
         pointer = f"{where}/{name}"
-        for index, event in objects_at(item, name, where, rejections, required=False, but=_KNOWN_LISTS):
+        for index, event in objects_at(
+            item, name, where, rejections, required=False, but=_KNOWN_LISTS
+        ):
             date, time = text(event.get("eventDate")), text(event.get("eventTime"))
             yield UspsScan(
                 where=f"{pointer}/{index}",
@@ -245,11 +298,15 @@ def _from_xml(document: Document, rejections: Rejections) -> Iterator[UspsItem]:
             journey = _journey(*(text_at(info, name) for name in _XML_ENDS))
             scans = tuple(_xml_scans(info, f"TrackInfo[{index}]", rejections))
             service = without_markup(text_at(info, "Class"))
-            yield UspsItem(text(info.get("ID")), scans, estimate(printed, FORMATS), journey, service)
+            yield UspsItem(
+                text(info.get("ID")), scans, estimate(printed, FORMATS), journey, service
+            )
     elif answer.tag == "TrackShipmentResponse":
         yield UspsItem(
             text_at(answer, "TrackingNumber"),
-            tuple(_stamps_scans(elements_at(answer, "TrackingEvents/TrackingEvent", "", rejections))),
+            tuple(
+                _stamps_scans(elements_at(answer, "TrackingEvents/TrackingEvent", "", rejections))
+            ),
             None,
         )
     else:
@@ -290,7 +347,13 @@ def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
     if words is None or (date := _SENTENCE_DATE.search(words)) is None:
         return
     time = _SENTENCE_TIME.search(words)
-    yield UspsScan(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
+    yield UspsScan(
+        where=where,
+        code=None,
+        words=words,
+        at=_joined(date["date"], time["time"] if time else None),
+        is_sentence=True,
+    )
 
 
 def _stamps_scans(events: Iterable[tuple[int, _Element]]) -> Iterator[UspsScan]:
@@ -318,8 +381,17 @@ CARRIER: Final = Carrier(
     name="USPS",
     number_fields=("trackingNumber|TrackingNumber", "TrackInfo.@ID", "TrackInfo.ID"),
     normalizers={"1": normalize},
-    formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Web Tools TrackResults JSON", "Stamps.com TrackShipmentResponse SOAP"),
+    formats=(
+        "Tracking API v3 JSON",
+        "Web Tools TrackResponse XML",
+        "Web Tools TrackResults JSON",
+        "Stamps.com TrackShipmentResponse SOAP",
+    ),
     reread=_reread,
     texts=texts_of(CODES),
-    authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), ShipperChoice()),
+    authentication=(
+        Hmac(header="X-HMAC"),
+        Hmac(header="X-HMAC", encoding="base64"),
+        ShipperChoice(),
+    ),
 )

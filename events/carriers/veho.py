@@ -35,7 +35,11 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Yield the events of one push or answer."""
     for where, package in _packages(read_json(body), rejections):
-        found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
+        found = readings_of(
+            _scans(package, where, received_at, rejections),
+            text(package.get("trackingNumber")),
+            rejections,
+        )
         yield from with_estimate(found, estimate(text(package.get("estimatedDelivery")), FORMATS))
 
 
@@ -44,29 +48,44 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         return
     if type(body) is list:
         for index, member in objects(body, "", rejections):
-            yield from ((f"/{index}{where}", package) for where, package in _packages(member, rejections))
+            yield from (
+                (f"/{index}{where}", package) for where, package in _packages(member, rejections)
+            )
     elif type(body) is dict and _INFO in body:
-        yield from ((f"/{_INFO}/{index}", package) for index, package in objects_at(body, _INFO, "", rejections))
+        yield from (
+            (f"/{_INFO}/{index}", package)
+            for index, package in objects_at(body, _INFO, "", rejections)
+        )
     elif type(body) is dict and "trackingNumber" in body and "events" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking information of Veho")
+        raise UnreadableMessageError(
+            Cause.UNKNOWN_FORMAT, "JSON, but no tracking information of Veho"
+        )
 
 
 def _meaning(raw: Raw) -> Meaning:
     return CODES.get(((raw.code or "").lower(),), UNMAPPED)
 
 
-def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, event in objects_at(package, "events", where, rejections):
         line = text(event.get("location"))
         where_at = position_in_line(line, country="US" if line else None)
-        raw, date, time = Raw(code=text(event.get("code"))), text(event.get("date")), text(event.get("time"))
+        raw, date, time = (
+            Raw(code=text(event.get("code"))),
+            text(event.get("date")),
+            text(event.get("time")),
+        )
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(f"{date} {time}" if date and time else date, where_at, received_at=received_at),
+            time=CLOCK.read(
+                f"{date} {time}" if date and time else date, where_at, received_at=received_at
+            ),
             place=where_at,
             description=text(event.get("description")),
         )

@@ -49,14 +49,19 @@ def _items(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObje
         for index, member in objects(body, "", rejections):
             yield from ((f"/{index}{where}", item) for where, item in _items(member, rejections))
     elif type(body) is dict and _RESULT in body:
-        yield from ((f"/{_RESULT}/{index}", item) for index, item in objects_at(body, _RESULT, "", rejections))
+        yield from (
+            (f"/{_RESULT}/{index}", item)
+            for index, item in objects_at(body, _RESULT, "", rejections)
+        )
     elif type(body) is dict and "checkpoints" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Yanwen")
 
 
-def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    item: JsonObject, where: str, received_at: datetime, rejections: Rejections
+) -> Iterator[Scan]:
     for index, checkpoint in objects_at(item, "checkpoints", where, rejections):
         where_at = place(city=checkpoint.get("location"))
         code = text(checkpoint.get("tracking_status"))
@@ -65,15 +70,26 @@ def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Reje
             where=f"{where}/checkpoints/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=_time(text(checkpoint.get("time_stamp")), text(checkpoint.get("time_zone")), where_at, received_at),
+            time=_time(
+                text(checkpoint.get("time_stamp")),
+                text(checkpoint.get("time_zone")),
+                where_at,
+                received_at,
+            ),
             place=where_at,
             description=text(checkpoint.get("message")),
         )
 
 
-def _time(printed: str | None, zone: str | None, where: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(
+    printed: str | None, zone: str | None, where: EventPlace, received_at: datetime
+) -> PrintedTime | None:
     time = CLOCK.read_with_offset(printed, zone, where, received_at=received_at)
-    return time if time is None or printed is None or zone is None else replace(time, printed=f"{printed} {zone}")
+    return (
+        time
+        if time is None or printed is None or zone is None
+        else replace(time, printed=f"{printed} {zone}")
+    )
 
 
 CARRIER: Final = Carrier(

@@ -28,7 +28,9 @@ class Keyring:
     master: MasterKeys = field(repr=False)
     digest_key: bytes = field(repr=False)
     inbox: SealingKey
-    _carrier_digests: dict[str, Digest] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _carrier_digests: dict[str, Digest] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def carrier_digest(self, carrier_id: str) -> Digest:
         """Return the keyed digest (HMAC-SHA256, 32 bytes) of one carrier's statements.
@@ -38,7 +40,9 @@ class Keyring:
         found = self._carrier_digests.get(carrier_id)
         if found is None:
             info = b"statesvc carrier digest\x1f" + carrier_id.encode()
-            key = HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=info).derive(self.digest_key)
+            key = HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=info).derive(
+                self.digest_key
+            )
             found = self._carrier_digests[carrier_id] = partial(_hmac, key)
         return found
 
@@ -50,18 +54,29 @@ class Keyring:
     def mapped_texts(self) -> SealingKey:
         """Seals the texts of mapped codes, under HKDF over `digest_key`: no rotation has to rewrite them."""
         return SealingKey(
-            HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc mapped texts").derive(self.digest_key)
+            HKDF(
+                algorithm=SHA256(),
+                length=DIGEST_KEY_BYTES,
+                salt=None,
+                info=b"statesvc mapped texts",
+            ).derive(self.digest_key)
         )
 
     @property
     def references(self) -> SealingKey:
         """Seals what shippers attach to numbers, under HKDF over `digest_key`: no rotation has to rewrite it."""
-        return SealingKey(HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc references").derive(self.digest_key))
+        return SealingKey(
+            HKDF(
+                algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc references"
+            ).derive(self.digest_key)
+        )
 
     @property
     def token_key(self) -> bytes:
         """Signs what is handed out for a short time (`statesvc/http/keys/signed_token.py`): 32 bytes, the same in every process."""
-        return HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens").derive(self.digest_key)
+        return HKDF(
+            algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens"
+        ).derive(self.digest_key)
 
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
         """Seal a shipment's own key under the master key."""

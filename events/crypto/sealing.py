@@ -62,7 +62,12 @@ class SealingKey:
         nonce = os.urandom(_NONCE_BYTES)
         # the version is bound too: read as format 1 it must not open
         stream = zlib.compress(plaintext, _COMPRESSION_LEVEL)
-        return COMPRESSED + self.key_id + nonce + self._aead.encrypt(nonce, stream, COMPRESSED + context)
+        return (
+            COMPRESSED
+            + self.key_id
+            + nonce
+            + self._aead.encrypt(nonce, stream, COMPRESSED + context)
+        )
 
     def sealed(self, value: bytes) -> bool:
         """Return whether the value claims to be sealed under this key."""
@@ -74,7 +79,9 @@ class SealingKey:
         if version not in {FORMAT, COMPRESSED} or len(sealed) <= _HEADER_BYTES:
             raise SealError("not a sealed value of a format that is known")
         if not self.sealed(sealed):
-            raise SealError(f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under {self.key_id.hex()}")
+            raise SealError(
+                f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under {self.key_id.hex()}"
+            )
         nonce, ciphertext = sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES], sealed[_HEADER_BYTES:]
         try:
             if version == FORMAT:
@@ -127,7 +134,9 @@ class MasterKeys:
         """Open a secret that any of the master keys sealed."""
         master = self._by_id.get(sealed[1 : 1 + _KEY_ID_BYTES])
         if master is None:
-            raise UnknownMasterKeyError("sealed under a master key that STATESVC_MASTER_KEY does not hold: add it there")
+            raise UnknownMasterKeyError(
+                "sealed under a master key that STATESVC_MASTER_KEY does not hold: add it there"
+            )
         return master.open(sealed, context)
 
 

@@ -60,7 +60,9 @@ class ConflictRow:
     sealed_part: bytes | None
 
 
-def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead], *, clock: datetime, epoch: int) -> list[EventRow]:
+def assemble_events(
+    appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead], *, clock: datetime, epoch: int
+) -> list[EventRow]:
     """Assemble the rows in the order of `appends`; advance `heads`."""
     rows = []
     for proposal in appends:
@@ -83,13 +85,30 @@ def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead
         )
         if head.version == 0:
             head.first_recorded_at = recorded_at
-        head.version, head.head_hash, head.recorded_at, head.moved = version, row_leaf.leaf_hash, recorded_at, True
-        rows.append(EventRow(proposal=proposal, version=version, recorded_at=recorded_at, leaf=row_leaf, sealed_part=sealed_part))
+        head.version, head.head_hash, head.recorded_at, head.moved = (
+            version,
+            row_leaf.leaf_hash,
+            recorded_at,
+            True,
+        )
+        rows.append(
+            EventRow(
+                proposal=proposal,
+                version=version,
+                recorded_at=recorded_at,
+                leaf=row_leaf,
+                sealed_part=sealed_part,
+            )
+        )
     return rows
 
 
 def assemble_conflicts(
-    conflicts: Sequence[Conflict], keys: Mapping[UUID, SealingKey | None], *, clock: datetime, epoch: int
+    conflicts: Sequence[Conflict],
+    keys: Mapping[UUID, SealingKey | None],
+    *,
+    clock: datetime,
+    epoch: int,
 ) -> list[ConflictRow]:
     """Assemble the rows in the order of `conflicts`.
 
@@ -108,18 +127,29 @@ def assemble_conflicts(
             facts_digest=proposal.facts_digest,
             part_commitment=part_commitment,
         )
-        rows.append(ConflictRow(conflict=conflict, recorded_at=clock, leaf=leaf(document, epoch=epoch), sealed_part=sealed_part))
+        rows.append(
+            ConflictRow(
+                conflict=conflict,
+                recorded_at=clock,
+                leaf=leaf(document, epoch=epoch),
+                sealed_part=sealed_part,
+            )
+        )
     return rows
 
 
-def _seal_part(event: Event, shipment_id: UUID, key: SealingKey | None) -> tuple[bytes | None, bytes | None]:
+def _seal_part(
+    event: Event, shipment_id: UUID, key: SealingKey | None
+) -> tuple[bytes | None, bytes | None]:
     if key is None or not event.personal:
         return None, None
     part = salted(part_bytes(event.personal))
     return commitment(part), key.seal(part, part_context(shipment_id, event.event_id))
 
 
-def _seal_conflict(conflict: Conflict, keys: Mapping[UUID, SealingKey | None]) -> tuple[bytes | None, bytes | None]:
+def _seal_conflict(
+    conflict: Conflict, keys: Mapping[UUID, SealingKey | None]
+) -> tuple[bytes | None, bytes | None]:
     """Seal a conflict under the keys of both shipments, whose personal data it holds: erasing either makes it unreadable."""
     event, claimed_id = conflict.proposal.event, conflict.proposal.shipment_id
     part_commitment, sealed = _seal_part(event, conflict.holder, keys.get(conflict.holder))

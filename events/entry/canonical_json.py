@@ -16,8 +16,14 @@ def canonical_bytes(value: Mapping[str, Any]) -> bytes:
 
     Raises `TypeError` for a value outside the domain (floats, bytes, datetimes).
     """
-    return orjson.dumps(value, default=_refuse, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_STRICT_INTEGER)
+    return orjson.dumps(
+        value,
+        default=_refuse,
+        option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_STRICT_INTEGER,
+    )
 
 
 def _refuse(value: object) -> object:
-    raise TypeError(f"{type(value).__name__} has no place in a canonical entry: give it as text or integer")
+    raise TypeError(
+        f"{type(value).__name__} has no place in a canonical entry: give it as text or integer"
+    )

@@ -182,19 +182,36 @@ def _source(source: Provenance) -> dict[str, str]:
 
 def raw_document(event: Event) -> dict[str, Any]:
     """Build the carrier's own words; what it did not say is left out."""
-    stated = {"time": event.occurred_at_raw, "zone": event.raw_zone, "wall": event.raw_wall, "text": event.raw_text}
-    return raw_words(event.raw) | {name: value for name, value in stated.items() if value is not None}
+    stated = {
+        "time": event.occurred_at_raw,
+        "zone": event.raw_zone,
+        "wall": event.raw_wall,
+        "text": event.raw_text,
+    }
+    return raw_words(event.raw) | {
+        name: value for name, value in stated.items() if value is not None
+    }
 
 
 def raw_words(raw: Raw) -> dict[str, Any]:
     """Build the codes alone."""
-    words = {"type": raw.type, "code": raw.code, "reason": raw.reason, "further": list(raw.further) or None}
+    words = {
+        "type": raw.type,
+        "code": raw.code,
+        "reason": raw.reason,
+        "further": list(raw.further) or None,
+    }
     return {name: value for name, value in words.items() if value is not None}
 
 
 def read_raw(words: Mapping[str, Any]) -> Raw:
     """Read what `raw_words` wrote."""
-    return Raw(type=words.get("type"), code=words.get("code"), reason=words.get("reason"), further=tuple(words.get("further") or ()))
+    return Raw(
+        type=words.get("type"),
+        code=words.get("code"),
+        reason=words.get("reason"),
+        further=tuple(words.get("further") or ()),
+    )
 
 
 def place_document(place: EventPlace) -> dict[str, Any]:
@@ -279,7 +296,13 @@ def fanout_document(
 
 
 def try_document(
-    *, number: int, started_at: datetime, duration_ms: int, outcome: str, status_code: int | None, body_commitment: bytes
+    *,
+    number: int,
+    started_at: datetime,
+    duration_ms: int,
+    outcome: str,
+    status_code: int | None,
+    body_commitment: bytes,
 ) -> dict[str, Any]:
     """Build one try at one notification, within its entry: what was sent (by commitment), when, and what came back."""
     stated = {
@@ -326,7 +349,13 @@ def attempt_document(
 
 
 def observation_document(
-    *, shipment_id: UUID, version: int, kind: str, since: datetime, details: Mapping[str, Any], recorded_at: datetime
+    *,
+    shipment_id: UUID,
+    version: int,
+    kind: str,
+    since: datetime,
+    details: Mapping[str, Any],
+    recorded_at: datetime,
 ) -> dict[str, Any]:
     """Build an observation of a shipment that had `version` events: that it is overdue, or stalled, and since when.
 
@@ -342,7 +371,9 @@ def observation_document(
     }
 
 
-def action_document(*, actor: str, verb: str, target: str, details: Mapping[str, Any], recorded_at: datetime) -> dict[str, Any]:
+def action_document(
+    *, actor: str, verb: str, target: str, details: Mapping[str, Any], recorded_at: datetime
+) -> dict[str, Any]:
     """Build an operator's action: the verb, its target, and its parameters (`why` among them)."""
     return {
         **_head(EntryName.ACTION, recorded_at),

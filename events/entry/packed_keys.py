@@ -43,7 +43,9 @@ def packed_value(event_id: str, carried: bytes) -> bytes:
     return hashlib.sha256(event_id.encode() + carried).digest()[:PACKED_BYTES]
 
 
-def known_from(packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal]) -> dict[DedupeKey, ExistingEvent]:
+def known_from(
+    packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal]
+) -> dict[DedupeKey, ExistingEvent]:
     """Return what the sets of these shipments say of the keys of the proposals."""
     found: dict[DedupeKey, ExistingEvent] = {}
     for proposal in proposals:
@@ -52,7 +54,9 @@ def known_from(packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal])
             continue
         for key in proposal.dedupe_keys():
             if packed_key(key[1]) in held.ids:
-                found[key] = ExistingEvent(proposal.shipment_id, b"", _carried(proposal, key[1], held))
+                found[key] = ExistingEvent(
+                    proposal.shipment_id, b"", _carried(proposal, key[1], held)
+                )
     return found
 
 

@@ -63,11 +63,16 @@ class Proposal:
 
     def dedupe_keys(self) -> list[DedupeKey]:
         """Return the scan's keys, and those that its enrichments would have as events of their own."""
-        return self.scan_keys() + [key for enrichment in self.enrichments for key in self.enrichment_keys(enrichment)]
+        return self.scan_keys() + [
+            key for enrichment in self.enrichments for key in self.enrichment_keys(enrichment)
+        ]
 
     def enrichment_keys(self, enrichment: Enrichment) -> list[DedupeKey]:
         """Return the keys of an enrichment: it has an id under each id of its scan."""
-        return [(carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest)) for carrier_id, event_id in self.scan_keys()]
+        return [
+            (carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest))
+            for carrier_id, event_id in self.scan_keys()
+        ]
 
 
 def without_personal(proposal: Proposal) -> Proposal:
@@ -76,7 +81,9 @@ def without_personal(proposal: Proposal) -> Proposal:
         proposal,
         event=replace(proposal.event, personal=NOT_PERSONAL),
         signer_digest=None,
-        enrichments=tuple(enrichment for enrichment in proposal.enrichments if enrichment.field != "signed_by"),
+        enrichments=tuple(
+            enrichment for enrichment in proposal.enrichments if enrichment.field != "signed_by"
+        ),
     )
 
 
@@ -92,7 +99,10 @@ class ExistingEvent:
     def carries(self, enrichment: Enrichment) -> bool:
         """Return whether the scan carried the value from the start."""
         wanted = enrichment.digest[:CARRIED_BYTES]
-        return any(self.attribute_digests[at : at + CARRIED_BYTES] == wanted for at in range(0, len(self.attribute_digests), CARRIED_BYTES))
+        return any(
+            self.attribute_digests[at : at + CARRIED_BYTES] == wanted
+            for at in range(0, len(self.attribute_digests), CARRIED_BYTES)
+        )
 
 
 @value(frozen=True, slots=True)
@@ -125,7 +135,11 @@ def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEven
     decision = Decision()
     for proposal in proposals:
         key = proposal.key
-        held = key if key in seen else next((alias for alias in proposal.scan_keys() if alias in seen), None)
+        held = (
+            key
+            if key in seen
+            else next((alias for alias in proposal.scan_keys() if alias in seen), None)
+        )
         if held is None:
             decision.verdicts.append(Verdict.APPENDED)
             _append(proposal, decision, seen)
@@ -140,7 +154,9 @@ def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEven
     return decision
 
 
-def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: Iterable[tuple[int, UUID]]) -> set[int]:
+def depend_on(
+    messages: Collection[int], proposals: Sequence[Proposal], named: Iterable[tuple[int, UUID]]
+) -> set[int]:
     """Return these messages, and the later ones that share a shipment or a dedupe key with one of them. `named`: shipments, by message."""
     shipments: dict[int, set[UUID]] = defaultdict(set)
     for message, shipment in named:
@@ -150,7 +166,9 @@ def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: I
     left_shipments, left_keys = set[UUID](), set[DedupeKey]()
     for message in sorted({*shipments, *by_message}):
         keys = {key for proposal in by_message.get(message, ()) for key in proposal.dedupe_keys()}
-        if message in found or not (left_shipments.isdisjoint(shipments[message]) and left_keys.isdisjoint(keys)):
+        if message in found or not (
+            left_shipments.isdisjoint(shipments[message]) and left_keys.isdisjoint(keys)
+        ):
             found.add(message)
             left_shipments |= shipments[message]
             left_keys |= keys
@@ -159,7 +177,9 @@ def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: I
 
 def key_row(proposal: Proposal) -> ExistingEvent:
     """Return what is stored under the dedupe key of an appended proposal."""
-    attribute_digests = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
+    attribute_digests = b"".join(
+        sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments)
+    )
     return ExistingEvent(proposal.shipment_id, proposal.facts_digest, attribute_digests)
 
 
@@ -168,7 +188,9 @@ def _append(proposal: Proposal, decision: Decision, seen: dict[DedupeKey, Existi
     decision.appends.append(proposal)
 
 
-def _append_enrichments(proposal: Proposal, held: DedupeKey, decision: Decision, seen: dict[DedupeKey, ExistingEvent]) -> None:
+def _append_enrichments(
+    proposal: Proposal, held: DedupeKey, decision: Decision, seen: dict[DedupeKey, ExistingEvent]
+) -> None:
     """Append the enrichments that the log lacks, anchored to the event that it has."""
     holder = seen[held]
     if not proposal.enrichments or holder.shipment_id != proposal.shipment_id:
@@ -182,7 +204,11 @@ def _append_enrichments(proposal: Proposal, held: DedupeKey, decision: Decision,
 
 
 def _take_aliases(
-    proposal: Proposal, holder: ExistingEvent, held: DedupeKey, decision: Decision, seen: dict[DedupeKey, ExistingEvent]
+    proposal: Proposal,
+    holder: ExistingEvent,
+    held: DedupeKey,
+    decision: Decision,
+    seen: dict[DedupeKey, ExistingEvent],
 ) -> None:
     if not proposal.event.aliases:
         return
@@ -209,10 +235,19 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
         service=None,
         estimated_delivery=None if signer else scan.event.estimated_delivery,
         personal=replace(
-            scan.event.personal, description=None, delivery_address=None, signed_by=scan.event.personal.signed_by if signer else None
+            scan.event.personal,
+            description=None,
+            delivery_address=None,
+            signed_by=scan.event.personal.signed_by if signer else None,
         ),
     )
-    return replace(scan, event=event, facts_digest=b"", signer_digest=scan.signer_digest if signer else None, enrichments=())
+    return replace(
+        scan,
+        event=event,
+        facts_digest=b"",
+        signer_digest=scan.signer_digest if signer else None,
+        enrichments=(),
+    )
 
 
 def keys_of(appends: Iterable[Proposal]) -> list[tuple[DedupeKey, ExistingEvent]]:

@@ -49,10 +49,21 @@ _OURS: Final = ("c1-", DERIVED, ENRICHMENT)
 @lru_cache(maxsize=4096)
 def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
     """Derive the id of the shipment; `number` in any spelling."""
-    return UUID(bytes=hashlib.sha256(_joined("s1", carrier_id, normalize_number(number), discriminator)).digest()[:16])
+    return UUID(
+        bytes=hashlib.sha256(
+            _joined("s1", carrier_id, normalize_number(number), discriminator)
+        ).digest()[:16]
+    )
 
 
-def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbered: bool = False, with_aliases: bool = True) -> Event:
+def identify(
+    reading: Reading,
+    *,
+    carrier_id: str,
+    digest: Digest,
+    allow_unnumbered: bool = False,
+    with_aliases: bool = True,
+) -> Event:
     """Derive the event of a reading. `digest` is the carrier's, for texts: of a scan without a code, and in the places of codes.
 
     `with_aliases` False for an id that the sender itself chose: no other envelope brings the event.
@@ -60,10 +71,16 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
     Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the event's number is empty instead, for
     reading without a log) or `too_complex` (names longer than NAMES_BYTES_MAX).
     """
-    time, printed_number, recipe = reading.time, reading.tracking_number or "", recipe_of(carrier_id)
+    time, printed_number, recipe = (
+        reading.time,
+        reading.tracking_number or "",
+        recipe_of(carrier_id),
+    )
     number = canonical_number(recipe, printed_number)
     if not number and not allow_unnumbered:
-        raise UnreadableMessageError(Cause.NO_TRACKING_NUMBER, "no field holds the tracking number of an event")
+        raise UnreadableMessageError(
+            Cause.NO_TRACKING_NUMBER, "no field holds the tracking number of an event"
+        )
     clear = split(reading.raw, reading.place, carrier_id=carrier_id, digest=digest)
     aliases_of = recipe.also if with_aliases else ()
     stated = Stated(
@@ -78,13 +95,19 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         wall=time.identity if time.flag == SHIFTED else None,
         text=_text(reading, ((recipe,) if reading.native_id is None else ()) + aliases_of, digest),
     )
-    event_id = _derived_id(recipe, stated) if reading.native_id is None else _native_id(reading, reading.native_id, number)
+    event_id = (
+        _derived_id(recipe, stated)
+        if reading.native_id is None
+        else _native_id(reading, reading.native_id, number)
+    )
     return Event(
         carrier_id=carrier_id,
         event_id=event_id,
         aliases=_aliases(aliases_of, stated, event_id) if aliases_of else (),
         # what a carrier prints in front of it may be the consignee's postcode
-        tracking_number=printed_number.strip() if normalize_number(printed_number) == number else number,
+        tracking_number=printed_number.strip()
+        if normalize_number(printed_number) == number
+        else number,
         discriminator=stated.discriminator,
         kind=reading.kind,
         occurred_at=time.instant,
@@ -97,7 +120,9 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         raw=clear.raw,
         raw_zone=time.zone,
         raw_wall=stated.wall,
-        raw_text=stated.text if reading.native_id is None and needs_text(recipe, clear.raw) else None,
+        raw_text=stated.text
+        if reading.native_id is None and needs_text(recipe, clear.raw)
+        else None,
         location=clear.place,
         piece=reading.piece,
         by_category=reading.by_category,
@@ -116,7 +141,14 @@ def carrier_code(raw: Raw) -> str | None:
     """Join type, code and reason as printed by `/`; absent ones, and sentences that stand in their place, are left out."""
     if raw.type is None and raw.reason is None:
         return None if raw.code is None or is_sentence(raw.code) else raw.code
-    return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None and not is_sentence(part)) or None
+    return (
+        "/".join(
+            part
+            for part in (raw.type, raw.code, raw.reason)
+            if part is not None and not is_sentence(part)
+        )
+        or None
+    )
 
 
 def printed_code(raw: Raw) -> str | None:
@@ -148,13 +180,22 @@ def facts_digest(event: Event, digest: Digest) -> bytes:
 
 def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:
     """Digest the facts behind an id of the carrier's own."""
-    core = _joined("f1", "core", stated.number, stated.discriminator, stated.piece or "", *codes_of(recipe, stated.raw, CODE_PARTS))
+    core = _joined(
+        "f1",
+        "core",
+        stated.number,
+        stated.discriminator,
+        stated.piece or "",
+        *codes_of(recipe, stated.raw, CODE_PARTS),
+    )
     counted = recipe.place or PLACE_PARTS
     named = zip(PLACE_PARTS, place_of(stated.place, PLACE_PARTS), strict=True)
     place = ((name, value if name in counted else "") for name, value in named)
     parts = (("time", time_of(recipe, stated)), *place)
     core_bytes, *sizes = PARTS_BYTES
-    digests = (_part(name, value, size, digest) for (name, value), size in zip(parts, sizes, strict=True))
+    digests = (
+        _part(name, value, size, digest) for (name, value), size in zip(parts, sizes, strict=True)
+    )
     return FACTS_FORMAT + digest(core)[:core_bytes] + b"".join(digests)
 
 
@@ -190,7 +231,11 @@ def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
 
 
 def _aliases(recipes: Sequence[Recipe], stated: Stated, event_id: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(alias for recipe in recipes if (alias := _derived_id(recipe, stated)) != event_id))
+    return tuple(
+        dict.fromkeys(
+            alias for recipe in recipes if (alias := _derived_id(recipe, stated)) != event_id
+        )
+    )
 
 
 def _derived_id(recipe: Recipe, stated: Stated) -> str:
@@ -214,7 +259,18 @@ def text_digest(text: str, digest: Digest) -> str:
 
 def _native_id(reading: Reading, native_id: str, number: str) -> str:
     raw = reading.raw
-    _refuse_long(_SEPARATOR.join((native_id, number, reading.discriminator, raw.type or "", raw.code or "", raw.reason or "")))
+    _refuse_long(
+        _SEPARATOR.join(
+            (
+                native_id,
+                number,
+                reading.discriminator,
+                raw.type or "",
+                raw.code or "",
+                raw.reason or "",
+            )
+        )
+    )
     name = f"n-{native_id}" if native_id.startswith(_OURS) else native_id
     return f"{name}@{number}" if reading.native_id_per_number else name
 
@@ -230,7 +286,9 @@ def _personal(reading: Reading, clear: Split) -> Personal:
         signed_by=reading.signed_by,
         delivery_address=reading.delivery_address,
         postal_code=None if place is None else place.postal_code,
-        facility=None if place is None or place.facility == clear.place.facility else place.facility,
+        facility=None
+        if place is None or place.facility == clear.place.facility
+        else place.facility,
         raw=clear.sealed_raw,
     )
     return NOT_PERSONAL if found == NOT_PERSONAL else found
@@ -238,7 +296,10 @@ def _personal(reading: Reading, clear: Split) -> Personal:
 
 def _refuse_long(names: str) -> None:
     if len(names.encode("utf-8", "replace")) > NAMES_BYTES_MAX:
-        raise UnreadableMessageError(Cause.TOO_COMPLEX, f"number, id, codes and place of an event hold more than {NAMES_BYTES_MAX} bytes")
+        raise UnreadableMessageError(
+            Cause.TOO_COMPLEX,
+            f"number, id, codes and place of an event hold more than {NAMES_BYTES_MAX} bytes",
+        )
 
 
 def _joined(*fields: str) -> bytes:

@@ -78,7 +78,12 @@ def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
         number=canonical_number(recipe, document["tracking_number"]),
         discriminator=document["discriminator"],
         piece=document.get("piece"),
-        raw=Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further", ()))),
+        raw=Raw(
+            type=raw.get("type"),
+            code=raw.get("code"),
+            reason=raw.get("reason"),
+            further=tuple(raw.get("further", ())),
+        ),
         place=EventPlace(**{part: place.get(part) for part in PLACE_PARTS}),
         occurred_at=datetime.fromisoformat(document["occurred_at"]),
         tz_source=TzSource(document["tz_source"]),
@@ -105,27 +110,42 @@ def stated_by(event: Event, recipe: Recipe) -> Stated:
 def canonical_number(recipe: Recipe, printed: str) -> str:
     """Return the number as it is compared: normalized, without what only some envelopes print."""
     number = normalize_number(printed)
-    return number if recipe.ignored_in_number is None else recipe.ignored_in_number.sub("", number, count=1)
+    return (
+        number
+        if recipe.ignored_in_number is None
+        else recipe.ignored_in_number.sub("", number, count=1)
+    )
 
 
 @lru_cache(maxsize=4096)
 def canonical_discriminator(recipe: Recipe, printed: str) -> str:
     """Return the discriminator that all envelopes agree on."""
-    return printed if recipe.ignored_in_discriminator is None else recipe.ignored_in_discriminator.sub("", printed, count=1)
+    return (
+        printed
+        if recipe.ignored_in_discriminator is None
+        else recipe.ignored_in_discriminator.sub("", printed, count=1)
+    )
 
 
 def needs_text(recipe: Recipe, raw: Raw) -> bool:
     """Return whether nothing but its text distinguishes the scan."""
     if recipe.translates:
         return False
-    return not (("code" in recipe.codes and raw.code is not None) or ("type" in recipe.codes and raw.type is not None))
+    return not (
+        ("code" in recipe.codes and raw.code is not None)
+        or ("type" in recipe.codes and raw.type is not None)
+    )
 
 
 def names_of(recipe: Recipe, stated: Stated) -> tuple[str, str]:
     """Return the identity of a scan without an id of the carrier's, as text, and the time in it."""
     time = time_of(recipe, stated)
-    words = words_of(recipe, piece=stated.piece, raw=stated.raw, place=stated.place, text=stated.text)
-    return joined_names(shipment_names(stated.carrier_id, stated.number, stated.discriminator), words, time), time
+    words = words_of(
+        recipe, piece=stated.piece, raw=stated.raw, place=stated.place, text=stated.text
+    )
+    return joined_names(
+        shipment_names(stated.carrier_id, stated.number, stated.discriminator), words, time
+    ), time
 
 
 def shipment_names(carrier_id: str, number: str, discriminator: str) -> str:
@@ -133,10 +153,16 @@ def shipment_names(carrier_id: str, number: str, discriminator: str) -> str:
     return _SEPARATOR.join(("d1", carrier_id, number, discriminator))
 
 
-def words_of(recipe: Recipe, *, piece: str | None, raw: Raw, place: EventPlace, text: str | None) -> tuple[str, str]:
+def words_of(
+    recipe: Recipe, *, piece: str | None, raw: Raw, place: EventPlace, text: str | None
+) -> tuple[str, str]:
     """Return the parts of an identity before and after its time, which many scans share."""
     before = ((piece or "") if recipe.piece else "", *codes_of(recipe, raw, recipe.codes))
-    after = ("", *place_of(place, recipe.place), *((text or "",) if needs_text(recipe, raw) else ()))
+    after = (
+        "",
+        *place_of(place, recipe.place),
+        *((text or "",) if needs_text(recipe, raw) else ()),
+    )
     return _SEPARATOR.join(before), _SEPARATOR.join(after)
 
 
@@ -153,7 +179,9 @@ def derived_id(names: str, time: str) -> str:
 def is_derived_id(event_id: str, names: str, time: str) -> bool:
     """Return whether an id is `derived_id` of this; quicker than deriving it."""
     before = f"{DERIVED}{time[2:8] or '000000'}-"
-    return event_id.startswith(before) and is_short(event_id[len(before) :], hashlib.sha256(names.encode("utf-8", "replace")).digest())
+    return event_id.startswith(before) and is_short(
+        event_id[len(before) :], hashlib.sha256(names.encode("utf-8", "replace")).digest()
+    )
 
 
 def rederived_id(recipe: Recipe, document: Mapping[str, Any]) -> str:
@@ -169,13 +197,21 @@ def codes_of(recipe: Recipe, raw: Raw, parts: tuple[CodePart, ...]) -> tuple[str
         _code(recipe, raw.code) if "code" in parts else "",
         _code(recipe, raw.reason) if "reason" in parts else "",
     )
-    return (*found, "/".join(_code(recipe, code) for code in raw.further)) if "further" in parts else found
+    return (
+        (*found, "/".join(_code(recipe, code) for code in raw.further))
+        if "further" in parts
+        else found
+    )
 
 
 def _code(recipe: Recipe, printed: str | None) -> str:
     if printed is None or (recipe.translates and is_stand_in(printed)):
         return ""
-    return spelled(printed if recipe.ignored_in_code is None else recipe.ignored_in_code.sub("", printed, count=1))
+    return spelled(
+        printed
+        if recipe.ignored_in_code is None
+        else recipe.ignored_in_code.sub("", printed, count=1)
+    )
 
 
 def time_of(recipe: Recipe, stated: Stated) -> str:

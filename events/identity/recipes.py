@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, overload
 
-from events.identity.recipe import PLACE_PARTS, PlacePart, Recipe, canonical_discriminator, canonical_number, rederived_id
+from events.identity.recipe import (
+    PLACE_PARTS,
+    PlacePart,
+    Recipe,
+    canonical_discriminator,
+    canonical_number,
+    rederived_id,
+)
 from events.vocabulary import TimePrecision
 
 _MINUTE: Final = TimePrecision.MINUTE
@@ -26,14 +33,18 @@ _USPS: Final = Recipe(
     codes=("code",),
     place=_CITY,
     # a barcode prints 420 and the consignee's postcode in front of the number
-    ignored_in_number=re.compile(r"\A420(?:\d{9}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{24}\Z))"),
+    ignored_in_number=re.compile(
+        r"\A420(?:\d{9}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{24}\Z))"
+    ),
 )
 _EPCIS: Final = Recipe(
     time="instant",
     codes=("code", "reason"),
     # places and readers are printed as URNs or as web URIs; EPCIS prints no country, so no place ever differs
     place=("country",),
-    ignored_in_code=re.compile(r"\A(?:urn:epcglobal:cbv:(?:bizstep|disp):|(?:https?://\S*/)?(?:BizStep|Disp)-|cbv:(?:BizStep|Disp)-)"),
+    ignored_in_code=re.compile(
+        r"\A(?:urn:epcglobal:cbv:(?:bizstep|disp):|(?:https?://\S*/)?(?:BizStep|Disp)-|cbv:(?:BizStep|Disp)-)"
+    ),
 )
 
 RECIPES: Final[dict[str, Recipe]] = {
@@ -46,14 +57,22 @@ RECIPES: Final[dict[str, Recipe]] = {
     "australiapost": replace(_INSTANT, place=_ADDRESS),
     "austrianpost": replace(_INSTANT, codes=("type", "code", "reason"), place=(), translates=True),
     # a push prints the city of a scan, an answer only the place, and at times a code as a number
-    "bluedart": replace(_LOCAL, precision=_MINUTE, codes=("type", "code"), place=(), ignored_in_code=re.compile(r"\A0{1,2}(?=\d)")),
+    "bluedart": replace(
+        _LOCAL,
+        precision=_MINUTE,
+        codes=("type", "code"),
+        place=(),
+        ignored_in_code=re.compile(r"\A0{1,2}(?=\d)"),
+    ),
     "bpost": replace(_INSTANT, place=(), translates=True),
     "bring": replace(_INSTANT, place=(), translates=True),
     "cainiao": replace(_LOCAL, place=(), translates=True),
     # a summary has another code for the same event, but its text
     "canadapost": replace(_LOCAL, translates=True, also=(Recipe(time="local", codes=()),)),
     # every part is the sender's own statement
-    "canonical": Recipe(time="instant", codes=("type", "code", "reason", "further"), place=PLACE_PARTS, piece=True),
+    "canonical": Recipe(
+        time="instant", codes=("type", "code", "reason", "further"), place=PLACE_PARTS, piece=True
+    ),
     "canpar": _LOCAL,
     # a status and a problem may have the same number
     "cdek": replace(_INSTANT, codes=("type", "code"), place=()),
@@ -61,7 +80,12 @@ RECIPES: Final[dict[str, Recipe]] = {
     "clickpost": _LOCAL,
     # older answers print the minute, and a status of one digit
     "correios": replace(
-        _LOCAL, precision=_MINUTE, codes=("type", "code"), place=(), translates=True, ignored_in_code=re.compile(r"\A0(?=\d\Z)")
+        _LOCAL,
+        precision=_MINUTE,
+        codes=("type", "code"),
+        place=(),
+        translates=True,
+        ignored_in_code=re.compile(r"\A0(?=\d\Z)"),
     ),
     "correos": replace(_LOCAL, place=(), translates=True),
     "dcsa": Recipe(time="instant", place=("country", "facility")),
@@ -71,7 +95,12 @@ RECIPES: Final[dict[str, Recipe]] = {
     # an answer in XML prints no offset, the area is the place in all of them
     "dhl_express": replace(_LOCAL, place=_FACILITY, piece=True, translates=True),
     # places are printed in the language of the answer; a list of events prints the number without the two zeros that mark it
-    "dhl_parcel_de": Recipe(time="local", precision=_MINUTE, translates=True, ignored_in_number=re.compile(r"\A00(?=\d{18}\Z)")),
+    "dhl_parcel_de": Recipe(
+        time="local",
+        precision=_MINUTE,
+        translates=True,
+        ignored_in_number=re.compile(r"\A00(?=\d{18}\Z)"),
+    ),
     "dhl_parcel_nl": replace(_INSTANT, place=()),
     "dhl_poland": _LOCAL,
     # the state of a shipment prints the local time of its scan as UTC
@@ -79,7 +108,9 @@ RECIPES: Final[dict[str, Recipe]] = {
     "dicom": replace(_LOCAL, codes=("code", "reason"), place=_FACILITY, piece=True),
     "doordash": replace(_INSTANT, place=()),
     # countries number the same scan differently; two scans of one minute differ in their depot
-    "dpd": replace(_LOCAL, precision=_MINUTE, ignored_in_code=re.compile(r"\ASC_\d+_"), translates=True),
+    "dpd": replace(
+        _LOCAL, precision=_MINUTE, ignored_in_code=re.compile(r"\ASC_\d+_"), translates=True
+    ),
     "dtdc": replace(_LOCAL, precision=_MINUTE),
     "easypost": Recipe(time="instant", place=_CITY),
     "easyship": _INSTANT,
@@ -92,7 +123,12 @@ RECIPES: Final[dict[str, Recipe]] = {
     "hermes": replace(_INSTANT, translates=True),
     "ics_courier": _LOCAL,
     # a webhook of ShipX prints the minute of its push, and a state by the name of the webhook
-    "inpost": Recipe(time="instant", precision=_MINUTE, codes=("code",), ignored_in_code=re.compile(r"\Ashipment_(?=confirmed\Z)")),
+    "inpost": Recipe(
+        time="instant",
+        precision=_MINUTE,
+        codes=("code",),
+        ignored_in_code=re.compile(r"\Ashipment_(?=confirmed\Z)"),
+    ),
     "jtexpress": replace(_LOCAL, place=(), translates=True),
     "landmark": _LOCAL,
     "laposte": replace(_INSTANT, place=(), translates=True),
@@ -123,7 +159,9 @@ RECIPES: Final[dict[str, Recipe]] = {
     "ship24": _LOCAL,
     "shipengine": _INSTANT,
     # the state of a shipment has no id, and nobody promises that those of the history stay
-    "shippo": replace(_LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)),
+    "shippo": replace(
+        _LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)
+    ),
     "shiprocket": _LOCAL,
     "smartkargo": replace(_LOCAL, place=_FACILITY, piece=True),
     "spring": _LOCAL,

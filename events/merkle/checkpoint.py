@@ -21,7 +21,12 @@ from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from events.entry.kinds import FIRST_EPOCH
 from events.event import value
@@ -76,7 +81,9 @@ class VerifierKey:
             raise NoteError("a verifier key reads `name+key id+base64`, with an Ed25519 key")
         key = cls(name, material[1:])
         if key.key_id.hex() != key_id:
-            raise NoteError("the key id of the verifier key does not fit the key: a part of it was changed or lost")
+            raise NoteError(
+                "the key id of the verifier key does not fit the key: a part of it was changed or lost"
+            )
         return key
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
@@ -99,12 +106,19 @@ class NoteSigner:
         if _EPOCH.fullmatch(name):
             raise NoteError("the name of a log does not end as the origin of an epoch does")
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        self.verifier = VerifierKey(name, self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+        self.verifier = VerifierKey(
+            name, self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        )
 
     @classmethod
     def fresh(cls, name: str) -> Self:
         """Generate a random key."""
-        return cls(name, Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()))
+        return cls(
+            name,
+            Ed25519PrivateKey.generate().private_bytes(
+                Encoding.Raw, PrivateFormat.Raw, NoEncryption()
+            ),
+        )
 
     def __repr__(self) -> str:
         return f"NoteSigner({self.verifier})"
@@ -120,7 +134,9 @@ class NoteSigner:
 
     def cosignature_line(self, text: bytes, seconds: int) -> str:
         """Return the line by which this key says when it signed, in seconds since 1970."""
-        material = self.verifier.time_key_id + _TIME.pack(seconds) + self._key.sign(_timed(text, seconds))
+        material = (
+            self.verifier.time_key_id + _TIME.pack(seconds) + self._key.sign(_timed(text, seconds))
+        )
         return f"— {self.verifier.name} {_base64(material)}\n"
 
 
@@ -180,7 +196,9 @@ def _of_epoch(origin: str) -> tuple[str, int]:
     return (origin, FIRST_EPOCH) if found is None else (found[1], int(found[2]))
 
 
-def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None) -> SignedCheckpoint:
+def open_checkpoint(
+    note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None
+) -> SignedCheckpoint:
     """Read a note and check its signatures. Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
 
     Signatures by keys that are not known are passed over, as the format asks. `origin`: the name of the log, whatever its epoch; None: that
@@ -210,7 +228,9 @@ def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: s
 
 def _hold(key: VerifierKey, signature: bytes, signed: bytes) -> None:
     if not key.verifies(signature, signed):
-        raise NoteError(f"the signature of {key.name}+{key.key_id.hex()} does not fit the checkpoint's text")
+        raise NoteError(
+            f"the signature of {key.name}+{key.key_id.hex()} does not fit the checkpoint's text"
+        )
 
 
 def _signed_time(key: VerifierKey, material: bytes, text: bytes) -> int:

@@ -26,7 +26,9 @@ class CompactRange:
         self.size = size
         self._roots = list(roots)
         if len(self._roots) != size.bit_count():
-            raise ValueError(f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not {len(self._roots)}")
+            raise ValueError(
+                f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not {len(self._roots)}"
+            )
 
     @property
     def roots(self) -> tuple[bytes, ...]:

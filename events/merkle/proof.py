@@ -47,7 +47,9 @@ def consistency_ranges(first: int, second: int) -> list[LeafRange]:
     return ranges[::-1]
 
 
-def verify_inclusion(leaf_hash: bytes, *, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+def verify_inclusion(
+    leaf_hash: bytes, *, index: int, size: int, path: Sequence[bytes], root: bytes
+) -> bool:
     """Return whether `path` proves that `leaf_hash` is the leaf `index` of the tree of `size` leaves with this root."""
     if not 0 <= index < size:
         return False
@@ -65,7 +67,9 @@ def verify_inclusion(leaf_hash: bytes, *, index: int, size: int, path: Sequence[
     return last == 0 and found == root
 
 
-def verify_consistency(*, first: int, second: int, path: Sequence[bytes], first_root: bytes, second_root: bytes) -> bool:
+def verify_consistency(
+    *, first: int, second: int, path: Sequence[bytes], first_root: bytes, second_root: bytes
+) -> bool:
     """Return whether `path` proves that the tree of `second` leaves with its root begins with the one of `first` leaves."""
     if not 0 <= first <= second:
         return False

@@ -67,6 +67,9 @@ def _hash(node: Node, known: dict[Node, bytes]) -> bytes:
         level, position = node
         if level % STRIDE == 0:
             raise MissingHashError(node)
-        found = node_hash(_hash(Node(level - 1, 2 * position), known), _hash(Node(level - 1, 2 * position + 1), known))
+        found = node_hash(
+            _hash(Node(level - 1, 2 * position), known),
+            _hash(Node(level - 1, 2 * position + 1), known),
+        )
         known[node] = found
     return found

@@ -12,7 +12,21 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 _LATIN: Final = str.maketrans(
-    {"ß": "ss", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ı": "i", "ð": "d"}
+    {
+        "ß": "ss",
+        "ø": "o",
+        "Ø": "O",
+        "ł": "l",
+        "Ł": "L",
+        "đ": "d",
+        "Đ": "D",
+        "æ": "ae",
+        "Æ": "AE",
+        "œ": "oe",
+        "Œ": "OE",
+        "ı": "i",
+        "ð": "d",
+    }
 )
 _FOREIGN: Final = re.compile("[^\x00-\u024f\u0300-\u036f\u2010-\u2027\\s]")
 _WORD: Final = re.compile("[a-z0-9]+")
@@ -20,8 +34,28 @@ _UMLAUT: Final = re.compile("([aou])e")
 _NOT_OF_THE_NAME: Final = frozenset(
     {
         *("airport", "annex", "apex", "branch", "center", "centre", "city", "ddc", "delivery"),
-        *("depot", "distribution", "facility", "gateway", "hub", "international", "logistics", "mail", "network"),
-        *("office", "parcel", "plant", "processing", "regional", "service", "sort", "sorting", "station"),
+        *(
+            "depot",
+            "distribution",
+            "facility",
+            "gateway",
+            "hub",
+            "international",
+            "logistics",
+            "mail",
+            "network",
+        ),
+        *(
+            "office",
+            "parcel",
+            "plant",
+            "processing",
+            "regional",
+            "service",
+            "sort",
+            "sorting",
+            "station",
+        ),
         *("terminal", "warehouse"),
     }
 )

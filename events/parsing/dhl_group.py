@@ -15,7 +15,11 @@ BLUEDART_TEXTS: Final = meanings("bluedart_texts.csv")
 _DETAIL_PARTS: Final = 3
 
 parcel_de_text = by_sentence(
-    {words: meaning for (service, words), meaning in meanings("dhl_unified_texts.csv").items() if service == PARCEL_DE}
+    {
+        words: meaning
+        for (service, words), meaning in meanings("dhl_unified_texts.csv").items()
+        if service == PARCEL_DE
+    }
 )
 bluedart_text = by_sentence({words: meaning for (words,), meaning in BLUEDART_TEXTS.items()})
 

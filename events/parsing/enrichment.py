@@ -12,18 +12,26 @@ from events.event import Reading
 from events.parsing.formats import TimeFormats, Wall
 from events.vocabulary import RANK, Kind, Status, TzSource
 
-_OVER: Final = frozenset({Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED})
+_OVER: Final = frozenset(
+    {Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED}
+)
 
 
 def with_signer(readings: Sequence[Reading], signer: str | None) -> list[Reading]:
     """Return the readings of one shipment, the newest delivered one with `signer` unless it names its own."""
-    at = None if signer is None else _newest(readings, lambda reading: reading.status is Status.DELIVERED)
+    at = (
+        None
+        if signer is None
+        else _newest(readings, lambda reading: reading.status is Status.DELIVERED)
+    )
     if at is None or readings[at].signed_by is not None:
         return list(readings)
     return _changed(readings, at, replace(readings[at], signed_by=signer))
 
 
-def with_estimate(readings: Sequence[Reading], estimate: str | None, *, stamp: str = "") -> list[Reading]:
+def with_estimate(
+    readings: Sequence[Reading], estimate: str | None, *, stamp: str = ""
+) -> list[Reading]:
     """Return the readings of one shipment, the newest one with `estimate`; unchanged where that scan ends the shipment."""
     at = None if estimate is None else _newest(readings, lambda _: True)
     if at is None or readings[at].status in _OVER:
@@ -43,14 +51,21 @@ def estimate(printed: str | None, formats: TimeFormats) -> str | None:
 
 def _newest(readings: Sequence[Reading], eligible: Callable[[Reading], bool]) -> int | None:
     """Return the index of the newest eligible reading; a scan that prints no time of its own is older than all that do."""
-    found = [at for at, reading in enumerate(readings) if reading.kind is Kind.SCAN and eligible(reading)]
+    found = [
+        at for at, reading in enumerate(readings) if reading.kind is Kind.SCAN and eligible(reading)
+    ]
     return max(found, key=lambda at: _age(readings[at]), default=None)
 
 
 def _age(reading: Reading) -> tuple[bool, datetime, int, str]:
     raw = reading.raw
     timed = reading.time.tz_source is not TzSource.RECEIVED
-    return timed, reading.time.instant, RANK[reading.status], "/".join(part or "" for part in (raw.type, raw.code, raw.reason))
+    return (
+        timed,
+        reading.time.instant,
+        RANK[reading.status],
+        "/".join(part or "" for part in (raw.type, raw.code, raw.reason)),
+    )
 
 
 def _changed(readings: Sequence[Reading], at: int, reading: Reading) -> list[Reading]:

@@ -10,7 +10,20 @@ from typing import Final, NamedTuple
 
 from events.vocabulary import TimePrecision
 
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
 
 _DIRECTIVES: Final = {
     "%Y": r"(?P<Y>\d{4})",
@@ -36,8 +49,12 @@ _ZONE: Final = r"\s*(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
 _TIME: Final = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,9}))?)?"
 _HALF_DAY: Final = r"(?P<I>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}))?\s*(?P<p>[AaPp])\.?[Mm]\.?"
 _YEAR_FIRST: Final = r"(?P<Y>(?:19|20)\d{2})(?P<sign>[-/])(?P<m>\d{1,2})(?P=sign)(?P<d>\d{1,2})"
-_DAY_FIRST: Final = r"(?:[A-Za-z]{3,9},?\s+)?(?P<d>\d{1,2})[- ](?P<b>[A-Za-z]{3,9})\.?[- ,]\s?(?P<Y>\d{4})"
-_MONTH_FIRST: Final = r"(?:[A-Za-z]{3,9},?\s+)?(?P<b>[A-Za-z]{3,9})\.?\s+(?P<d>\d{1,2}),?\s+(?P<Y>\d{4})"
+_DAY_FIRST: Final = (
+    r"(?:[A-Za-z]{3,9},?\s+)?(?P<d>\d{1,2})[- ](?P<b>[A-Za-z]{3,9})\.?[- ,]\s?(?P<Y>\d{4})"
+)
+_MONTH_FIRST: Final = (
+    r"(?:[A-Za-z]{3,9},?\s+)?(?P<b>[A-Za-z]{3,9})\.?\s+(?P<d>\d{1,2}),?\s+(?P<Y>\d{4})"
+)
 _BASIC: Final = r"(?P<Y>(?:19|20)\d{2})(?P<m>\d{2})(?P<d>\d{2})T(?P<H>\d{2}):?(?P<M>\d{2})(?::?(?P<S>\d{2})(?:[.,](?P<f>\d{1,9}))?)?"
 _UNAMBIGUOUS: Final = tuple(
     re.compile(pattern, re.ASCII)
@@ -54,7 +71,15 @@ _OFFSET_MAX: Final = timedelta(hours=14)
 _DAY_CHARS: Final = len("YYYYMMDD")
 _OUT_OF_USE: Final = frozenset(
     date(year, month, day).toordinal()
-    for year, month, day in ((1, 1, 1), (1753, 1, 1), (1899, 12, 30), (1900, 1, 1), (1970, 1, 1), (2079, 1, 1), (9999, 12, 31))
+    for year, month, day in (
+        (1, 1, 1),
+        (1753, 1, 1),
+        (1899, 12, 30),
+        (1900, 1, 1),
+        (1970, 1, 1),
+        (2079, 1, 1),
+        (9999, 12, 31),
+    )
 )
 
 
@@ -82,7 +107,9 @@ class TimeFormats:
     __slots__ = ("_patterns",)
 
     def __init__(self, *formats: str) -> None:
-        listed = (re.compile("".join(map(_pattern, _PART.findall(spec))), re.ASCII) for spec in formats)
+        listed = (
+            re.compile("".join(map(_pattern, _PART.findall(spec))), re.ASCII) for spec in formats
+        )
         self._patterns = (*listed, *_UNAMBIGUOUS)
 
     def read(self, printed: str) -> Wall | None:

@@ -56,7 +56,9 @@ def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     if not body.strip(b" \t\r\n"):
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
     if body.startswith(_GZIP):
-        raise UnreadableMessageError(Cause.UNREADABLE, "compressed by gzip, which Content-Encoding does not say")
+        raise UnreadableMessageError(
+            Cause.UNREADABLE, "compressed by gzip, which Content-Encoding does not say"
+        )
     if body.startswith(_BOMS) or b"\x00" in body[:4]:
         body = _as_utf8(body)
     try:
@@ -66,12 +68,19 @@ def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     try:
         printed = orjson.dumps(value)
     except orjson.JSONEncodeError as error:
-        raise UnreadableMessageError(Cause.TOO_COMPLEX, f"nested deeper than {DEPTH_MAX} levels") from error
+        raise UnreadableMessageError(
+            Cause.TOO_COMPLEX, f"nested deeper than {DEPTH_MAX} levels"
+        ) from error
     # What is printed again byte for byte lost nothing; compact JSON is.
     if printed == body and b"\\u0000" not in body:
         return value
     # A key that stood twice is missing from what orjson prints again, so its quotes are. Only an escaped quote could hide that.
-    if printed.count(b'"') != body.count(b'"') or b"\\u0022" in body or b"\\u0000" in body or has_long_number(body):
+    if (
+        printed.count(b'"') != body.count(b'"')
+        or b"\\u0022" in body
+        or b"\\u0000" in body
+        or has_long_number(body)
+    ):
         return _read_slowly(body)
     return value
 
@@ -90,7 +99,9 @@ def _refuse_depth(body: bytes) -> None:
         if token in (b"[", b"{"):
             depth += 1
             if depth > DEPTH_MAX:
-                raise UnreadableMessageError(Cause.TOO_COMPLEX, f"nested deeper than {DEPTH_MAX} levels")
+                raise UnreadableMessageError(
+                    Cause.TOO_COMPLEX, f"nested deeper than {DEPTH_MAX} levels"
+                )
         elif token in (b"]", b"}"):
             depth -= 1
 
@@ -114,16 +125,24 @@ def _read_slowly(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     try:
         decoded = body.decode()
     except UnicodeDecodeError as error:
-        raise UnreadableMessageError(Cause.UNREADABLE, f"not UTF-8 at byte {error.start}") from error
+        raise UnreadableMessageError(
+            Cause.UNREADABLE, f"not UTF-8 at byte {error.start}"
+        ) from error
     try:
         return _scrubbed(
             json.loads(
-                decoded, object_pairs_hook=_unique_pairs, parse_int=_bounded_int, parse_float=_finite, parse_constant=_refuse_constant
+                decoded,
+                object_pairs_hook=_unique_pairs,
+                parse_int=_bounded_int,
+                parse_float=_finite,
+                parse_constant=_refuse_constant,
             )
         )
     except json.JSONDecodeError as error:
         form = ", but a form (name=value)" if _FORM.match(body) else ""
-        raise UnreadableMessageError(Cause.UNREADABLE, f"not JSON at character {error.pos}{form}") from error
+        raise UnreadableMessageError(
+            Cause.UNREADABLE, f"not JSON at character {error.pos}{form}"
+        ) from error
     except RecursionError as error:
         raise UnreadableMessageError(Cause.TOO_COMPLEX, "nested too deeply") from error
 
@@ -145,7 +164,9 @@ def _scrubbed(value: object) -> object:
 
 def _bounded_int(digits: str) -> int:
     if len(digits) > DIGITS_MAX:
-        raise UnreadableMessageError(Cause.TOO_COMPLEX, f"a number of more than {DIGITS_MAX} digits")
+        raise UnreadableMessageError(
+            Cause.TOO_COMPLEX, f"a number of more than {DIGITS_MAX} digits"
+        )
     return int(digits)
 
 

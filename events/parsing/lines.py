@@ -25,7 +25,12 @@ _WITHOUT_COMMA: Final = re.compile(r"(?P<city>[A-Za-z .'-]+) (?P<state>[A-Z]{2})
 
 
 @lru_cache(maxsize=4096)
-def position_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> EventPlace:
+def position_in_line(
+    line: str | None,
+    *,
+    two_letters: Literal["country", "state"] | None = None,
+    country: str | None = None,
+) -> EventPlace:
     """Read city, region, postal code and country of a line with commas between them; a line of another form is the city.
 
     `two_letters`: what those mean that stand behind the city alone and name a country as well as a state of the United States or
@@ -39,12 +44,20 @@ def position_in_line(line: str | None, *, two_letters: Literal["country", "state
     if not before:
         return EventPlace(country=named) if named else EventPlace(city=last, country=country)
     if zipped := _STATE_AND_ZIP.fullmatch(last):
-        return EventPlace(city=before, region=zipped["state"], postal_code=zipped["zip"], country="US")
+        return EventPlace(
+            city=before, region=zipped["state"], postal_code=zipped["zip"], country="US"
+        )
     states_of = [code for code in _WITH_STATES if len(last) == 2 and is_region(code, last)]
-    is_state = bool(states_of) and (country in states_of or (len(parts) == 2 and two_letters != "country"))
+    is_state = bool(states_of) and (
+        country in states_of or (len(parts) == 2 and two_letters != "country")
+    )
     if named is None or is_state:
         in_states = named is None or two_letters == "state"
-        return EventPlace(city=before, region=last, country=country or (states_of[0] if states_of and in_states else None))
+        return EventPlace(
+            city=before,
+            region=last,
+            country=country or (states_of[0] if states_of and in_states else None),
+        )
     return EventPlace(city=parts[0], region=", ".join(parts[1:-1]) or None, country=named)
 
 
@@ -74,7 +87,12 @@ def reported_place(
     country, unless only a country of that code has a city of the name, or the countries that the shipment goes from and to
     (`of_shipment`) say so.
     """
-    own = place(city=_said(city), region=_said(region), postal_code=_said(postal_code), country=_said(country))
+    own = place(
+        city=_said(city),
+        region=_said(region),
+        postal_code=_said(postal_code),
+        country=_said(country),
+    )
     printed = _said(line)
     if own.city is not None and own.region is None and own.postal_code is None:
         printed = own.city
@@ -104,7 +122,11 @@ def _in_report(line: str, country: str | None, of_shipment: tuple[str, ...]) -> 
     named, postal_code, popped = country, None, None
     while parts and (found := _country_at_end(parts, named)):
         named, popped = named or found, parts.pop()
-    if not parts and popped is not None and any(bearer.country == named for bearer in bearers(popped)):
+    if (
+        not parts
+        and popped is not None
+        and any(bearer.country == named for bearer in bearers(popped))
+    ):
         return EventPlace(city=popped, country=named)
     if len(parts) > 1 and _POSTAL_CODE.fullmatch(parts[-1]):
         postal_code = parts.pop()
@@ -114,16 +136,26 @@ def _in_report(line: str, country: str | None, of_shipment: tuple[str, ...]) -> 
 
 def _country_at_end(parts: list[str], known: str | None) -> str | None:
     """Return the country that the last part names: by its name, by its code behind a state, or by the code of the country that is known."""
-    found = _named_country(parts[-1]) or (_country(parts[-1]) if len(parts[-1]) == 2 and (len(parts) > 2 or known) else None)
+    found = _named_country(parts[-1]) or (
+        _country(parts[-1]) if len(parts[-1]) == 2 and (len(parts) > 2 or known) else None
+    )
     return found if known is None or found == known else None
 
 
-def _city_and_state(parts: list[str], country: str | None, of_shipment: tuple[str, ...]) -> EventPlace:
+def _city_and_state(
+    parts: list[str], country: str | None, of_shipment: tuple[str, ...]
+) -> EventPlace:
     """Read what is left of a line without country and postal code."""
     if not parts:
         return NOWHERE
-    if country in (None, "US") and (zipped := _WITH_ZIP.fullmatch(", ".join(parts))) and is_region("US", zipped["state"]):
-        return EventPlace(city=zipped["city"], region=zipped["state"], postal_code=zipped["zip"], country="US")
+    if (
+        country in (None, "US")
+        and (zipped := _WITH_ZIP.fullmatch(", ".join(parts)))
+        and is_region("US", zipped["state"])
+    ):
+        return EventPlace(
+            city=zipped["city"], region=zipped["state"], postal_code=zipped["zip"], country="US"
+        )
     if len(parts) == 1:
         worded = _WITHOUT_COMMA.fullmatch(parts[0])
         if worded and country in (None, "US") and _has_city("US", worded["state"], worded["city"]):
@@ -139,21 +171,35 @@ def _city_and_state(parts: list[str], country: str | None, of_shipment: tuple[st
 def _two_parts(city: str, last: str, of_shipment: tuple[str, ...]) -> EventPlace:
     """Read `City, XX`: where the city is known decides, then the shipment, then a state of the United States or Canada goes first."""
     named = _country(last)
-    states_of = [code for code in dict.fromkeys((*of_shipment, *_WITH_STATES)) if is_region(code, last)]
-    known = [code for code in dict.fromkeys((*states_of, *(bearer.country for bearer in bearers(city)))) if _has_city(code, last, city)]
+    states_of = [
+        code for code in dict.fromkeys((*of_shipment, *_WITH_STATES)) if is_region(code, last)
+    ]
+    known = [
+        code
+        for code in dict.fromkeys((*states_of, *(bearer.country for bearer in bearers(city))))
+        if _has_city(code, last, city)
+    ]
     is_there = named is not None and any(bearer.country == named for bearer in bearers(city))
     if known and is_there:
-        known = [code for code in known if code in of_shipment] or ([] if named in of_shipment else known)
+        known = [code for code in known if code in of_shipment] or (
+            [] if named in of_shipment else known
+        )
     if known:
         return EventPlace(city=city, region=last, country=known[0])
     of_state = next((code for code in states_of if code in of_shipment), None)
-    if named is not None and (is_there or not states_of or (named in of_shipment and of_state is None)):
+    if named is not None and (
+        is_there or not states_of or (named in of_shipment and of_state is None)
+    ):
         return EventPlace(city=city, country=named)
-    return EventPlace(city=city, region=last, country=of_state or (states_of[0] if states_of else None))
+    return EventPlace(
+        city=city, region=last, country=of_state or (states_of[0] if states_of else None)
+    )
 
 
 def _has_city(country: str, state: str, city: str) -> bool:
-    return is_region(country, state) and any(bearer.country == country and bearer.region in (None, state) for bearer in bearers(city))
+    return is_region(country, state) and any(
+        bearer.country == country and bearer.region in (None, state) for bearer in bearers(city)
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,15 @@ from lxml import etree
 
 from events.errors import Cause, UnreadableMessageError
 from events.parsing.rejections import Rejections
-from events.parsing.silence import NO_CONTAINER, holds_dated, holds_dated_list, respelled, says_nothing, squashed, xml_holds_dated
+from events.parsing.silence import (
+    NO_CONTAINER,
+    holds_dated,
+    holds_dated_list,
+    respelled,
+    says_nothing,
+    squashed,
+    xml_holds_dated,
+)
 
 JsonObject = dict[str, Any]
 
@@ -35,13 +43,19 @@ def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[i
     return found
 
 
-def members(body: object, where: str, rejections: Rejections, *, unknown: str) -> Iterator[tuple[str, JsonObject]]:
+def members(
+    body: object, where: str, rejections: Rejections, *, unknown: str
+) -> Iterator[tuple[str, JsonObject]]:
     """Yield an answer, or the answers of a list, each with its pointer; an empty one is left out.
 
     Raises UnreadableMessageError, which says that it is `unknown`.
     """
     if type(body) is list:
-        yield from ((f"{where}/{index}", member) for index, member in objects(body, where, rejections) if member)
+        yield from (
+            (f"{where}/{index}", member)
+            for index, member in objects(body, where, rejections)
+            if member
+        )
     elif type(body) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, unknown)
     elif body:
@@ -49,7 +63,13 @@ def members(body: object, where: str, rejections: Rejections, *, unknown: str) -
 
 
 def objects_at(
-    parent: JsonObject, name: str, where: str, rejections: Rejections, *, required: bool = True, but: AbstractSet[str] = frozenset()
+    parent: JsonObject,
+    name: str,
+    where: str,
+    rejections: Rejections,
+    *,
+    required: bool = True,
+    but: AbstractSet[str] = frozenset(),
 ) -> list[tuple[int, JsonObject]]:
     """Return the objects of the list `name` of an object at `where`: also under another spelling, as one object, or wrapped in an object.
     that is wrapped in an object as well.
@@ -59,16 +79,31 @@ def objects_at(
     """  # noqa: D205 - the list is the summary
     printed = name if name in parent else respelled(parent, name)
     if printed is None:
-        _add_absence(parent, f"{where}/{name}", rejections, lost=None if required else holds_dated_list(parent, but))
+        _add_absence(
+            parent,
+            f"{where}/{name}",
+            rejections,
+            lost=None if required else holds_dated_list(parent, but),
+        )
         return []
     value = parent[printed]
-    if type(value) is dict and len(value) == 1 and type(inner := next(iter(value.values()))) is list:
+    if (
+        type(value) is dict
+        and len(value) == 1
+        and type(inner := next(iter(value.values()))) is list
+    ):
         value = inner
     return _noted(value, f"{where}/{printed}", rejections)
 
 
 def object_at(
-    parent: JsonObject, name: str, where: str, rejections: Rejections, *, required: bool = True, but: AbstractSet[str] = frozenset()
+    parent: JsonObject,
+    name: str,
+    where: str,
+    rejections: Rejections,
+    *,
+    required: bool = True,
+    but: AbstractSet[str] = frozenset(),
 ) -> JsonObject:
     """Return the object `name` of an object at `where`, as `objects_at`; where there are several the first, and a rejection.
 
@@ -76,7 +111,12 @@ def object_at(
     """
     printed = name if name in parent else respelled(parent, name)
     if printed is None:
-        _add_absence(parent, f"{where}/{name}", rejections, lost=None if required else holds_dated(parent, but))
+        _add_absence(
+            parent,
+            f"{where}/{name}",
+            rejections,
+            lost=None if required else holds_dated(parent, but),
+        )
         return _NOTHING
     found = _noted(parent[printed], f"{where}/{printed}", rejections)
     if len(found) > 1:
@@ -84,7 +124,9 @@ def object_at(
     return found[0][1] if found else _NOTHING
 
 
-def _add_absence(parent: JsonObject, pointer: str, rejections: Rejections, *, lost: bool | None) -> None:
+def _add_absence(
+    parent: JsonObject, pointer: str, rejections: Rejections, *, lost: bool | None
+) -> None:
     """Add the absence to the rejections. `lost`: whether anything is lost by it; None: unless the parent says that there is nothing."""
     if parent is _NOTHING:
         return
@@ -100,7 +142,9 @@ def _noted(value: object, pointer: str, rejections: Rejections) -> list[tuple[in
     return objects(value, pointer, rejections)
 
 
-def recognised(members: Iterable[tuple[str, JsonObject]], names: AbstractSet[str], rejections: Rejections) -> list[tuple[str, JsonObject]]:
+def recognised(
+    members: Iterable[tuple[str, JsonObject]], names: AbstractSet[str], rejections: Rejections
+) -> list[tuple[str, JsonObject]]:
     """Return the members, each with its pointer, that print one of the names; another is a rejection unless it says nothing."""
     found = []
     for where, member in members:
@@ -125,7 +169,13 @@ def child(value: JsonObject, *path: str) -> JsonObject:
 
 
 def elements_at(
-    parent: etree._Element, path: str, where: str, rejections: Rejections, *, start: int = 1, but: AbstractSet[str] = frozenset()
+    parent: etree._Element,
+    path: str,
+    where: str,
+    rejections: Rejections,
+    *,
+    start: int = 1,
+    but: AbstractSet[str] = frozenset(),
 ) -> list[tuple[int, etree._Element]]:
     """Return the elements at `path` with their number, also under another spelling of their names.
 

@@ -47,7 +47,9 @@ def finest(*levels: tuple[str | None, Meaning | None]) -> Meaning:
     return UNMAPPED
 
 
-ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.AVAILABLE_FOR_PICKUP, Status.OUT_FOR_DELIVERY})
+ON_THE_WAY: Final = frozenset(
+    {Status.PICKED_UP, Status.IN_TRANSIT, Status.AVAILABLE_FOR_PICKUP, Status.OUT_FOR_DELIVERY}
+)
 
 
 def on_the_way_back(meaning: Meaning, *, on_the_way: Collection[Status] = ON_THE_WAY) -> Meaning:
@@ -69,12 +71,16 @@ def by_code(table: Table) -> Callable[[Raw], Meaning]:
 def codes_without_text(table: Table) -> dict[str, Meaning]:
     """Return, from a table by (code, text), the codes that mean the same whatever text accompanies them."""
     worded = {code for code, text in table if text}
-    return {code: meaning for (code, text), meaning in table.items() if not text and code not in worded}
+    return {
+        code: meaning for (code, text), meaning in table.items() if not text and code not in worded
+    }
 
 
 def texts_of(*tables: Table) -> frozenset[str]:
     """Return the parts of keys that do not look like codes."""
-    return frozenset(part for table in tables for key in table for part in key if not looks_like_code(part))
+    return frozenset(
+        part for table in tables for key in table for part in key if not looks_like_code(part)
+    )
 
 
 def meanings(name: str) -> dict[tuple[str, ...], Meaning]:
@@ -94,7 +100,11 @@ def meanings(name: str) -> dict[tuple[str, ...], Meaning]:
 
 
 def _meaning(kind: str, status: str, reason: str) -> Meaning:
-    found = Meaning(Kind(kind) if kind else Kind.SCAN, Status(status) if status else None, Reason(reason) if reason else None)
+    found = Meaning(
+        Kind(kind) if kind else Kind.SCAN,
+        Status(status) if status else None,
+        Reason(reason) if reason else None,
+    )
     if (found.kind is Kind.SCAN) != (found.status is not None):
         raise ValueError(f"a {found.kind} with the status {status!r}")
     return found

@@ -46,7 +46,11 @@ def _fields(declared: tuple[str, ...]) -> _Fields:
     found = []
     for each in declared:
         parent, dot, names = each.rpartition(".")
-        found.append(_Field(parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))))
+        found.append(
+            _Field(
+                parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))
+            )
+        )
     alternatives = [parts for field in found for parts in field.names]
     whole = {parts[0] for parts in alternatives if len(parts) == 1}
     joined = {name for parts in alternatives if len(parts) > 1 for name in parts}
@@ -80,7 +84,9 @@ def names_only(body: bytes, declared: tuple[str, ...], number: str) -> bool:
     fields, value = _fields(declared), f':"{number}"'.encode("utf-8", "replace")
     if any(key in body for key in fields.part_keys):
         return False
-    return all(body.count(key) == body.count(key + value) for key in fields.whole_keys if key in body)
+    return all(
+        body.count(key) == body.count(key + value) for key in fields.whole_keys if key in body
+    )
 
 
 def _printed(body: bytes, declared: _Fields) -> Iterator[str]:
@@ -133,15 +139,29 @@ def _in_json(root: object, declared: _Fields, *, wraps: bool) -> Iterator[str]:
                 for field in declared.fields:
                     if field.parent is None or field.parent == parent:
                         yield from _of_object(value, field)
-            waiting += [each for each in value.items() if type(each[1]) in _CONTAINERS or (wraps and _may_wrap(each[1]))]
+            waiting += [
+                each
+                for each in value.items()
+                if type(each[1]) in _CONTAINERS or (wraps and _may_wrap(each[1]))
+            ]
         elif type(value) is list:
-            waiting += [(parent, member) for member in value if type(member) in _CONTAINERS or (wraps and _may_wrap(member))]
+            waiting += [
+                (parent, member)
+                for member in value
+                if type(member) in _CONTAINERS or (wraps and _may_wrap(member))
+            ]
         elif type(value) is str:
-            waiting += [(parent, wrapped) for wrapped in _json_lines(value) if type(wrapped) is not str]
+            waiting += [
+                (parent, wrapped) for wrapped in _json_lines(value) if type(wrapped) is not str
+            ]
 
 
 def _may_wrap(member: object) -> bool:
-    return type(member) is str and member.startswith(_OPENING) and member.lstrip().startswith(_OPENING[:2])
+    return (
+        type(member) is str
+        and member.startswith(_OPENING)
+        and member.lstrip().startswith(_OPENING[:2])
+    )
 
 
 def _of_object(value: dict[str, Any], field: _Field) -> Iterator[str]:
@@ -151,7 +171,11 @@ def _of_object(value: dict[str, Any], field: _Field) -> Iterator[str]:
             printed = [joined] if joined else []
         else:
             named = value.get(parts[0])
-            printed = [number for each in (named if type(named) is list else (named,)) if (number := text(each))]
+            printed = [
+                number
+                for each in (named if type(named) is list else (named,))
+                if (number := text(each))
+            ]
         if printed:
             yield from printed
             return
@@ -160,7 +184,11 @@ def _of_object(value: dict[str, Any], field: _Field) -> Iterator[str]:
 def _in_xml(root: etree._Element, fields: tuple[_Field, ...]) -> Iterator[str]:
     for field in fields:
         if field.parent is None:
-            names = [alternative[0] for alternative in field.names if len(alternative) == 1 and not alternative[0].startswith("@")]
+            names = [
+                alternative[0]
+                for alternative in field.names
+                if len(alternative) == 1 and not alternative[0].startswith("@")
+            ]
             for element in root.iter(*names) if names else ():
                 if number := text(element.text):
                     yield number
@@ -169,7 +197,11 @@ def _in_xml(root: etree._Element, fields: tuple[_Field, ...]) -> Iterator[str]:
         for parent in root.iter(field.parent) if field.parent else (root,):
             # numbers of several parts are printed in JSON only
             for name in (alternative[0] for alternative in field.names if len(alternative) == 1):
-                printed = [parent.get(name[1:])] if name.startswith("@") else [element.text for element in parent.iterfind(name)]
+                printed = (
+                    [parent.get(name[1:])]
+                    if name.startswith("@")
+                    else [element.text for element in parent.iterfind(name)]
+                )
                 if numbers := [number for each in printed if (number := text(each))]:
                     yield from numbers
                     break

@@ -10,8 +10,15 @@ from events.parsing.text import text
 
 @cache
 def _countries() -> dict[str, str]:
-    rows = csv.DictReader(files("events.parsing").joinpath("countries.csv").read_text("utf-8").splitlines())
-    return {name.casefold(): row["alpha_2"] for row in rows for name in (row["alpha_3"], row["name"]) if name}
+    rows = csv.DictReader(
+        files("events.parsing").joinpath("countries.csv").read_text("utf-8").splitlines()
+    )
+    return {
+        name.casefold(): row["alpha_2"]
+        for row in rows
+        for name in (row["alpha_3"], row["name"])
+        if name
+    }
 
 
 @cache
@@ -43,6 +50,18 @@ def place(
 
 
 @lru_cache(maxsize=8192)
-def _place(city: str | None, region: str | None, postal_code: str | None, country: str | None, facility: str | None) -> EventPlace:
-    found = EventPlace(city=city, region=region, postal_code=postal_code, country=country_code(country), facility=facility)
+def _place(
+    city: str | None,
+    region: str | None,
+    postal_code: str | None,
+    country: str | None,
+    facility: str | None,
+) -> EventPlace:
+    found = EventPlace(
+        city=city,
+        region=region,
+        postal_code=postal_code,
+        country=country_code(country),
+        facility=facility,
+    )
     return NOWHERE if found == NOWHERE else found

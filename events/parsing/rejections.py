@@ -51,14 +51,21 @@ class Rejections:
             yield Rejection(pointer="", why=f"{self._beyond} more members are no events")
 
 
-def normalizer(read: Callable[[bytes, datetime, Rejections], Iterable[Reading]]) -> Callable[[bytes, datetime], Normalized]:
+def normalizer(
+    read: Callable[[bytes, datetime, Rejections], Iterable[Reading]],
+) -> Callable[[bytes, datetime], Normalized]:
     """Make a carrier's `normalize` of a generator of its readings, which adds to the rejections on the way. Never silent."""
 
     @wraps(read)
     def normalize(body: bytes, received_at: datetime) -> Normalized:
         rejections = Rejections()
         readings = tuple(read(body, received_at, rejections))
-        if not readings and not rejections and not rejections.says_nothing and not _says_nothing(body):
+        if (
+            not readings
+            and not rejections
+            and not rejections.says_nothing
+            and not _says_nothing(body)
+        ):
             rejections.add("", NO_CONTAINER)
         return Normalized(readings=readings, rejections=tuple(rejections))
 
@@ -72,6 +79,10 @@ def _says_nothing(body: bytes) -> bool:
 
 def _part_says_nothing(content: bytes) -> bool:
     try:
-        return not xml_holds_dated(read_xml(content).root) if is_xml(content) else says_nothing(read_json(content), deep=True)
+        return (
+            not xml_holds_dated(read_xml(content).root)
+            if is_xml(content)
+            else says_nothing(read_json(content), deep=True)
+        )
     except UnreadableMessageError:
         return True

@@ -39,10 +39,16 @@ class Scan(NamedTuple):
 def carried_by(readings: Iterable[Reading], name: str | None) -> list[Reading]:
     """Return the readings of one shipment of an aggregator, with the carrier that it names."""
     carrier_id = carrier_of(name)
-    return [replace(reading, parcel_carrier_id=carrier_id) for reading in readings] if carrier_id else list(readings)
+    return (
+        [replace(reading, parcel_carrier_id=carrier_id) for reading in readings]
+        if carrier_id
+        else list(readings)
+    )
 
 
-def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejections, *, service: str | None = None) -> list[Reading]:
+def readings_of(
+    scans: Iterable[Scan], number: str | None, rejections: Rejections, *, service: str | None = None
+) -> list[Reading]:
     """Return the readings of the shipment `number` in their order; scans that are none are added to `rejections`. `service`: as printed."""
     found: list[Reading] = []
     for scan in scans:
@@ -50,7 +56,9 @@ def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejection
     return found
 
 
-def reading_of(scan: Scan, number: str | None, rejections: Rejections, *, service: str | None = None) -> tuple[Reading, ...]:
+def reading_of(
+    scan: Scan, number: str | None, rejections: Rejections, *, service: str | None = None
+) -> tuple[Reading, ...]:
     """Read one scan; where that fails return nothing and add a rejection."""
     raw, meaning = scan.raw, scan.meaning
     if scan.description is None and raw.code is None and raw.type is None:

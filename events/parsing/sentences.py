@@ -13,12 +13,18 @@ def by_sentence(texts: Mapping[str, Meaning]) -> Callable[[str], Meaning | None]
 
     The text itself goes before a row with a `*`, and of those the first that fits.
     """
-    patterns = tuple((re.compile(".*".join(map(re.escape, words.split("*")))), meaning) for words, meaning in texts.items() if "*" in words)
+    patterns = tuple(
+        (re.compile(".*".join(map(re.escape, words.split("*")))), meaning)
+        for words, meaning in texts.items()
+        if "*" in words
+    )
 
     @lru_cache(maxsize=4096)
     def meant(printed: str) -> Meaning | None:
         words = as_compared(printed)
-        return texts.get(words) or next((meaning for pattern, meaning in patterns if pattern.fullmatch(words)), None)
+        return texts.get(words) or next(
+            (meaning for pattern, meaning in patterns if pattern.fullmatch(words)), None
+        )
 
     return meant
 

@@ -16,7 +16,9 @@ SERVICE_RULE: Final = f"should be the name or the code of a carrier's service, o
 _SIGNS: Final = re.compile("[\u2122\u00ae\u00a9]")
 _OTHER: Final = re.compile(r"[@\x00-\x1f\x7f]|[0-9](?:[\s()./-]*[0-9]){6}")
 """An address, or enough digits for a telephone's."""
-_NOTHING: Final = frozenset({"", "-", "null", "none", "n/a", "na", "string", "unknown", "undefined", "other", "unspecified"})
+_NOTHING: Final = frozenset(
+    {"", "-", "null", "none", "n/a", "na", "string", "unknown", "undefined", "other", "unspecified"}
+)
 
 
 @lru_cache(maxsize=4096)
@@ -25,7 +27,11 @@ def service_name(printed: str | None) -> str | None:
     if printed is None or len(printed) > 4 * SERVICE_CHARACTERS_MAX:
         return None
     name = " ".join(_SIGNS.sub("", printed).split())
-    if len(name) > SERVICE_CHARACTERS_MAX or _OTHER.search(name) or spelled(name).partition(" - ")[0] in _NOTHING:
+    if (
+        len(name) > SERVICE_CHARACTERS_MAX
+        or _OTHER.search(name)
+        or spelled(name).partition(" - ")[0] in _NOTHING
+    ):
         return None
     return name
 

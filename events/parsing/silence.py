@@ -26,15 +26,47 @@ _DATE: Final = re.compile(
 )
 _EPOCHS: Final = (range(10**9, 2 * 10**9 + 1), range(10**12, 2 * 10**12 + 1))
 _NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
-_ERROR: Final = re.compile(r"err|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z")
+_ERROR: Final = re.compile(
+    r"err|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z"
+)
 """Names under which errors stand, and what is said of the message itself, as `squashed`."""
-_WORDS: Final = frozenset({"code", "detail", "message", "mensagem", "msg", "msgs", "reason", "returncode", "returnmessage", "rmk", "title"})
+_WORDS: Final = frozenset(
+    {
+        "code",
+        "detail",
+        "message",
+        "mensagem",
+        "msg",
+        "msgs",
+        "reason",
+        "returncode",
+        "returnmessage",
+        "rmk",
+        "title",
+    }
+)
 """Names under which an error or a notice is worded."""
 _STATUSES: Final = frozenset({"httpcode", "httpstatus", "status", "statuscode"})
 """Names of an HTTP status, where an error's stands there."""
 _SUCCESSES: Final = frozenset({"ok", "statusflag", "success", "successful"})
 """Names of a flag that is not set where there is an error."""
-_NO_WORDS: Final = frozenset({"", "0", "1", "200", "false", "none", "null", "ok", "s0000", "success", "successful", "true", "成功"})
+_NO_WORDS: Final = frozenset(
+    {
+        "",
+        "0",
+        "1",
+        "200",
+        "false",
+        "none",
+        "null",
+        "ok",
+        "s0000",
+        "success",
+        "successful",
+        "true",
+        "成功",
+    }
+)
 _NO_ERROR: Final = frozenset({"", "0", "fail", "failed", "false", "no"})
 
 
@@ -65,13 +97,19 @@ def says_nothing(value: object, *, deep: bool = False) -> bool:
 
     `deep`: the error or notice may stand anywhere within.
     """
-    return is_empty(value) or (not holds_dated(value) and (_is_flat(value) or _has_notice(value, deep=deep)))
+    return is_empty(value) or (
+        not holds_dated(value) and (_is_flat(value) or _has_notice(value, deep=deep))
+    )
 
 
 def holds_dated(value: object, but: AbstractSet[str] = frozenset()) -> bool:
     """Return whether a dated object stands anywhere within a value of JSON, except in its members `but` and in its notices."""
     if type(value) is dict:
-        inner = [member for name, member in value.items() if name not in but and not _ERROR.search(squashed(name))]
+        inner = [
+            member
+            for name, member in value.items()
+            if name not in but and not _ERROR.search(squashed(name))
+        ]
     else:
         inner = value if type(value) is list else []
     return any(_is_dated(member) or holds_dated(member) for member in inner)
@@ -88,7 +126,9 @@ def holds_dated_list(value: dict[str, Any], but: AbstractSet[str]) -> bool:
 
 def _is_flat(value: object) -> bool:
     return (
-        type(value) is dict and not _is_dated(value) and all(is_empty(member) for member in value.values() if type(member) in (dict, list))
+        type(value) is dict
+        and not _is_dated(value)
+        and all(is_empty(member) for member in value.values() if type(member) in (dict, list))
     )
 
 
@@ -99,7 +139,11 @@ def _is_dated(value: object) -> bool:
 def _is_date(name: str, value: object) -> bool:
     if type(value) is str:
         return _DATE.match(value) is not None
-    return type(value) is int and any(value in epochs for epochs in _EPOCHS) and _NAME_OF_TIME.search(squashed(name)) is not None
+    return (
+        type(value) is int
+        and any(value in epochs for epochs in _EPOCHS)
+        and _NAME_OF_TIME.search(squashed(name)) is not None
+    )
 
 
 def _has_notice(value: object, *, deep: bool) -> bool:
@@ -112,13 +156,16 @@ def _has_notice(value: object, *, deep: bool) -> bool:
     if type(value) is not dict:
         return False
     return any(
-        _is_notice(squashed(name), member) or (_has_notice(member, deep=True) if deep else _has_error(member))
+        _is_notice(squashed(name), member)
+        or (_has_notice(member, deep=True) if deep else _has_error(member))
         for name, member in value.items()
     )
 
 
 def _has_error(value: object) -> bool:
-    return type(value) is dict and any(_is_error(squashed(name), member) or _has_error(member) for name, member in value.items())
+    return type(value) is dict and any(
+        _is_error(squashed(name), member) or _has_error(member) for name, member in value.items()
+    )
 
 
 def _is_notice(name: str, value: object) -> bool:
@@ -126,11 +173,17 @@ def _is_notice(name: str, value: object) -> bool:
         return type(value) in (bool, int, str) and str(value).casefold() in _NO_ERROR
     if name in _STATUSES:
         return str(value).isdecimal() and 400 <= int(str(value)[:4]) < 600
-    return _is_error(name, value) or (name in _WORDS and type(value) in (int, str) and str(value).casefold() not in _NO_WORDS)
+    return _is_error(name, value) or (
+        name in _WORDS and type(value) in (int, str) and str(value).casefold() not in _NO_WORDS
+    )
 
 
 def _is_error(name: str, value: object) -> bool:
-    return _ERROR.search(name) is not None and not is_empty(value) and str(value).casefold() not in _NO_ERROR
+    return (
+        _ERROR.search(name) is not None
+        and not is_empty(value)
+        and str(value).casefold() not in _NO_ERROR
+    )
 
 
 def xml_holds_dated(element: etree._Element, but: AbstractSet[str] = frozenset()) -> bool:
@@ -143,7 +196,9 @@ def xml_holds_dated(element: etree._Element, but: AbstractSet[str] = frozenset()
 
 
 def _xml_is_dated(element: etree._Element) -> bool:
-    return any(_DATE.match(str(printed)) for printed in element.attrib.values()) or any(map(_DATE.match, _texts(element)))
+    return any(_DATE.match(str(printed)) for printed in element.attrib.values()) or any(
+        map(_DATE.match, _texts(element))
+    )
 
 
 def _texts(element: etree._Element) -> Iterator[str]:

@@ -38,7 +38,13 @@ ZERO_DATE: Final = "0000-00-00"
 
 def received(received_at: datetime, printed: str = "") -> PrintedTime:
     """Return when we got it, as the time of a scan that prints none. It has no part in the scan's identity."""
-    return PrintedTime(printed=printed, instant=received_at, tz_source=TzSource.RECEIVED, precision=TimePrecision.SECOND, identity="")
+    return PrintedTime(
+        printed=printed,
+        instant=received_at,
+        tz_source=TzSource.RECEIVED,
+        precision=TimePrecision.SECOND,
+        identity="",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,7 +67,12 @@ class Clock:
     airports: bool = False
 
     def read(
-        self, printed: str | None, place: EventPlace = NOWHERE, *, received_at: datetime, journey: Journey = NO_JOURNEY
+        self,
+        printed: str | None,
+        place: EventPlace = NOWHERE,
+        *,
+        received_at: datetime,
+        journey: Journey = NO_JOURNEY,
     ) -> PrintedTime | None:
         """Read a printed time. Absent or a sentinel (0001-01-01, ...): `received`.
 
@@ -69,8 +80,14 @@ class Clock:
         """
         if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
-        days = self.midnight_is_day is True or (self.midnight_is_day == "nowhere" and place == NOWHERE)
-        local_zone = None if self.prints_home else zone_of_scan(place, journey, country=self.country, airports=self.airports)
+        days = self.midnight_is_day is True or (
+            self.midnight_is_day == "nowhere" and place == NOWHERE
+        )
+        local_zone = (
+            None
+            if self.prints_home
+            else zone_of_scan(place, journey, country=self.country, airports=self.airports)
+        )
         found = _read(self, printed, local_zone, home=journey.home or self.default_zone, days=days)
         return received(received_at, printed) if found is _ABSENT else found
 
@@ -85,7 +102,11 @@ class Clock:
     ) -> PrintedTime | None:
         """Read a local time printed next to the same time in UTC; as `read` where the second is absent or contradicts the first."""
         found = _read_pair(self, printed, utc) if printed and utc else None
-        return self.read(printed, place, received_at=received_at, journey=journey) if found is None else found
+        return (
+            self.read(printed, place, received_at=received_at, journey=journey)
+            if found is None
+            else found
+        )
 
     def read_with_offset(
         self,
@@ -102,7 +123,10 @@ class Clock:
             return self.read(printed, place, received_at=received_at, journey=journey)
         offset = read_offset(zone)
         if offset is not None:
-            return replace(_printed_time(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT), zone=zone)
+            return replace(
+                _printed_time(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT),
+                zone=zone,
+            )
         named = _zone(zone) if "/" in zone else None
         if named is None:
             found = self.read(printed, place, received_at=received_at, journey=journey)
@@ -110,17 +134,28 @@ class Clock:
         return replace(_in_zone(printed, wall, LocalZone(named), TzSource.EXPLICIT), zone=zone)
 
 
-def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: datetime) -> PrintedTime | None:
+def read_epoch(
+    value: int | None, *, milliseconds: bool = False, received_at: datetime
+) -> PrintedTime | None:
     """Read seconds (or milliseconds) since 1970; 0 and None are absent; None where no date has that value."""
     if not value:
         return received(received_at)
     try:
-        instant = EPOCH + (timedelta(milliseconds=value) if milliseconds else timedelta(seconds=value))
+        instant = EPOCH + (
+            timedelta(milliseconds=value) if milliseconds else timedelta(seconds=value)
+        )
     except OverflowError:
         return None
-    identity = instant.strftime("%Y%m%dT%H%M%S") + (f".{instant.microsecond:06}" if milliseconds else "")
+    identity = instant.strftime("%Y%m%dT%H%M%S") + (
+        f".{instant.microsecond:06}" if milliseconds else ""
+    )
     return PrintedTime(
-        printed=str(value), instant=instant, tz_source=TzSource.EXPLICIT, precision=TimePrecision.SECOND, identity=identity, zone="UTC"
+        printed=str(value),
+        instant=instant,
+        tz_source=TzSource.EXPLICIT,
+        precision=TimePrecision.SECOND,
+        identity=identity,
+        zone="UTC",
     )
 
 
@@ -146,7 +181,9 @@ _ABSENT: Final = received(EPOCH)
 
 
 @lru_cache(maxsize=8192)
-def _read(clock: Clock, printed: str, local_zone: LocalZone | None, *, home: str | None, days: bool) -> PrintedTime | None:
+def _read(
+    clock: Clock, printed: str, local_zone: LocalZone | None, *, home: str | None, days: bool
+) -> PrintedTime | None:
     wall = clock.formats.read(printed)
     if wall is None:
         return None
@@ -170,21 +207,32 @@ def _read_pair(clock: Clock, printed: str, utc: str) -> PrintedTime | None:
     if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
         return None
     offset = _quarters(local_wall.local - utc_wall.local)
-    return None if offset is None else _printed_time(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
+    return (
+        None
+        if offset is None
+        else _printed_time(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
+    )
 
 
 def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> PrintedTime:
     first = wall.local.replace(tzinfo=local_zone.zone, fold=0)
-    offset, later = first.utcoffset() or timedelta(), first.replace(fold=1).utcoffset() or timedelta()
+    offset, later = (
+        first.utcoffset() or timedelta(),
+        first.replace(fold=1).utcoffset() or timedelta(),
+    )
     flag = (OF_SHIPMENT if local_zone.of_shipment else None) if local_zone.certain else SPLIT_REGION
     if offset == later:
         return _printed_time(printed, wall, _fixed(wall.local, offset), source, flag)
     if offset > later:
         return _printed_time(printed, wall, _fixed(wall.local, offset), source, AMBIGUOUS)
-    return _printed_time(printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED)
+    return _printed_time(
+        printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED
+    )
 
 
-def _printed_time(printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None) -> PrintedTime:
+def _printed_time(
+    printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None
+) -> PrintedTime:
     return PrintedTime(
         printed=printed,
         instant=instant,

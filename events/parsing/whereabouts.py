@@ -15,12 +15,30 @@ from events.event import NOWHERE, EventPlace
 from events.parsing.cities import Bearer, bearers
 from events.parsing.lines import position_in_line
 from events.parsing.places import known_countries
-from events.parsing.zones import LocalZone, agreed, is_region, region_code, rows_of, same_time, zone_at, zone_of
+from events.parsing.zones import (
+    LocalZone,
+    agreed,
+    is_region,
+    region_code,
+    rows_of,
+    same_time,
+    zone_at,
+    zone_of,
+)
 from events.vocabulary import Status
 
 _AT_ORIGIN: Final = frozenset({Status.INFO_RECEIVED, Status.PICKED_UP, Status.RETURNED})
-_AT_DESTINATION: Final = frozenset({Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED, Status.AVAILABLE_FOR_PICKUP, Status.DELIVERED})
-_WITH_STATE: Final = re.compile(r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)(?: ANNEX)?")
+_AT_DESTINATION: Final = frozenset(
+    {
+        Status.OUT_FOR_DELIVERY,
+        Status.DELIVERY_ATTEMPTED,
+        Status.AVAILABLE_FOR_PICKUP,
+        Status.DELIVERED,
+    }
+)
+_WITH_STATE: Final = re.compile(
+    r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)(?: ANNEX)?"
+)
 """Names of the facilities of the United States Postal Service: `WEST PALM BEACH FL DISTRIBUTION CENTER`."""
 _WITH_COUNTRY: Final = re.compile(r"(?P<city>.+?)\s*\((?P<country>[A-Z]{2})\)")
 
@@ -39,11 +57,19 @@ class Journey(NamedTuple):
 
     def at(self, status: Status | None) -> "Journey":
         """Return the journey for a scan of that status."""
-        return self if status is self.status else Journey(self.origin, self.destination, self.home, status)
+        return (
+            self
+            if status is self.status
+            else Journey(self.origin, self.destination, self.home, status)
+        )
 
     def ends(self) -> tuple[EventPlace, ...]:
         """Return origin and destination, the likelier place of the scan first; those that are not known are left out."""
-        ends = (self.destination, self.origin) if self.status in _AT_DESTINATION else (self.origin, self.destination)
+        ends = (
+            (self.destination, self.origin)
+            if self.status in _AT_DESTINATION
+            else (self.origin, self.destination)
+        )
         return tuple(end for end in ends if end != NOWHERE)
 
 
@@ -60,13 +86,25 @@ def origin_of_item(number: str | None) -> EventPlace:
     found = _POSTAL_ITEM.fullmatch(number or "")
     if found is None or found["country"] not in known_countries():
         return NOWHERE
-    rest = 11 - sum(int(digit) * weight for digit, weight in zip(found["serial"], _WEIGHTS, strict=True)) % 11
-    return EventPlace(country=found["country"]) if int(found["check"]) == {10: 0, 11: 5}.get(rest, rest) else NOWHERE
+    rest = (
+        11
+        - sum(int(digit) * weight for digit, weight in zip(found["serial"], _WEIGHTS, strict=True))
+        % 11
+    )
+    return (
+        EventPlace(country=found["country"])
+        if int(found["check"]) == {10: 0, 11: 5}.get(rest, rest)
+        else NOWHERE
+    )
 
 
 @lru_cache(maxsize=8192)
 def zone_of_scan(
-    place: EventPlace, journey: Journey = NO_JOURNEY, *, country: str | None = None, airports: bool = False
+    place: EventPlace,
+    journey: Journey = NO_JOURNEY,
+    *,
+    country: str | None = None,
+    airports: bool = False,
 ) -> LocalZone | None:
     """Return the zone of a scan; None where nothing is known of it.
 
@@ -81,7 +119,10 @@ def zone_of_scan(
         return by_airport
     if place.country is not None:
         ends = (zone_of(end) for end in journey.ends() if end.country == place.country)
-        return next((end._replace(of_shipment=True) for end in ends if end is not None and end.certain), by_country)
+        return next(
+            (end._replace(of_shipment=True) for end in ends if end is not None and end.certain),
+            by_country,
+        )
     if country is not None:
         return agreed(bearer for bearer in known if bearer.country == country)
     return _by_city(place, known, journey) or _by_end(journey)
@@ -100,17 +141,31 @@ def _in_words(place: EventPlace) -> EventPlace:
     if city is None or (place.country not in (None, "US")) or place.region is not None:
         return place
     if (facility := _WITH_STATE.fullmatch(city)) and is_region("US", facility["state"]):
-        return EventPlace(city=facility["city"], region=facility["state"], postal_code=place.postal_code, country="US")
+        return EventPlace(
+            city=facility["city"],
+            region=facility["state"],
+            postal_code=place.postal_code,
+            country="US",
+        )
     if place.country is not None:
         return place
     if (named := _WITH_COUNTRY.fullmatch(city)) and named["country"] in known_countries():
         return EventPlace(city=named["city"], country=named["country"], facility=place.facility)
     line = position_in_line(city)
-    return place if line.country is line.region is None else EventPlace(**_parts(line), facility=place.facility)
+    return (
+        place
+        if line.country is line.region is None
+        else EventPlace(**_parts(line), facility=place.facility)
+    )
 
 
 def _parts(line: EventPlace) -> dict[str, str | None]:
-    return {"city": line.city, "region": line.region, "postal_code": line.postal_code, "country": line.country}
+    return {
+        "city": line.city,
+        "region": line.region,
+        "postal_code": line.postal_code,
+        "country": line.country,
+    }
 
 
 def _by_airport(place: EventPlace, known: tuple[Bearer, ...]) -> LocalZone | None:
@@ -131,9 +186,15 @@ def _by_city(place: EventPlace, known: tuple[Bearer, ...], journey: Journey) -> 
     countries = {end.country for end in journey.ends()}
     if place.region is not None:
         codes = ((bearer, region_code(bearer.country, place.region)) for bearer in known)
-        if found := agreed(bearer._replace(region=code) for bearer, code in codes if code is not None and bearer.region in (None, code)):
+        if found := agreed(
+            bearer._replace(region=code)
+            for bearer, code in codes
+            if code is not None and bearer.region in (None, code)
+        ):
             return found
-        if not known and (states_of := [country for country in ("US", "CA") if is_region(country, place.region)]):
+        if not known and (
+            states_of := [country for country in ("US", "CA") if is_region(country, place.region)]
+        ):
             return zone_at(states_of[0], place.region, place.postal_code, place.city)
     on_the_way = [bearer for bearer in known if bearer.country in countries]
     return agreed(on_the_way) or (None if on_the_way else agreed(known))
@@ -171,7 +232,9 @@ def carrier_of(name: str | None) -> str | None:
 
 
 def _courier(name: str | None) -> dict[str, str] | None:
-    return _couriers().get("".join(character for character in (name or "").casefold() if character.isalnum()))
+    return _couriers().get(
+        "".join(character for character in (name or "").casefold() if character.isalnum())
+    )
 
 
 @cache

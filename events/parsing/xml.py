@@ -19,7 +19,8 @@ ATTRIBUTES_MAX: Final = 256
 XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
 _PROLOG_WITH_DOCTYPE: Final = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE(?P<bare>\s++[^\s<>\[\]\"']++\s*+>)?", re.DOTALL | re.IGNORECASE
+    rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE(?P<bare>\s++[^\s<>\[\]\"']++\s*+>)?",
+    re.DOTALL | re.IGNORECASE,
 )
 """`bare`: it names the root and no more, so it declares nothing."""
 _WRAPPERS: Final = frozenset({"wrapper", "Envelope", "Body"})
@@ -46,16 +47,25 @@ def read_xml(body: bytes) -> Document:
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
     doctype = _PROLOG_WITH_DOCTYPE.match(body)
     if doctype is not None and not doctype["bare"]:
-        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE with declarations, inside or elsewhere")
+        raise UnreadableMessageError(
+            Cause.REFUSED_XML, "a DOCTYPE with declarations, inside or elsewhere"
+        )
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_pis=True, remove_comments=True
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_pis=True,
+        remove_comments=True,
     )
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
         raise UnreadableMessageError(Cause.UNREADABLE, f"not XML at line {error.lineno}") from error
     if doctype is None and root.getroottree().docinfo.internalDTD is not None:
-        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE that could not be seen before it was parsed")
+        raise UnreadableMessageError(
+            Cause.REFUSED_XML, "a DOCTYPE that could not be seen before it was parsed"
+        )
     namespaces = _strip(root)
     if XINCLUDE in namespaces:
         raise UnreadableMessageError(Cause.REFUSED_XML, "an XInclude element")
@@ -82,7 +92,9 @@ def _strip(root: etree._Element) -> frozenset[str]:
             namespaces.add(namespace)
             element.tag = local
         if len(element.attrib) > ATTRIBUTES_MAX:
-            raise UnreadableMessageError(Cause.TOO_COMPLEX, f"an element of more than {ATTRIBUTES_MAX} attributes")
+            raise UnreadableMessageError(
+                Cause.TOO_COMPLEX, f"an element of more than {ATTRIBUTES_MAX} attributes"
+            )
     return frozenset(namespaces)
 
 

@@ -16,7 +16,9 @@ from zoneinfo import ZoneInfo
 from events.event import EventPlace
 from events.parsing.cities import Bearer, bearers, spelled_city
 
-_COMPARED: Final = tuple(datetime(2015, 1, 15, tzinfo=UTC) + timedelta(days=days) for days in range(0, 20 * 365, 91))
+_COMPARED: Final = tuple(
+    datetime(2015, 1, 15, tzinfo=UTC) + timedelta(days=days) for days in range(0, 20 * 365, 91)
+)
 _RARE: Final = "rare"
 
 
@@ -40,11 +42,17 @@ class ZoneRow(NamedTuple):
 
 def zone_of(place: EventPlace) -> LocalZone | None:
     """Return the zone of a place by what it says of its country; None where it names none."""
-    return None if place.country is None else zone_at(place.country, place.region, place.postal_code, place.city)
+    return (
+        None
+        if place.country is None
+        else zone_at(place.country, place.region, place.postal_code, place.city)
+    )
 
 
 @lru_cache(maxsize=8192)
-def zone_at(country: str, region: str | None, postal_code: str | None, city: str | None = None) -> LocalZone | None:
+def zone_at(
+    country: str, region: str | None, postal_code: str | None, city: str | None = None
+) -> LocalZone | None:
     """Return the zone like `zone_of`; `country` is ISO 3166-1 alpha-2."""
     if postal_code and (by_postal := _by_postal(country, postal_code)):
         return LocalZone(by_postal)
@@ -54,10 +62,16 @@ def zone_at(country: str, region: str | None, postal_code: str | None, city: str
         return None
     if not row.is_only and city:
         known = bearers(city)
-        by_city = agreed(bearer for bearer in known if bearer.country == country and bearer.region in (code, None))
+        by_city = agreed(
+            bearer
+            for bearer in known
+            if bearer.country == country and bearer.region in (code, None)
+        )
         if by_city is not None:
             return by_city
-        if code is None and (elsewhere := agreed(bearer for bearer in known if bearer.country == country)):
+        if code is None and (
+            elsewhere := agreed(bearer for bearer in known if bearer.country == country)
+        ):
             return elsewhere
     return LocalZone(row.zone, row.certain)
 
@@ -97,19 +111,30 @@ def agreed(of: Iterable[Bearer]) -> LocalZone | None:
 @lru_cache(maxsize=1024)
 def same_time(first: ZoneInfo, second: ZoneInfo) -> bool:
     """Return whether two zones have shown the same time since 2015, and will as far as is known."""
-    return first is second or all(at.astimezone(first).utcoffset() == at.astimezone(second).utcoffset() for at in _COMPARED)
+    return first is second or all(
+        at.astimezone(first).utcoffset() == at.astimezone(second).utcoffset() for at in _COMPARED
+    )
 
 
 def _by_postal(country: str, postal_code: str) -> ZoneInfo | None:
     lengths, zones = _postal_zones()
     printed = postal_code.upper().removeprefix(f"{country}-").replace(" ", "")
-    return next((zone for length in lengths.get(country, ()) if (zone := zones.get((country, printed[:length])))), None)
+    return next(
+        (
+            zone
+            for length in lengths.get(country, ())
+            if (zone := zones.get((country, printed[:length])))
+        ),
+        None,
+    )
 
 
 @cache
 def _rows_by_region() -> dict[tuple[str, str], ZoneRow]:
     return {
-        (row["country"], row["region"]): ZoneRow(ZoneInfo(row["zone"]), certain=row["split"] in ("", _RARE), is_only=not row["split"])
+        (row["country"], row["region"]): ZoneRow(
+            ZoneInfo(row["zone"]), certain=row["split"] in ("", _RARE), is_only=not row["split"]
+        )
         for row in rows_of("zones.csv")
     }
 
@@ -117,8 +142,14 @@ def _rows_by_region() -> dict[tuple[str, str], ZoneRow]:
 @cache
 def _postal_zones() -> tuple[dict[str, list[int]], dict[tuple[str, str], ZoneInfo]]:
     """Return the lengths of the prefixes of each country, the longest first, and their zones."""
-    zones = {(row["country"], row["prefix"]): ZoneInfo(row["zone"]) for row in rows_of("postal_zones.csv")}
-    return {country: sorted({len(prefix) for of, prefix in zones if of == country}, reverse=True) for country, _ in zones}, zones
+    zones = {
+        (row["country"], row["prefix"]): ZoneInfo(row["zone"])
+        for row in rows_of("postal_zones.csv")
+    }
+    return {
+        country: sorted({len(prefix) for of, prefix in zones if of == country}, reverse=True)
+        for country, _ in zones
+    }, zones
 
 
 @cache
@@ -128,4 +159,6 @@ def _regions() -> dict[tuple[str, str], str]:
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a table of this package."""
-    yield from csv.DictReader(files("events.parsing").joinpath(name).read_text("utf-8").splitlines())
+    yield from csv.DictReader(
+        files("events.parsing").joinpath(name).read_text("utf-8").splitlines()
+    )

@@ -73,8 +73,20 @@ def _value(field: Field, presence: Presence) -> dict[str, Any]:
 PLACE: Final = (
     Field("city", TEXT, NULLABLE, AT_TIMES, "As printed."),
     Field("region", TEXT, NULLABLE, AT_TIMES, "State or province, as printed."),
-    Field("postal_code", TEXT, NULLABLE, AT_TIMES, "Its beginning, where one is defined for the country; as printed with scope `pii`."),
-    Field("country", TEXT, NULLABLE, AT_TIMES, "ISO 3166-1 alpha-2 where the carrier allows to know it, else as printed."),
+    Field(
+        "postal_code",
+        TEXT,
+        NULLABLE,
+        AT_TIMES,
+        "Its beginning, where one is defined for the country; as printed with scope `pii`.",
+    ),
+    Field(
+        "country",
+        TEXT,
+        NULLABLE,
+        AT_TIMES,
+        "ISO 3166-1 alpha-2 where the carrier allows to know it, else as printed.",
+    ),
     Field("facility", TEXT, NULLABLE, AT_TIMES, "The carrier's own id of the facility."),
 )
 
@@ -93,36 +105,108 @@ _LOGGED_RAW: Final = _object((field, field.logged) for field in RAW)
 
 STATEMENT: Final = (
     Field("carrier_id", TEXT, ALWAYS, ALWAYS, "The carrier that said it."),
-    Field("event_id", TEXT, ALWAYS, ALWAYS, "Unique per carrier: its own id, or one derived from what the carrier stated."),
+    Field(
+        "event_id",
+        TEXT,
+        ALWAYS,
+        ALWAYS,
+        "Unique per carrier: its own id, or one derived from what the carrier stated.",
+    ),
     Field("tracking_number", TEXT, ALWAYS, ALWAYS, "As printed, trimmed."),
-    Field("discriminator", TEXT, ALWAYS, ALWAYS, "Tells apart the shipments of a number that is used again; usually empty."),
+    Field(
+        "discriminator",
+        TEXT,
+        ALWAYS,
+        ALWAYS,
+        "Tells apart the shipments of a number that is used again; usually empty.",
+    ),
     Field("kind", _words(Kind), ALWAYS, ALWAYS, "What the event does to its shipment."),
     Field("occurred_at", TIME, ALWAYS, ALWAYS, "With the offset that `tz_source` explains."),
     Field("occurred_at_raw", TEXT, ALWAYS, NEVER, "The time as the carrier printed it."),
     Field("tz_source", _words(TzSource), ALWAYS, ALWAYS, "Where the offset comes from."),
-    Field("time_precision", _words(TimePrecision), ALWAYS, ALWAYS, "How exactly the time was printed."),
+    Field(
+        "time_precision", _words(TimePrecision), ALWAYS, ALWAYS, "How exactly the time was printed."
+    ),
     Field("time_flag", TEXT, NEVER, AT_TIMES, "What is doubtful about the time."),
-    Field("status", _words(Status), NULLABLE, AT_TIMES, "Where the shipment is, as we read the code."),
+    Field(
+        "status", _words(Status), NULLABLE, AT_TIMES, "Where the shipment is, as we read the code."
+    ),
     Field("reason", _words(Reason), NULLABLE, AT_TIMES, "Why."),
-    Field("carrier_code", TEXT, NULLABLE, AT_TIMES, "Type, code and reason as printed, joined by `/`."),
-    Field("by_category", FLAG, ALWAYS, ALWAYS, "The code is not known; the carrier's own category of it was read."),
-    Field("raw", _LOGGED_RAW, NEVER, ALWAYS, "The carrier's own words; a field that it did not print is absent."),
+    Field(
+        "carrier_code", TEXT, NULLABLE, AT_TIMES, "Type, code and reason as printed, joined by `/`."
+    ),
+    Field(
+        "by_category",
+        FLAG,
+        ALWAYS,
+        ALWAYS,
+        "The code is not known; the carrier's own category of it was read.",
+    ),
+    Field(
+        "raw",
+        _LOGGED_RAW,
+        NEVER,
+        ALWAYS,
+        "The carrier's own words; a field that it did not print is absent.",
+    ),
     Field("location", _PRINTED_PLACE, ALWAYS, NEVER, "Where it happened."),
-    Field("location", _LOGGED_PLACE, NEVER, ALWAYS, "Where it happened; a part that is not known is absent."),
+    Field(
+        "location",
+        _LOGGED_PLACE,
+        NEVER,
+        ALWAYS,
+        "Where it happened; a part that is not known is absent.",
+    ),
     Field("piece", TEXT, NULLABLE, AT_TIMES, "One of several pieces under one number."),
     Field("estimated_delivery", TEXT, NULLABLE, AT_TIMES, "A date, or a time of RFC 3339."),
-    Field("service", TEXT, NULLABLE_AT_TIMES, AT_TIMES, "What the shipper bought, as the carrier names it."),
-    Field("parcel_carrier_id", TEXT, NULLABLE_AT_TIMES, AT_TIMES, "Of an aggregator: the `carrier_id` of the carrier that it names."),
+    Field(
+        "service",
+        TEXT,
+        NULLABLE_AT_TIMES,
+        AT_TIMES,
+        "What the shipper bought, as the carrier names it.",
+    ),
+    Field(
+        "parcel_carrier_id",
+        TEXT,
+        NULLABLE_AT_TIMES,
+        AT_TIMES,
+        "Of an aggregator: the `carrier_id` of the carrier that it names.",
+    ),
     Field("corrects", TEXT, NULLABLE, AT_TIMES, "Of a correction: the event that it is about."),
-    Field("anchor", TEXT, NULLABLE, AT_TIMES, "Of a value that came later: the event that it belongs to."),
-    Field("stamp", TEXT, NEVER, ALWAYS, "Of an enrichment: the carrier's own time of its update, as printed."),
+    Field(
+        "anchor",
+        TEXT,
+        NULLABLE,
+        AT_TIMES,
+        "Of a value that came later: the event that it belongs to.",
+    ),
+    Field(
+        "stamp",
+        TEXT,
+        NEVER,
+        ALWAYS,
+        "Of an enrichment: the carrier's own time of its update, as printed.",
+    ),
 )
 
 PERSONAL: Final = (
     Field("description", TEXT, NULLABLE_AT_TIMES, NEVER, "Status text; only with scope `pii`."),
     Field("signed_by", TEXT, NULLABLE_AT_TIMES, NEVER, "Who signed; only with scope `pii`."),
-    Field("delivery_address", TEXT, NULLABLE_AT_TIMES, NEVER, "Where it was left; only with scope `pii`."),
-    Field("erased", FLAG, AT_TIMES, NEVER, "The personal fields are gone for good; only with scope `pii`."),
+    Field(
+        "delivery_address",
+        TEXT,
+        NULLABLE_AT_TIMES,
+        NEVER,
+        "Where it was left; only with scope `pii`.",
+    ),
+    Field(
+        "erased",
+        FLAG,
+        AT_TIMES,
+        NEVER,
+        "The personal fields are gone for good; only with scope `pii`.",
+    ),
 )
 
 IN_STREAM: Final = (
@@ -133,10 +217,22 @@ IN_STREAM: Final = (
 )
 
 BOUND: Final = (
-    Field("format", {"type": "integer", "enum": list(range(1, FORMAT + 1))}, NEVER, ALWAYS, "Of the entry."),
+    Field(
+        "format",
+        {"type": "integer", "enum": list(range(1, FORMAT + 1))},
+        NEVER,
+        ALWAYS,
+        "Of the entry.",
+    ),
     Field("entry", {"type": "string", "enum": ["event"]}, NEVER, ALWAYS, "The kind of entry."),
     Field("shipment_id", UUID, NEVER, ALWAYS, "The shipment whose stream holds the event."),
-    Field("previous_hash", HASH, NEVER, ALWAYS, "Leaf hash of the shipment's event before; zeros for the first."),
+    Field(
+        "previous_hash",
+        HASH,
+        NEVER,
+        ALWAYS,
+        "Leaf hash of the shipment's event before; zeros for the first.",
+    ),
     Field("message_id", UUID, NEVER, ALWAYS, "The message that said it."),
     Field("body_commitment", HASH, NEVER, ALWAYS, "Binds the body of the message."),
     Field("received_at", TIME, NEVER, ALWAYS, "When the message came."),
@@ -156,7 +252,13 @@ def schema() -> dict[str, Any]:
         "title": "The canonical event of statesvc",
         "description": "Only ever grows. Ignore fields that you do not know.",
         "$defs": {
-            "printed": {**_object((field, field.printed) for field in FIELDS), "description": "As the API prints it."},
-            "logged": {**_object((field, field.logged) for field in FIELDS), "description": "As the log keeps it."},
+            "printed": {
+                **_object((field, field.printed) for field in FIELDS),
+                "description": "As the API prints it.",
+            },
+            "logged": {
+                **_object((field, field.logged) for field in FIELDS),
+                "description": "As the log keeps it.",
+            },
         },
     }

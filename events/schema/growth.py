@@ -10,10 +10,28 @@ from typing import Any, Final
 
 Schema = Mapping[str, Any]
 
-_ANNOTATIONS: Final = frozenset({"$schema", "$id", "$comment", "title", "description", "examples", "default", "deprecated", "$defs"})
-_SHAPE: Final = frozenset({"$ref", "anyOf", "type", "enum", "const", "properties", "required", "items"})
-_UPPER_BOUNDS: Final = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
-_LOWER_BOUNDS: Final = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_ANNOTATIONS: Final = frozenset(
+    {
+        "$schema",
+        "$id",
+        "$comment",
+        "title",
+        "description",
+        "examples",
+        "default",
+        "deprecated",
+        "$defs",
+    }
+)
+_SHAPE: Final = frozenset(
+    {"$ref", "anyOf", "type", "enum", "const", "properties", "required", "items"}
+)
+_UPPER_BOUNDS: Final = frozenset(
+    {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
+)
+_LOWER_BOUNDS: Final = frozenset(
+    {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +47,11 @@ class Shape:
 def breaks(old: Schema, new: Schema) -> list[str]:
     """Return every way in which `new` breaks what `old` promised, one line each; empty where it only grew."""
     before, after = shapes(old), shapes(new)
-    found = [line for place, shape in before.items() for line in _compared(place, shape, after.get(place))]
+    found = [
+        line
+        for place, shape in before.items()
+        for line in _compared(place, shape, after.get(place))
+    ]
     for place, shape in after.items():
         if place not in before and shape.required and _parent(place) in before:
             found.append(f"{place}: new and required; a new field may only be optional")
@@ -45,12 +67,21 @@ def shapes(schema: Schema) -> dict[str, Shape]:
     }
 
 
-def _walk(place: str, given: Schema, root: Schema, *, required: bool) -> Iterator[tuple[str, Shape]]:
+def _walk(
+    place: str, given: Schema, root: Schema, *, required: bool
+) -> Iterator[tuple[str, Shape]]:
     choices = [_resolved(choice, root) for choice in _choices(_resolved(given, root))]
-    yield place, Shape(types=_types(choices), words=_words(choices), rules=_rules(choices), required=required)
+    yield (
+        place,
+        Shape(
+            types=_types(choices), words=_words(choices), rules=_rules(choices), required=required
+        ),
+    )
     for choice in choices:
         for name, field in choice.get("properties", {}).items():
-            yield from _walk(f"{place}/{name}", field, root, required=name in choice.get("required", ()))
+            yield from _walk(
+                f"{place}/{name}", field, root, required=name in choice.get("required", ())
+            )
         if "items" in choice:
             yield from _walk(f"{place}/*", choice["items"], root, required=False)
 
@@ -83,11 +114,21 @@ def _words(choices: list[Schema]) -> frozenset[str] | None:
     listed = [choice for choice in choices if choice.get("type") != "null"]
     if not all("enum" in choice or "const" in choice for choice in listed):
         return None
-    return frozenset(repr(word) for choice in listed for word in choice.get("enum", [choice.get("const")]) if word is not None)
+    return frozenset(
+        repr(word)
+        for choice in listed
+        for word in choice.get("enum", [choice.get("const")])
+        if word is not None
+    )
 
 
 def _rules(choices: list[Schema]) -> dict[str, Any]:
-    return {keyword: value for choice in choices for keyword, value in choice.items() if keyword not in _ANNOTATIONS | _SHAPE}
+    return {
+        keyword: value
+        for choice in choices
+        for keyword, value in choice.items()
+        if keyword not in _ANNOTATIONS | _SHAPE
+    }
 
 
 def _compared(place: str, old: Shape, new: Shape | None) -> Iterator[str]:
@@ -115,7 +156,9 @@ def _loosened(keyword: str, old: object, new: object) -> bool:
     if old == new:
         return True
     if isinstance(old, int | float) and isinstance(new, int | float):
-        return (keyword in _UPPER_BOUNDS and new >= old) or (keyword in _LOWER_BOUNDS and new <= old)
+        return (keyword in _UPPER_BOUNDS and new >= old) or (
+            keyword in _LOWER_BOUNDS and new <= old
+        )
     return keyword == "additionalProperties" and new is True
 
 

@@ -36,9 +36,15 @@ def faults(versions: Mapping[int, Any], declared: Mapping[str, Any]) -> list[str
         return [f"no version of the schema is committed; `{COMMAND}` writes the first"]
     found = []
     for earlier, later in pairwise(versions):
-        found += [f"{later}.json against {earlier}.json: {line}" for line in breaks(versions[earlier], versions[later])]
+        found += [
+            f"{later}.json against {earlier}.json: {line}"
+            for line in breaks(versions[earlier], versions[later])
+        ]
     newest = max(versions)
-    broken = [f"the declaration against {newest}.json: {line}" for line in breaks(versions[newest], declared)]
+    broken = [
+        f"the declaration against {newest}.json: {line}"
+        for line in breaks(versions[newest], declared)
+    ]
     if not broken and versions[newest] != declared:
         broken = [f"the declaration says more than {newest}.json; `{COMMAND}` writes it down"]
     return found + broken

@@ -19,7 +19,10 @@ from statesvc.demo.sample_pushes import sample_push
 
 PAGE = Path(__file__).parents[2] / "docs" / "forwarding.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-SERVERS = (("uvicorn", "--log-level", "error", "--port"), ("gunicorn", "--log-level", "error", "--bind"))
+SERVERS = (
+    ("uvicorn", "--log-level", "error", "--port"),
+    ("gunicorn", "--log-level", "error", "--bind"),
+)
 START_SECONDS = 30
 
 
@@ -32,7 +35,9 @@ def statesvc_settings() -> Mapping[str, str]:
 def test_a_program_type_checks_strictly(number: int, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAMS[number])
     command = [sys.executable, "-m", "mypy", "--strict", "program.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    ended = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
     assert ended.returncode == 0, ended.stdout
 
 
@@ -46,7 +51,9 @@ def served(number: int, folder: Path, statesvc: Service) -> Iterator[httpx.Clien
     module, *options = SERVERS[number]
     where = str(port) if module == "uvicorn" else f"127.0.0.1:{port}"
     given = os.environ | {"STATESVC_URL": statesvc.url, "NOTIFICATION_SECRETS": SECRET}
-    process = subprocess.Popen([sys.executable, "-m", module, "program:app", *options, where], cwd=folder, env=given)
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, "program:app", *options, where], cwd=folder, env=given
+    )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
             deadline = time.monotonic() + START_SECONDS
@@ -68,12 +75,39 @@ def answers(client: httpx.Client) -> bool:
 
 
 @pytest.mark.parametrize(("number", "underscore"), [(0, 200), (1, 401)], ids=["FastAPI", "Flask"])
-def test_a_page_forwards_and_receives(number: int, underscore: int, statesvc: Service, tmp_path: Path) -> None:
+def test_a_page_forwards_and_receives(
+    number: int, underscore: int, statesvc: Service, tmp_path: Path
+) -> None:
     sample, sent = sample_push("ups", "delivered", at=datetime.now(UTC)), signed_notification()
     with served(number, tmp_path, statesvc) as client:
-        assert client.post("/webhooks/ups", content=sample.body, headers={"credential": "wrong"}).status_code == 401
-        assert client.post("/webhooks/ups", content=sample.body, headers={"credential": "right"}).status_code == 200
-        assert client.post("/webhooks/clickpost", content=sample.body, headers={"webhook_key": "right"}).status_code == underscore
-        assert client.post("/notifications", content=sent.body, headers=dict(sent.headers)).status_code == 204
-        assert client.post("/notifications", content=sent.body + b" ", headers=dict(sent.headers)).status_code == 401
-    statesvc.until(lambda: next(iter(statesvc.client.shipments.list(tracking_number=sample.number)), None))
+        assert (
+            client.post(
+                "/webhooks/ups", content=sample.body, headers={"credential": "wrong"}
+            ).status_code
+            == 401
+        )
+        assert (
+            client.post(
+                "/webhooks/ups", content=sample.body, headers={"credential": "right"}
+            ).status_code
+            == 200
+        )
+        assert (
+            client.post(
+                "/webhooks/clickpost", content=sample.body, headers={"webhook_key": "right"}
+            ).status_code
+            == underscore
+        )
+        assert (
+            client.post("/notifications", content=sent.body, headers=dict(sent.headers)).status_code
+            == 204
+        )
+        assert (
+            client.post(
+                "/notifications", content=sent.body + b" ", headers=dict(sent.headers)
+            ).status_code
+            == 401
+        )
+    statesvc.until(
+        lambda: next(iter(statesvc.client.shipments.list(tracking_number=sample.number)), None)
+    )

@@ -20,9 +20,16 @@ Beginning = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 class ActionsParameters(PageParameters):
     """Actions, the newest first."""
 
-    actor: Annotated[Beginning, Field(description="Begins so: `key:` and the id of a key, `operator:` and a name.")] = ""
-    verb: Annotated[Beginning, Field(description="Begins so: `rollout.`, `subscription.pause`.")] = ""
-    target: Annotated[Beginning, Field(description="Begins so: `carrier ups`, `shipment <id>`.")] = ""
+    actor: Annotated[
+        Beginning,
+        Field(description="Begins so: `key:` and the id of a key, `operator:` and a name."),
+    ] = ""
+    verb: Annotated[
+        Beginning, Field(description="Begins so: `rollout.`, `subscription.pause`.")
+    ] = ""
+    target: Annotated[
+        Beginning, Field(description="Begins so: `carrier ups`, `shipment <id>`.")
+    ] = ""
 
 
 @operation(
@@ -30,9 +37,17 @@ class ActionsParameters(PageParameters):
     scope="ops",
     tag="actions",
     problems=(Code.INVALID_CURSOR,),
-    commands=(Command(name="actions list", columns=("recorded_at", "actor", "verb", "target", "details"), nothing="no action fits"),),
+    commands=(
+        Command(
+            name="actions list",
+            columns=("recorded_at", "actor", "verb", "target", "details"),
+            nothing="no action fits",
+        ),
+    ),
 )
-async def list_actions(context: Context, call: Call[ActionsParameters, None]) -> Page[RecordedAction]:
+async def list_actions(
+    context: Context, call: Call[ActionsParameters, None]
+) -> Page[RecordedAction]:
     """List operator actions.
 
     Who did what to what, when and why, as the log's entries say; readings of personal fields are among them. A page may be short, or
@@ -43,7 +58,9 @@ async def list_actions(context: Context, call: Call[ActionsParameters, None]) ->
     bound_to: dict[str, Any] = {"list": "actions", **asdict(wanted)}
     before = _before(filters.cursor, bound_to)
     async with context.pool.connection() as connection:
-        actions, more = await action_list.list_actions(connection, wanted, before=before, limit=filters.limit)
+        actions, more = await action_list.list_actions(
+            connection, wanted, before=before, limit=filters.limit
+        )
     return Page(actions, None if more is None else encode_cursor([*more], bound_to))
 
 
@@ -51,8 +68,14 @@ def _before(cursor: str | None, bound_to: dict[str, Any]) -> ActionPosition:
     if cursor is None:
         return NEWEST_ACTION
     batch_id, ordinal = decode_cursor(cursor, bound_to, fields=2)
-    if type(batch_id) is not int or type(ordinal) is not int or not (0, 0) <= (batch_id, ordinal) < NEWEST_ACTION:
-        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+    if (
+        type(batch_id) is not int
+        or type(ordinal) is not int
+        or not (0, 0) <= (batch_id, ordinal) < NEWEST_ACTION
+    ):
+        raise Problem(
+            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
+        )
     return ActionPosition(batch_id, ordinal)
 
 

@@ -25,7 +25,9 @@ _PATH: Final = "/v1/shipments/{carrier_id}/{tracking_number}/awaited"
 class AwaitedWithin(ClosedModel):
     """Time to wait."""
 
-    hours: Annotated[int, Field(ge=1, le=HOURS_MAX, description="Within so many hours something must be heard.")]
+    hours: Annotated[
+        int, Field(ge=1, le=HOURS_MAX, description="Within so many hours something must be heard.")
+    ]
 
 
 class AwaitedShown(TypedDict):
@@ -35,7 +37,10 @@ class AwaitedShown(TypedDict):
     number: Annotated[str, Field(description="The tracking number as it is compared.")]
     hours: int
     awaited_at: Annotated[AwareDatetime, Field(description="From when on the hours count.")]
-    due_at: Annotated[AwareDatetime, Field(description="When `shipment.never_heard` follows, unless something is heard before.")]
+    due_at: Annotated[
+        AwareDatetime,
+        Field(description="When `shipment.never_heard` follows, unless something is heard before."),
+    ]
 
 
 class AwaitedNumbersParameters(PageParameters):
@@ -43,17 +48,26 @@ class AwaitedNumbersParameters(PageParameters):
 
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     never_heard: Annotated[
-        bool, Field(description="Those whose hours are over, for 30 days since, instead of those that are still waited for.")
+        bool,
+        Field(
+            description="Those whose hours are over, for 30 days since, instead of those that are still waited for."
+        ),
     ] = False
     order: Annotated[
-        Literal["oldest", "newest"], Field(description="Of the time at which they are, or were, due: the earliest first, or the latest.")
+        Literal["oldest", "newest"],
+        Field(
+            description="Of the time at which they are, or were, due: the earliest first, or the latest."
+        ),
     ] = "oldest"
 
 
 class ListedAwaited(AwaitedShown):
     """An awaited number in a list."""
 
-    observed_at: Annotated[AwareDatetime | None, Field(description="When `shipment.never_heard` was sent; null: it is still waited for.")]
+    observed_at: Annotated[
+        AwareDatetime | None,
+        Field(description="When `shipment.never_heard` was sent; null: it is still waited for."),
+    ]
 
 
 @operation(
@@ -69,13 +83,18 @@ class ListedAwaited(AwaitedShown):
         ),
     ),
 )
-async def list_awaited_numbers(context: Context, call: Call[AwaitedNumbersParameters, None]) -> Page[ListedAwaited]:
+async def list_awaited_numbers(
+    context: Context, call: Call[AwaitedNumbersParameters, None]
+) -> Page[ListedAwaited]:
     """List awaited numbers of which nothing was heard.
 
     A page may be short, or empty, and still have a `next_cursor`: numbers of which something was heard meanwhile are left out.
     """
     wanted = call.parameters
-    bound_to: dict[str, Any] = {"list": "awaited-numbers", **wanted.model_dump(include={"carrier_id", "never_heard", "order"})}
+    bound_to: dict[str, Any] = {
+        "list": "awaited-numbers",
+        **wanted.model_dump(include={"carrier_id", "never_heard", "order"}),
+    }
     async with context.pool.connection() as connection:
         numbers, end = await list_unheard(
             connection,
@@ -99,7 +118,9 @@ async def list_awaited_numbers(context: Context, call: Call[AwaitedNumbersParame
             }
             for one in numbers
         ],
-        None if end is None else encode_cursor([end.due_at.isoformat(), end.number, end.carrier_id], bound_to),
+        None
+        if end is None
+        else encode_cursor([end.due_at.isoformat(), end.number, end.carrier_id], bound_to),
     )
 
 
@@ -108,11 +129,21 @@ def _resumed(cursor: str, bound_to: dict[str, Any]) -> AwaitedPosition:
     try:
         return AwaitedPosition(datetime.fromisoformat(due_at), str(number), str(carrier_id))
     except (TypeError, ValueError):
-        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
+        raise Problem(
+            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
+        ) from None
 
 
-@operation(f"PUT {_PATH}", scope="ingest", tag="shipments", request_headers=WHY_TAKEN, problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT))
-async def await_shipment(context: Context, call: Call[ReferencesParameters, AwaitedWithin]) -> AwaitedShown:
+@operation(
+    f"PUT {_PATH}",
+    scope="ingest",
+    tag="shipments",
+    request_headers=WHY_TAKEN,
+    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+)
+async def await_shipment(
+    context: Context, call: Call[ReferencesParameters, AwaitedWithin]
+) -> AwaitedShown:
     """Await a tracking number.
 
     For a number that was registered with its carrier: if no event is heard of it within these hours, from the carrier or from an aggregator
@@ -122,7 +153,9 @@ async def await_shipment(context: Context, call: Call[ReferencesParameters, Awai
     number = attached_to(context, call.parameters)
     async with context.pool.connection() as connection:
         try:
-            awaited = await await_number(connection, number, call.body.hours, actor=call.caller.actor, why=call.why)
+            awaited = await await_number(
+                connection, number, call.body.hours, actor=call.caller.actor, why=call.why
+            )
         except NumberErasedError as error:
             raise Problem(Code.CONFLICT, str(error)) from None
     return {
@@ -145,7 +178,9 @@ async def await_shipment(context: Context, call: Call[ReferencesParameters, Awai
 async def stop_awaiting_shipment(context: Context, call: Call[ReferencesParameters, None]) -> None:
     """Stop awaiting a tracking number."""
     async with context.pool.connection() as connection:
-        if not await stop_awaiting(connection, attached_to(context, call.parameters), actor=call.caller.actor, why=call.why):
+        if not await stop_awaiting(
+            connection, attached_to(context, call.parameters), actor=call.caller.actor, why=call.why
+        ):
             raise Problem(Code.NOT_FOUND, "the number is not awaited")
 
 

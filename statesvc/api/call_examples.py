@@ -9,5 +9,7 @@ import orjson
 
 def call_examples() -> Mapping[str, Mapping[str, Any]]:
     """Return the examples by operation: `request` by media type, `responses` by status and media type."""
-    examples: dict[str, dict[str, Any]] = orjson.loads((files("statesvc.api") / "call_examples.json").read_bytes())
+    examples: dict[str, dict[str, Any]] = orjson.loads(
+        (files("statesvc.api") / "call_examples.json").read_bytes()
+    )
     return examples

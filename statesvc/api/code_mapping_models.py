@@ -33,8 +33,12 @@ class SampleParameters(ClosedModel):
     """Events with one unknown code."""
 
     carrier_id: Name
-    raw_type: Annotated[Part | None, Field(description="As the list of unknown codes has it; left out for null.")] = None
-    raw_code: Annotated[Part | None, Field(description="As the list of unknown codes has it; left out for null.")] = None
+    raw_type: Annotated[
+        Part | None, Field(description="As the list of unknown codes has it; left out for null.")
+    ] = None
+    raw_code: Annotated[
+        Part | None, Field(description="As the list of unknown codes has it; left out for null.")
+    ] = None
     limit: Annotated[int, Field(ge=1, le=SAMPLES_MAX)] = 10
     include: Include = None
 
@@ -51,7 +55,12 @@ class MappedCodesParameters(PageParameters):
 
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
     revision: Annotated[
-        int | None, Field(ge=1, le=REVISION_MAX, description="This row and all others of its code, those that it replaced too.")
+        int | None,
+        Field(
+            ge=1,
+            le=REVISION_MAX,
+            description="This row and all others of its code, those that it replaced too.",
+        ),
     ] = None
     include: Include = None
 
@@ -87,7 +96,10 @@ class ExportParameters(ClosedModel):
 _WHOLE: dict[str, Any] = {
     "if": {"required": ["kind"], "properties": {"kind": {"const": "info"}}},
     "then": {"properties": {"status": {"type": "null"}, "reason": {"type": "null"}}},
-    "else": {"required": ["status"], "properties": {"status": {"not": {"enum": [None, Status.UNKNOWN]}}}},
+    "else": {
+        "required": ["status"],
+        "properties": {"status": {"not": {"enum": [None, Status.UNKNOWN]}}},
+    },
 }
 _NAMED: dict[str, Any] = {
     "if": {"properties": {"raw_type": {"type": "null"}, "raw_code": {"type": "null"}}},
@@ -98,11 +110,15 @@ _NAMED: dict[str, Any] = {
 class TaughtMeaning(ClosedModel):
     """Meaning of a code."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE})
-
-    kind: Annotated[Literal["scan", "info"], Field(description="A scan has a status; an `info` never moves one."), Asked(label="Means")] = (
-        "scan"
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE}
     )
+
+    kind: Annotated[
+        Literal["scan", "info"],
+        Field(description="A scan has a status; an `info` never moves one."),
+        Asked(label="Means"),
+    ] = "scan"
     status: Status | None = None
     reason: Reason | None = None
 
@@ -125,7 +141,13 @@ class PreviewRequest(ClosedModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}}],
+            "examples": [
+                {
+                    "raw_type": "X",
+                    "raw_code": "9Z",
+                    "meaning": {"kind": "scan", "status": "delivery_attempted"},
+                }
+            ],
             **_NAMED,
         },
     )
@@ -156,22 +178,35 @@ class PreviewRequest(ClosedModel):
     raw_reason: Annotated[
         Part | None,
         Field(description="Only with this reason code next to it; null: any."),
-        Asked(label="Only with this reason code", hint="Empty: any.", flag="--carrier-reason", metavar="CODE"),
+        Asked(
+            label="Only with this reason code",
+            hint="Empty: any.",
+            flag="--carrier-reason",
+            metavar="CODE",
+        ),
     ] = None
     raw_text: Annotated[
         Part | None,
-        Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."),
+        Field(
+            description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."
+        ),
         Asked(
             label="Only with this text",
             hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
             flag="--text",
         ),
     ] = None
-    meaning: Annotated[TaughtMeaning | None, Field(description="Null: as the normalizer says, again.")]
+    meaning: Annotated[
+        TaughtMeaning | None, Field(description="Null: as the normalizer says, again.")
+    ]
 
     def printed(self, carrier_id: str) -> PrintedCode:
         return PrintedCode(
-            carrier_id=carrier_id, raw_type=self.raw_type, raw_code=self.raw_code, raw_reason=self.raw_reason, raw_text=self.raw_text
+            carrier_id=carrier_id,
+            raw_type=self.raw_type,
+            raw_code=self.raw_code,
+            raw_reason=self.raw_reason,
+            raw_text=self.raw_text,
         )
 
 
@@ -190,7 +225,11 @@ class TeachRequest(PreviewRequest):
     ]
     replaces: Annotated[
         int | None,
-        Field(ge=0, le=REVISION_MAX, description="As the preview said: 409 where the code was mapped since. Null: whatever is there."),
+        Field(
+            ge=0,
+            le=REVISION_MAX,
+            description="As the preview said: 409 where the code was mapped since. Null: whatever is there.",
+        ),
     ] = None
     force: Annotated[bool, Field(description="Map the code although no event has it.")] = False
 
@@ -199,7 +238,9 @@ class RenormalizeRequest(ClosedModel):
     """Reading the history of the code again."""
 
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
-    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None
+    cursor: Annotated[
+        str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
+    ] = None
 
 
 class Renormalized(BaseModel):
@@ -210,10 +251,21 @@ class Renormalized(BaseModel):
     corrected: int
     retracted: int
     added: int
-    unreadable: Annotated[int, Field(description="Events that stay as they are: their message is gone, and their codes do not decide.")]
+    unreadable: Annotated[
+        int,
+        Field(
+            description="Events that stay as they are: their message is gone, and their codes do not decide."
+        ),
+    ]
     transitions: int
     notifications: int
     done: Annotated[bool, Field(description="The whole log was looked through.")]
-    dead_letter_id: Annotated[int | None, Field(description="The open dead letter of the code, as it was found at the end.")]
-    obstacle: Annotated[Obstacle | None, Field(description="Why it stays open; null: it is settled, or there was none.")]
+    dead_letter_id: Annotated[
+        int | None,
+        Field(description="The open dead letter of the code, as it was found at the end."),
+    ]
+    obstacle: Annotated[
+        Obstacle | None,
+        Field(description="Why it stays open; null: it is settled, or there was none."),
+    ]
     next_cursor: Annotated[str | None, Field(description="Call again with it to go on.")]

@@ -57,21 +57,29 @@ _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
 
 
 @operation("GET /v1/unmapped-codes", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
-async def list_unmapped_codes(context: Context, call: Call[UnmappedParameters, None]) -> Page[UnmappedCode]:
+async def list_unmapped_codes(
+    context: Context, call: Call[UnmappedParameters, None]
+) -> Page[UnmappedCode]:
     """List unknown codes.
 
     Codes that no mapping knows yet, with their open dead letter, and codes read by their category only.
     """
     keyring = await context.keyring_if_any()
     async with context.pool.connection() as connection:
-        codes = await unmapped_codes(connection, carrier_id=call.parameters.carrier_id, keyring=keyring)
+        codes = await unmapped_codes(
+            connection, carrier_id=call.parameters.carrier_id, keyring=keyring
+        )
     if not codes:
         context.refuse_unknown(call.parameters.carrier_id)
     return Page(codes, None)
 
 
-@operation("GET /v1/unmapped-codes/samples", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
-async def list_unmapped_code_samples(context: Context, call: Call[SampleParameters, None]) -> Page[CodeSample]:
+@operation(
+    "GET /v1/unmapped-codes/samples", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,)
+)
+async def list_unmapped_code_samples(
+    context: Context, call: Call[SampleParameters, None]
+) -> Page[CodeSample]:
     """Show events with an unknown code.
 
     The newest first; with `include=personal` the texts that the carrier printed.
@@ -82,15 +90,23 @@ async def list_unmapped_code_samples(context: Context, call: Call[SampleParamete
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         code = (wanted.carrier_id, wanted.raw_type, wanted.raw_code)
-        samples = await code_samples(connection, code, keyring, personal=personal, limit=wanted.limit)
+        samples = await code_samples(
+            connection, code, keyring, personal=personal, limit=wanted.limit
+        )
         if personal and samples:
             target = f"samples of a code of {wanted.carrier_id}"
-            await context.readings.record(connection, call, name="code_samples", target=target, carrier_id=wanted.carrier_id)
+            await context.readings.record(
+                connection, call, name="code_samples", target=target, carrier_id=wanted.carrier_id
+            )
     return Page(samples, None)
 
 
-@operation(f"GET {_MAPPINGS}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
-async def list_code_mappings(context: Context, call: Call[MappingsParameters, None]) -> Page[ListedMapping]:
+@operation(
+    f"GET {_MAPPINGS}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR)
+)
+async def list_code_mappings(
+    context: Context, call: Call[MappingsParameters, None]
+) -> Page[ListedMapping]:
     """List a carrier's code mappings.
 
     Those in effect, next to what this release's own table says.
@@ -101,42 +117,70 @@ async def list_code_mappings(context: Context, call: Call[MappingsParameters, No
     before = before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
         rows = await current_mappings(connection, carrier_id=wanted.carrier_id)
-        rows = sorted((row for row in rows if row.kind is not None and row.revision < before), key=lambda row: -row.revision)
+        rows = sorted(
+            (row for row in rows if row.kind is not None and row.revision < before),
+            key=lambda row: -row.revision,
+        )
         page = rows[: wanted.limit]
         items = await _listed(context, connection, call, carrier, page)
-    return Page(items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None)
+    return Page(
+        items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None
+    )
 
 
-@operation("GET /v1/code-mappings", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
-async def list_mapped_codes(context: Context, call: Call[MappedCodesParameters, None]) -> Page[ListedMapping]:
+@operation(
+    "GET /v1/code-mappings",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+)
+async def list_mapped_codes(
+    context: Context, call: Call[MappedCodesParameters, None]
+) -> Page[ListedMapping]:
     """List the code mappings of all carriers.
 
     Those in effect, or with `revision` one code's, the newest first. A mapping of a carrier that this release does not know is left out.
     """
     wanted = call.parameters
-    bound_to: dict[str, Any] = {"list": "mapped-codes", "carrier_id": wanted.carrier_id, "revision": wanted.revision}
+    bound_to: dict[str, Any] = {
+        "list": "mapped-codes",
+        "carrier_id": wanted.carrier_id,
+        "revision": wanted.revision,
+    }
     before = before_number(wanted.cursor, bound_to)
     context.refuse_unknown(wanted.carrier_id)
     async with context.pool.connection() as connection:
         if wanted.revision is None:
-            rows = [row for row in await current_mappings(connection, carrier_id=wanted.carrier_id) if row.kind is not None]
+            rows = [
+                row
+                for row in await current_mappings(connection, carrier_id=wanted.carrier_id)
+                if row.kind is not None
+            ]
         else:
             row = await find_mapping(connection, wanted.revision)
             if row is None or wanted.carrier_id not in {None, row.carrier_id}:
                 raise Problem(Code.NOT_FOUND, f"there is no revision {wanted.revision}")
             rows = await mapping_history(connection, row.code)
-        known = (row for row in rows if row.revision < before and row.carrier_id in context.carriers())
+        known = (
+            row for row in rows if row.revision < before and row.carrier_id in context.carriers()
+        )
         rows = sorted(known, key=lambda row: -row.revision)
         page = rows[: wanted.limit]
         items = [
             item
             for carrier_id in dict.fromkeys(row.carrier_id for row in page)
             for item in await _listed(
-                context, connection, call, context.carrier(carrier_id), [row for row in page if row.carrier_id == carrier_id]
+                context,
+                connection,
+                call,
+                context.carrier(carrier_id),
+                [row for row in page if row.carrier_id == carrier_id],
             )
         ]
     items.sort(key=lambda item: -item.revision)
-    return Page(items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None)
+    return Page(
+        items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None
+    )
 
 
 @operation(
@@ -147,7 +191,9 @@ async def list_mapped_codes(context: Context, call: Call[MappedCodesParameters, 
     rules=("No event has the code, and `force` is not set.",),
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
 )
-async def teach_code(context: Context, call: Call[CarrierMappingParameters, TeachRequest]) -> ListedMapping:
+async def teach_code(
+    context: Context, call: Call[CarrierMappingParameters, TeachRequest]
+) -> ListedMapping:
     """Map a code, or take its mapping back.
 
     In effect at the next claim of every worker; what was read before stays until it is read again. The latest row of a code holds, of
@@ -162,17 +208,33 @@ async def teach_code(context: Context, call: Call[CarrierMappingParameters, Teac
     digest = keyring.carrier_digest(carrier.carrier_id)
     async with context.pool.connection() as connection:
         printed = await as_events_have_it(connection, printed, digest)
-        if meaning is not None and not lesson.force and not await has_events(connection, printed.clear(digest)):
+        if (
+            meaning is not None
+            and not lesson.force
+            and not await has_events(connection, printed.clear(digest))
+        ):
             raise Problem(Code.INVALID_REQUEST, f"{NO_EVENT}; `force` maps it all the same")
         try:
             actor = call.caller.actor
-            revision = await teach(connection, keyring, printed, meaning, why=lesson.why, actor=actor, replaces=lesson.replaces)
+            revision = await teach(
+                connection,
+                keyring,
+                printed,
+                meaning,
+                why=lesson.why,
+                actor=actor,
+                replaces=lesson.replaces,
+            )
         except MappingChangedError as error:
             raise Problem(
-                Code.CONFLICT, f"nothing was done: {error}; preview it again", members={"latest_revision": error.revision}
+                Code.CONFLICT,
+                f"nothing was done: {error}; preview it again",
+                members={"latest_revision": error.revision},
             ) from error
         except NotMappedError as error:
-            raise Problem(Code.CONFLICT, "no mapping of the code is in effect: the normalizer reads it") from error
+            raise Problem(
+                Code.CONFLICT, "no mapping of the code is in effect: the normalizer reads it"
+            ) from error
         row = await _stored(connection, carrier.carrier_id, revision)
         texts = await mapped_texts(connection, keyring, carrier)
     return listed(carrier, row, texts, shows_texts=False)
@@ -186,7 +248,9 @@ async def teach_code(context: Context, call: Call[CarrierMappingParameters, Teac
     is_computed=True,
     deadline_seconds=LONG_SECONDS,
 )
-async def preview_code_mapping(context: Context, call: Call[CarrierMappingParameters, PreviewRequest]) -> MappingPreview:
+async def preview_code_mapping(
+    context: Context, call: Call[CarrierMappingParameters, PreviewRequest]
+) -> MappingPreview:
     """Preview a mapping.
 
     Changes nothing: reads the newest messages with the code again as if it were mapped, and answers which events would be read
@@ -195,7 +259,13 @@ async def preview_code_mapping(context: Context, call: Call[CarrierMappingParame
     carrier = context.carrier(call.parameters.carrier_id)
     printed = _printed(call.body, carrier)
     keyring = await context.keyring()
-    task = RereadTask(carrier=carrier, keyring=keyring, writer=writer("preview"), rolls_back=True, archive=context.archive)
+    task = RereadTask(
+        carrier=carrier,
+        keyring=keyring,
+        writer=writer("preview"),
+        rolls_back=True,
+        archive=context.archive,
+    )
     digest = keyring.carrier_digest(carrier.carrier_id)
     meaning = call.body.meaning.meaning if call.body.meaning is not None else None
     async with context.pool.connection() as connection:
@@ -204,7 +274,9 @@ async def preview_code_mapping(context: Context, call: Call[CarrierMappingParame
 
 
 @operation(f"GET {_MAPPINGS}/export", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
-async def export_code_mappings(context: Context, call: Call[ExportParameters, None]) -> MappingExport:
+async def export_code_mappings(
+    context: Context, call: Call[ExportParameters, None]
+) -> MappingExport:
     """Export a carrier's mappings as a patch.
 
     Of the carrier's table in the repository, for `git apply`. Mappings of texts are in it with `include=personal` only.
@@ -220,8 +292,15 @@ async def export_code_mappings(context: Context, call: Call[ExportParameters, No
     return export(carrier, rows, texts)
 
 
-@operation(f"GET {_MAPPINGS}/{{revision}}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND))
-async def get_code_mapping(context: Context, call: Call[MappingParameters, None]) -> Page[ListedMapping]:
+@operation(
+    f"GET {_MAPPINGS}/{{revision}}",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND),
+)
+async def get_code_mapping(
+    context: Context, call: Call[MappingParameters, None]
+) -> Page[ListedMapping]:
     """Show a mapping and what came before it.
 
     All rows of its code, the newest first.
@@ -239,9 +318,21 @@ async def get_code_mapping(context: Context, call: Call[MappingParameters, None]
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
     deadline_seconds=LONG_SECONDS,
-    parts=CallParts(summed=("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")),
+    parts=CallParts(
+        summed=(
+            "messages",
+            "corrected",
+            "retracted",
+            "added",
+            "unreadable",
+            "transitions",
+            "notifications",
+        )
+    ),
 )
-async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]) -> Renormalized:
+async def renormalize_code_mapping(
+    context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]
+) -> Renormalized:
     """Read the history of a mapped code again.
 
     Reads the messages with the code again, as many as fit into a call, and appends what comes out differently; go on with `next_cursor`.
@@ -261,8 +352,12 @@ async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParam
             messages_max=context.limits.reread_messages,
             seconds=SECONDS_MAX,
         ),
-        request=RereadRequest(code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why),
-        position=RereadPosition() if cursor is None else position_of(cursor, RereadPosition, bound_to),
+        request=RereadRequest(
+            code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why
+        ),
+        position=RereadPosition()
+        if cursor is None
+        else position_of(cursor, RereadPosition, bound_to),
         page=context.limits.searched_events,
     )
     report = await run.run()
@@ -285,7 +380,9 @@ async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParam
 async def _listed(
     context: Context,
     connection: AsyncConnection[Any],
-    call: Call[MappingsParameters, None] | Call[MappedCodesParameters, None] | Call[MappingParameters, None],
+    call: Call[MappingsParameters, None]
+    | Call[MappedCodesParameters, None]
+    | Call[MappingParameters, None],
     carrier: Carrier,
     rows: Sequence[CodeMapping],
 ) -> list[ListedMapping]:
@@ -297,12 +394,18 @@ async def _listed(
 
 
 async def _record(
-    context: Context, connection: AsyncConnection[Any], call: Call[Any, Any], carrier: Carrier, rows: Sequence[CodeMapping]
+    context: Context,
+    connection: AsyncConnection[Any],
+    call: Call[Any, Any],
+    carrier: Carrier,
+    rows: Sequence[CodeMapping],
 ) -> None:
     """Record who reads what an operator wrote, which may be personal."""
     if any(row.code.stand_ins for row in rows):
         target = f"mapped texts of {carrier.carrier_id}"
-        await context.readings.record(connection, call, name="mappings", target=target, carrier_id=carrier.carrier_id)
+        await context.readings.record(
+            connection, call, name="mappings", target=target, carrier_id=carrier.carrier_id
+        )
 
 
 async def _stored(connection: AsyncConnection[Any], carrier_id: str, revision: int) -> CodeMapping:
@@ -315,7 +418,9 @@ async def _stored(connection: AsyncConnection[Any], carrier_id: str, revision: i
 def _printed(lesson: PreviewRequest, carrier: Carrier) -> PrintedCode:
     printed = lesson.printed(carrier.carrier_id)
     if printed.refusal is not None:
-        raise Problem(Code.INVALID_REQUEST, printed.refusal, violations=[Violation("/body", printed.refusal)])
+        raise Problem(
+            Code.INVALID_REQUEST, printed.refusal, violations=[Violation("/body", printed.refusal)]
+        )
     return printed
 
 

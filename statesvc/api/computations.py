@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-from statesvc.api.computing import AUDIT, EVIDENCE, AuditWanted, EvidenceWanted, PrintedAudit, PrintedEvidence, Sources
+from statesvc.api.computing import (
+    AUDIT,
+    EVIDENCE,
+    AuditWanted,
+    EvidenceWanted,
+    PrintedAudit,
+    PrintedEvidence,
+    Sources,
+)
 from statesvc.api.evidence_operations import print_evidence
 from statesvc.api.shipment_operations import print_audit
 from statesvc.background.process_pool import Task

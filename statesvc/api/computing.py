@@ -106,6 +106,12 @@ class ComputingProcesses:
         try:
             return await self._processes.call(task, wanted)
         except PoolFullError:
-            raise Problem(Code.OVERLOADED, "all processes that compute are busy, and more calls wait for them; try again") from None
+            raise Problem(
+                Code.OVERLOADED,
+                "all processes that compute are busy, and more calls wait for them; try again",
+            ) from None
         except ProcessDiedError:
-            raise Problem(Code.INTERNAL_ERROR, "the process that computed the answer died; the log has the reason") from None
+            raise Problem(
+                Code.INTERNAL_ERROR,
+                "the process that computed the answer died; the log has the reason",
+            ) from None

@@ -28,10 +28,25 @@ from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import operation
-from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor, encode_position, position_of
+from statesvc.http.paging import (
+    NEWEST,
+    Page,
+    PageParameters,
+    before_number,
+    encode_cursor,
+    encode_position,
+    position_of,
+)
 from statesvc.http.problem import Code, Problem
 from statesvc.repair.dead_letters import listing
-from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, DeadLetterKind, Obstacle, way_of
+from statesvc.repair.dead_letters.dead_letter import (
+    SENTENCES,
+    DeadLetter,
+    DeadLetterFilter,
+    DeadLetterKind,
+    Obstacle,
+    way_of,
+)
 from statesvc.repair.dead_letters.listing import (
     DeadLetterDetails,
     DeadLetterGroups,
@@ -42,7 +57,12 @@ from statesvc.repair.dead_letters.listing import (
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
+from statesvc.repair.dead_letters.replay_run import (
+    ReplayBudget,
+    ReplayRun,
+    RunPosition,
+    RunProgress,
+)
 
 REPLAY_SECONDS: Final = 30.0
 _TAG: Final = "dead letters"
@@ -68,7 +88,9 @@ class DeadLetterListParameters(PageParameters):
     cause: Cause | None = None
     since: Annotated[Instant | None, Field(description="Buried then or later.")] = None
     until: Annotated[Instant | None, Field(description="Buried before then.")] = None
-    open: Annotated[bool | None, Field(description="`true`: not settled yet; `false`: settled. Left out: both.")] = None
+    open: Annotated[
+        bool | None, Field(description="`true`: not settled yet; `false`: settled. Left out: both.")
+    ] = None
 
 
 class DeadLetterParameters(ClosedModel):
@@ -85,24 +107,40 @@ class RunCursor:
     at: RunPosition
 
 
-@operation("GET /v1/dead-letters", scope="ops", tag=_TAG, problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER))
-async def list_dead_letters(context: Context, call: Call[DeadLetterListParameters, None]) -> Page[DeadLetter]:
+@operation(
+    "GET /v1/dead-letters",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
+)
+async def list_dead_letters(
+    context: Context, call: Call[DeadLetterListParameters, None]
+) -> Page[DeadLetter]:
     """List dead letters."""
     given = call.parameters
     wanted = DeadLetterFilter(
-        kind=given.kind, carrier_id=given.carrier_id, cause=given.cause, since=given.since, until=given.until, is_open=given.open
+        kind=given.kind,
+        carrier_id=given.carrier_id,
+        cause=given.cause,
+        since=given.since,
+        until=given.until,
+        is_open=given.open,
     )
     bound_to: dict[str, Any] = {"list": "dead-letters", **asdict(wanted)}
     before = before_number(given.cursor, bound_to)
     async with context.pool.connection() as connection:
-        items, next_before = await listing.list_dead_letters(connection, wanted, before=before, limit=given.limit)
+        items, next_before = await listing.list_dead_letters(
+            connection, wanted, before=before, limit=given.limit
+        )
     if not items:
         context.refuse_unknown(given.carrier_id)
     return Page(items, None if next_before is None else encode_cursor([next_before], bound_to))
 
 
 @operation("GET /v1/dead-letters/groups", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
-async def list_dead_letter_groups(context: Context, call: Call[DeadLetterGroupsParameters, None]) -> DeadLetterGroups:
+async def list_dead_letter_groups(
+    context: Context, call: Call[DeadLetterGroupsParameters, None]
+) -> DeadLetterGroups:
     """Group dead letters by cause.
 
     The open ones, by kind, cause and carrier, with the details that occur most.
@@ -115,7 +153,9 @@ async def list_dead_letter_groups(context: Context, call: Call[DeadLetterGroupsP
 
 
 @operation("GET /v1/dead-letters/{id}", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND,))
-async def get_dead_letter(context: Context, call: Call[DeadLetterParameters, None]) -> DeadLetterDetails:
+async def get_dead_letter(
+    context: Context, call: Call[DeadLetterParameters, None]
+) -> DeadLetterDetails:
     """Show a dead letter.
 
     With each attempt, earlier and later ones of the same message, and what a replay of it means or what stands in its way. Of an unknown
@@ -156,9 +196,23 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     run, progress = None, RunProgress(planned=0)
     if not wanted.dry_run:
         at = start.at if plan is None else RunPosition(up_to=plan.up_to)
-        limits = ReplayLimits(canary=wanted.canary, per_second=wanted.per_second, stop_at_percent=wanted.stop_at_percent)
-        budget = ReplayBudget(dead_letters_max=wanted.limit, messages_max=context.limits.reread_messages)
-        run = await _run(context, request, at, limits, budget, patience_seconds=wanted.patience_seconds, waits=wanted.wait)
+        limits = ReplayLimits(
+            canary=wanted.canary,
+            per_second=wanted.per_second,
+            stop_at_percent=wanted.stop_at_percent,
+        )
+        budget = ReplayBudget(
+            dead_letters_max=wanted.limit, messages_max=context.limits.reread_messages
+        )
+        run = await _run(
+            context,
+            request,
+            at,
+            limits,
+            budget,
+            patience_seconds=wanted.patience_seconds,
+            waits=wanted.wait,
+        )
         progress = await run.replay(plan)
     return ReplayedMany(
         run_id=request.run_id,
@@ -208,7 +262,9 @@ async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) 
     deadline_seconds=REPLAY_SECONDS,
     parts=CallParts(summed=("messages", "corrected", "added")),
 )
-async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, ReplayOne]) -> ReplayedOne:
+async def replay_dead_letter(
+    context: Context, call: Call[DeadLetterParameters, ReplayOne]
+) -> ReplayedOne:
     """Replay a dead letter.
 
     A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events with a code, are
@@ -217,7 +273,14 @@ async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, 
     dead_letter_id = call.parameters.id
     bound_to = {"replay": dead_letter_id}
     start = _start(call.body.cursor, bound_to)
-    request = _request(context, call, DeadLetterFilter(), why=call.body.why, run_id=start.run_id, ids=(dead_letter_id,))
+    request = _request(
+        context,
+        call,
+        DeadLetterFilter(),
+        why=call.body.why,
+        run_id=start.run_id,
+        ids=(dead_letter_id,),
+    )
     async with context.pool.connection() as connection:
         dead_letter = await find_dead_letter(connection, dead_letter_id)
         if dead_letter is None:
@@ -227,8 +290,12 @@ async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, 
         for obstacle in (await plan_replay(connection, request)).obstacles:
             _refuse(obstacle)
     at = start.at if call.body.cursor is not None else RunPosition(up_to=dead_letter_id)
-    budget = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX, messages_max=context.limits.reread_messages)
-    run = await _run(context, request, at, ReplayLimits(), budget, patience_seconds=PATIENCE_SECONDS)
+    budget = ReplayBudget(
+        dead_letters_max=REPLAY_LIMIT_MAX, messages_max=context.limits.reread_messages
+    )
+    run = await _run(
+        context, request, at, ReplayLimits(), budget, patience_seconds=PATIENCE_SECONDS
+    )
     progress = await run.replay()
     for obstacle in progress.refused:
         _refuse(obstacle)
@@ -254,7 +321,9 @@ async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, 
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def discard_dead_letter(context: Context, call: Call[DeadLetterParameters, Discard]) -> DeadLetter:
+async def discard_dead_letter(
+    context: Context, call: Call[DeadLetterParameters, Discard]
+) -> DeadLetter:
     """Discard a dead letter.
 
     It stays, listed as discarded. An unknown code that is pushed again makes a new dead letter.
@@ -281,7 +350,14 @@ def _request(
     ids: tuple[int, ...] | None = None,
 ) -> RepairRequest:
     carriers = frozenset(context.carriers())
-    return RepairRequest(wanted=wanted, ids=ids, carriers=carriers, actor=call.caller.actor, why=why, run_id=run_id or uuid4())
+    return RepairRequest(
+        wanted=wanted,
+        ids=ids,
+        carriers=carriers,
+        actor=call.caller.actor,
+        why=why,
+        run_id=run_id or uuid4(),
+    )
 
 
 async def _run(
@@ -311,7 +387,11 @@ async def _run(
 
 def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> RunCursor:
     """Return where the run goes on; without a cursor begin a new run."""
-    return RunCursor(run_id=uuid4(), at=RunPosition(up_to=0)) if cursor is None else position_of(cursor, RunCursor, bound_to)
+    return (
+        RunCursor(run_id=uuid4(), at=RunPosition(up_to=0))
+        if cursor is None
+        else position_of(cursor, RunCursor, bound_to)
+    )
 
 
 def _cursor(run: ReplayRun, bound_to: Mapping[str, Any]) -> str:

@@ -18,11 +18,26 @@ PATIENCE_SECONDS: Final = 8.0
 """Time that a call waits for a verdict."""
 PER_SECOND_MAX: Final = 1_000_000
 _LIMITS: Final = ReplayLimits()
-Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
-Reason = Annotated[
-    str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")
+Why = Annotated[
+    str,
+    Field(
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        description="Stands in the log for ever: nothing personal.",
+    ),
 ]
-Cursor = Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")]
+Reason = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        description="Stands in the log for ever: nothing personal.",
+    ),
+]
+Cursor = Annotated[
+    str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
+]
 
 
 class ReplayOne(ClosedModel):
@@ -38,7 +53,9 @@ class ReplayedOne(BaseModel):
     dead_letter_id: int
     run_id: UUID
     way: Way
-    resolved: Annotated[bool, Field(description="False: the events of a code are many; call again with the cursor.")]
+    resolved: Annotated[
+        bool, Field(description="False: the events of a code are many; call again with the cursor.")
+    ]
     messages: Annotated[int, Field(description="Messages that were read again.")]
     corrected: int
     added: int
@@ -56,7 +73,9 @@ class MeantDeadLetters(ClosedModel):
     )
 
     kind: DeadLetterKind | None = None
-    carrier_id: Annotated[Name | None, Asked(label="Carrier", hint="Empty: any. Name at least one of the three.")] = None
+    carrier_id: Annotated[
+        Name | None, Asked(label="Carrier", hint="Empty: any. Name at least one of the three.")
+    ] = None
     cause: Cause | None = None
     since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
     until: Annotated[AwareDatetime | None, Field(description="Buried before then.")] = None
@@ -71,30 +90,55 @@ class MeantDeadLetters(ClosedModel):
     @property
     def filter(self) -> DeadLetterFilter:
         """The filter as the queries take it."""
-        return DeadLetterFilter(kind=self.kind, carrier_id=self.carrier_id, cause=self.cause, since=self.since, until=self.until)
+        return DeadLetterFilter(
+            kind=self.kind,
+            carrier_id=self.carrier_id,
+            cause=self.cause,
+            since=self.since,
+            until=self.until,
+        )
 
 
 class ReplayMany(MeantDeadLetters):
     """Open dead letters to replay, and how carefully."""
 
-    limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
+    limit: Annotated[
+        int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")
+    ] = 200
     canary: Annotated[
         int,
-        Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary."),
+        Field(
+            ge=0,
+            le=REPLAY_LIMIT_MAX,
+            description="How many go first; the rest only when these went well. 0: no canary.",
+        ),
         Asked(label="Canary: this many go first, the rest only when they went well", metavar="N"),
     ] = _LIMITS.canary
     stop_at_percent: Annotated[
         float,
         Field(ge=0, le=100, description="Stop when more than this share fails again."),
-        Asked(label="Stop when more than this percentage fails again", flag="--stop-at", metavar="PERCENT"),
+        Asked(
+            label="Stop when more than this percentage fails again",
+            flag="--stop-at",
+            metavar="PERCENT",
+        ),
     ] = _LIMITS.stop_at_percent
     per_second: Annotated[
-        float, Field(gt=0, le=PER_SECOND_MAX, description="At most so many a second."), Asked(flag="--rate", metavar="N")
+        float,
+        Field(gt=0, le=PER_SECOND_MAX, description="At most so many a second."),
+        Asked(flag="--rate", metavar="N"),
     ] = 500.0
     patience_seconds: Annotated[
-        float, Field(ge=0, le=PATIENCE_SECONDS, description="The call ends when none of what it put back gets a verdict for so long.")
+        float,
+        Field(
+            ge=0,
+            le=PATIENCE_SECONDS,
+            description="The call ends when none of what it put back gets a verdict for so long.",
+        ),
     ] = PATIENCE_SECONDS
-    wait: Annotated[bool, Field(description="The run is not done before each that it put back has a verdict.")] = False
+    wait: Annotated[
+        bool, Field(description="The run is not done before each that it put back has a verdict.")
+    ] = False
     why: Why = ""
     cursor: Cursor = None
 
@@ -104,19 +148,32 @@ class ReplayedMany(BaseModel):
 
     run_id: Annotated[UUID, Field(description="The same over all calls that a cursor joins.")]
     dry_run: bool
-    plan: Annotated[list[ReplayPlanLine] | None, Field(description="Of a dry run: all dead letters that are meant.")]
+    plan: Annotated[
+        list[ReplayPlanLine] | None,
+        Field(description="Of a dry run: all dead letters that are meant."),
+    ]
     replayed: Annotated[int, Field(description="By this call.")]
-    refused: Annotated[dict[Obstacle, int], Field(description="By this call: what stood in the way of how many.")]
+    refused: Annotated[
+        dict[Obstacle, int], Field(description="By this call: what stood in the way of how many.")
+    ]
     settled: Annotated[int, Field(description="Of those that the run put back: took effect.")]
     failed: Annotated[int, Field(description="Of those that the run put back: failed again.")]
-    waiting: Annotated[int, Field(description="Of those that the run put back: wait in their queue.")]
-    messages: Annotated[int, Field(description="Messages that this call read again, for codes and rejected members.")]
+    waiting: Annotated[
+        int, Field(description="Of those that the run put back: wait in their queue.")
+    ]
+    messages: Annotated[
+        int,
+        Field(description="Messages that this call read again, for codes and rejected members."),
+    ]
     corrected: int
     added: int
     ended: Annotated[ReplayEnd | None, Field(description="Why the call ended. Null: a dry run.")]
     remaining: Annotated[int, Field(description="Dead letters that the run has not come to.")]
     next_cursor: Annotated[
-        str | None, Field(description="Call again with it to go on. Null: all is done, or the run stopped because too many failed again.")
+        str | None,
+        Field(
+            description="Call again with it to go on. Null: all is done, or the run stopped because too many failed again."
+        ),
     ]
 
 
@@ -137,4 +194,6 @@ class DiscardedMany(BaseModel):
 
     dry_run: bool
     discarded: Annotated[int, Field(description="By this call; 0 of a dry run.")]
-    remaining: Annotated[int, Field(description="Open ones that the filter means: call again to go on with them.")]
+    remaining: Annotated[
+        int, Field(description="Open ones that the filter means: call again to go on with them.")
+    ]

@@ -14,7 +14,13 @@ from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import operation
 from statesvc.http.paging import after_number, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.privacy.erasure import DeadLetterSearch, Erasure, UnderLegalHoldError, erase, erase_dead_letters
+from statesvc.privacy.erasure import (
+    DeadLetterSearch,
+    Erasure,
+    UnderLegalHoldError,
+    erase,
+    erase_dead_letters,
+)
 
 WHY_LENGTH_MAX = 1000
 
@@ -30,10 +36,17 @@ class ErasureRequest(ClosedModel):
     """Reason for the erasure. The log stores it: no personal data there."""
 
     why: Annotated[str, Field(min_length=1, max_length=WHY_LENGTH_MAX)]
-    discriminator: Annotated[str | None, Field(description="Only the shipment with this one; left out: all that bear the number.")] = None
+    discriminator: Annotated[
+        str | None,
+        Field(description="Only the shipment with this one; left out: all that bear the number."),
+    ] = None
     override_hold: Annotated[bool, Field(description="Even under a legal hold.")] = False
     cursor: Annotated[
-        str | None, Field(max_length=1024, description="`next_cursor` of the answer before: the search goes on in the next dead letters.")
+        str | None,
+        Field(
+            max_length=1024,
+            description="`next_cursor` of the answer before: the search goes on in the next dead letters.",
+        ),
     ] = None
 
 
@@ -42,16 +55,34 @@ class ErasureAnswer(TypedDict):
 
     erased: list[UUID]
     already_erased: list[UUID]
-    complete_at: Annotated[AwareDatetime, Field(description="When the last backup that holds a copy of the key expires.")]
-    dead_letters_searched: Annotated[int, Field(description="Dead letters of the carrier that this call searched.")]
-    dead_letters_named: Annotated[int, Field(description="Messages in the dead letters that named the number; they are unreadable now.")]
-    dead_letters_left: Annotated[bool, Field(description="There are more to search: `statesvc erase` searches all of them.")]
+    complete_at: Annotated[
+        AwareDatetime,
+        Field(description="When the last backup that holds a copy of the key expires."),
+    ]
+    dead_letters_searched: Annotated[
+        int, Field(description="Dead letters of the carrier that this call searched.")
+    ]
+    dead_letters_named: Annotated[
+        int,
+        Field(
+            description="Messages in the dead letters that named the number; they are unreadable now."
+        ),
+    ]
+    dead_letters_left: Annotated[
+        bool, Field(description="There are more to search: `statesvc erase` searches all of them.")
+    ]
     survives_restore: Annotated[
         bool,
-        Field(description="A tombstone lies outside the database. False: no place is configured, and a restore from a backup undoes it."),
+        Field(
+            description="A tombstone lies outside the database. False: no place is configured, and a restore from a backup undoes it."
+        ),
     ]
-    tombstones: Annotated[list[str], Field(description="Where tombstones lie outside the database.")]
-    next_cursor: Annotated[str | None, Field(description="To search the next dead letters; null: all were searched.")]
+    tombstones: Annotated[
+        list[str], Field(description="Where tombstones lie outside the database.")
+    ]
+    next_cursor: Annotated[
+        str | None, Field(description="To search the next dead letters; null: all were searched.")
+    ]
 
 
 @operation(
@@ -61,7 +92,9 @@ class ErasureAnswer(TypedDict):
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE, Code.INVALID_CURSOR),
     parts=CallParts(summed=("dead_letters_searched", "dead_letters_named")),
 )
-async def erase_shipment(context: Context, call: Call[ErasureParameters, ErasureRequest]) -> ErasureAnswer:
+async def erase_shipment(
+    context: Context, call: Call[ErasureParameters, ErasureRequest]
+) -> ErasureAnswer:
     """Erase a shipment's personal data.
 
     Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later messages of the number are
@@ -86,7 +119,11 @@ async def erase_shipment(context: Context, call: Call[ErasureParameters, Erasure
         except UnderLegalHoldError as error:
             raise Problem(Code.CONFLICT, str(error)) from error
         search = DeadLetterSearch(
-            carrier_id=erasure.carrier_id, number=erasure.number, actor=erasure.actor, keyring=keyring, folder=context.archive
+            carrier_id=erasure.carrier_id,
+            number=erasure.number,
+            actor=erasure.actor,
+            keyring=keyring,
+            folder=context.archive,
         )
         dead_letters = await erase_dead_letters(connection, search, after=after)
     places = await context.publish(erased.tombstones)
@@ -99,7 +136,9 @@ async def erase_shipment(context: Context, call: Call[ErasureParameters, Erasure
         "dead_letters_left": dead_letters.next_after is not None,
         "survives_restore": bool(places),
         "tombstones": places,
-        "next_cursor": None if dead_letters.next_after is None else encode_cursor([dead_letters.next_after], bound_to),
+        "next_cursor": None
+        if dead_letters.next_after is None
+        else encode_cursor([dead_letters.next_after], bound_to),
     }
 
 

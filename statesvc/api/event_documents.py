@@ -29,8 +29,14 @@ _ATTRIBUTES: Final = {
     "sequence": "Ten digits: `data.sequence`. Not in tests.",
 }
 _BINDINGS: Final = {
-    "nats": ("ce-", "NATS JetStream: the subject of the subscription's URL. Values of headers are percent-encoded."),
-    "rabbitmq": ("cloudEvents_", "RabbitMQ: the exchange and routing key of the subscription's URL."),
+    "nats": (
+        "ce-",
+        "NATS JetStream: the subject of the subscription's URL. Values of headers are percent-encoded.",
+    ),
+    "rabbitmq": (
+        "cloudEvents_",
+        "RabbitMQ: the exchange and routing key of the subscription's URL.",
+    ),
     "kafka": ("ce_", "Kafka: the topic of the subscription's URL. The key is the shipment's id."),
 }
 """Prefix of the attributes of each broker, and what the address is."""
@@ -38,7 +44,9 @@ _BINDINGS: Final = {
 
 def example_body(event_type: EventType, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
     """Return a body as JSON values."""
-    return orjson.loads(orjson.dumps({"type": event_type.kind, "timestamp": rfc3339(EXAMPLE_AT), "data": data}))
+    return orjson.loads(
+        orjson.dumps({"type": event_type.kind, "timestamp": rfc3339(EXAMPLE_AT), "data": data})
+    )
 
 
 def examples(event_type: EventType) -> dict[str, Any]:
@@ -82,7 +90,10 @@ def asyncapi_document(*, version: str) -> dict[str, Any]:
             broker: {
                 "address": None,
                 "description": description,
-                "messages": {hook.name: {"$ref": f"#/components/messages/{broker}_{hook.name}"} for hook in types},
+                "messages": {
+                    hook.name: {"$ref": f"#/components/messages/{broker}_{hook.name}"}
+                    for hook in types
+                },
             }
             for broker, (_, description) in _BINDINGS.items()
         },
@@ -95,7 +106,11 @@ def asyncapi_document(*, version: str) -> dict[str, Any]:
             for broker in _BINDINGS
         },
         "components": {
-            "messages": {f"{broker}_{hook.name}": _message(hook, prefix) for broker, (prefix, _) in _BINDINGS.items() for hook in types},
+            "messages": {
+                f"{broker}_{hook.name}": _message(hook, prefix)
+                for broker, (prefix, _) in _BINDINGS.items()
+                for hook in types
+            },
             "schemas": {**definitions, **{hook.name: hook.schema(schemas) for hook in types}},
         },
     }
@@ -111,7 +126,9 @@ def _message(hook: Hook, prefix: str) -> dict[str, Any]:
         "headers": {
             "type": "object",
             "required": [name for name in described if name != f"{prefix}sequence"],
-            "properties": {name: {"type": "string", "description": text} for name, text in described.items()},
+            "properties": {
+                name: {"type": "string", "description": text} for name, text in described.items()
+            },
         },
         "payload": {"$ref": f"#/components/schemas/{hook.name}"},
         "examples": [{"name": name, "payload": example} for name, example in hook.examples.items()],

@@ -13,7 +13,13 @@ from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AsOf, Discriminator, Name
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.evidence.bundle import FORMS, EvidencePart
-from statesvc.evidence.gather import NothingSealedError, SeveralShipmentsError, UnknownShipmentError, Wanted, gather
+from statesvc.evidence.gather import (
+    NothingSealedError,
+    SeveralShipmentsError,
+    UnknownShipmentError,
+    Wanted,
+    gather,
+)
 from statesvc.evidence.made_evidence import record_evidence
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.call import Call
@@ -29,10 +35,14 @@ _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/evidence"
 _JSON: Final = FORMS[".json"]
 _HTML: Final = FORMS[".html"]
 _KINDS: Final = tuple(FORMS.values())
-_PROBLEMS: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE, Code.OVERLOADED)
-_POLICY: Final = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox"
+_PROBLEMS: Final = (
+    Code.NOT_FOUND,
+    Code.UNKNOWN_CARRIER,
+    Code.CONFLICT,
+    Code.LOG_UNAVAILABLE,
+    Code.OVERLOADED,
 )
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox"
 """The document has its style and its pictures in itself, and does nothing."""
 _ABOUT: Final = {
     "Statesvc-Entries": "How many entries of the log the evidence holds.",
@@ -59,22 +69,32 @@ class EvidenceParameters(ClosedModel):
     carrier_id: Name
     tracking_number: Name
     discriminator: Annotated[
-        Discriminator, Field(description="Which of the shipments that bear the number. Needed where there are several: 409 lists them.")
+        Discriminator,
+        Field(
+            description="Which of the shipments that bear the number. Needed where there are several: 409 lists them."
+        ),
     ] = None
     as_of: AsOf = None
     include: Include = None
     without_personal: Annotated[
         bool,
-        Field(description="No personal parts and no bodies, also for scope `pii`; the proofs hold nevertheless."),
+        Field(
+            description="No personal parts and no bodies, also for scope `pii`; the proofs hold nevertheless."
+        ),
         Asked(flag="--without-personal-data"),
     ] = False
     part: Annotated[
-        EvidencePart, Field(description="Of a PDF. The document has at most 18 pages; the annex has everything, of any length.")
+        EvidencePart,
+        Field(
+            description="Of a PDF. The document has at most 18 pages; the annex has everything, of any length."
+        ),
     ] = "document"
 
 
 @_operation(f"GET {_ONE}")
-async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters, None]) -> RawAnswer[None]:
+async def get_shipment_evidence(
+    context: Context, call: Call[EvidenceParameters, None]
+) -> RawAnswer[None]:
     """Export evidence about a shipment.
 
     What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest signed head. The JSON verifies
@@ -85,7 +105,9 @@ async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters,
 
 
 @_operation(f"POST {_ONE}")
-async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters, MerchantStatement]) -> RawAnswer[None]:
+async def make_shipment_evidence(
+    context: Context, call: Call[EvidenceParameters, MerchantStatement]
+) -> RawAnswer[None]:
     """Make evidence for a case.
 
     It has what the merchant states, marked as such, and whether the place of delivery agrees with its address. Who asked, for which
@@ -95,11 +117,15 @@ async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters
     return await _evidence(context, call, call.body)
 
 
-async def _evidence(context: Context, call: Call[EvidenceParameters, Any], statement: MerchantStatement | None) -> RawAnswer[None]:
+async def _evidence(
+    context: Context, call: Call[EvidenceParameters, Any], statement: MerchantStatement | None
+) -> RawAnswer[None]:
     wanted = call.parameters
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     # evidence is complete for a key with the scope; asked for without it, personal evidence is refused rather than shortened
-    personal = (reads_personal(call, wanted.include) or call.caller.has(Scope.PII)) and not wanted.without_personal
+    personal = (
+        reads_personal(call, wanted.include) or call.caller.has(Scope.PII)
+    ) and not wanted.without_personal
     kind = _preferred(call.accept)
     computing = await context.computing()
     evidence = await computing.evidence(
@@ -118,7 +144,9 @@ async def _evidence(context: Context, call: Call[EvidenceParameters, Any], state
     if personal and not evidence.is_erased:
         async with context.pool.connection() as connection:
             target = f"shipment {evidence.shipment_id}"
-            await context.readings.record(connection, call, name="evidence", target=target, carrier_id=carrier_id)
+            await context.readings.record(
+                connection, call, name="evidence", target=target, carrier_id=carrier_id
+            )
     call.headers |= {
         hdrs.CACHE_CONTROL: "private, no-store",
         hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}",
@@ -166,7 +194,13 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         raise Problem(Code.OVERLOADED, str(error)) from error
     if wanted.statement is not None:
         async with sources.pool.connection() as connection:
-            await record_evidence(connection, gathered.bundle, file.content, actor=wanted.actor, form=wanted.media_type)
+            await record_evidence(
+                connection,
+                gathered.bundle,
+                file.content,
+                actor=wanted.actor,
+                form=wanted.media_type,
+            )
     shipment = gathered.bundle["shipment"]
     return PrintedEvidence(
         content=file.content,
@@ -184,7 +218,11 @@ def _preferred(accept: str) -> str:
     for index, part in enumerate(accept.split(",")):
         kind, _, parameter = part.strip().partition(";")
         try:
-            weight = float(parameter.strip().removeprefix("q=")) if parameter.strip().startswith("q=") else 1.0
+            weight = (
+                float(parameter.strip().removeprefix("q="))
+                if parameter.strip().startswith("q=")
+                else 1.0
+            )
         except ValueError:
             weight = 0.0
         if kind.strip().lower() in _KINDS and weight > 0:

@@ -44,7 +44,9 @@ class StatedHours(TypedDict, total=False):
 class AllHours(TypedDict):
     """Hours after which something is observed; null: never."""
 
-    stalled: Annotated[dict[str, int | None], Field(description="By the status that the shipment is in.")]
+    stalled: Annotated[
+        dict[str, int | None], Field(description="By the status that the shipment is in.")
+    ]
     not_picked_up: int | None
     overdue: int | None
     delivery_missed: int | None
@@ -54,7 +56,9 @@ class AllHours(TypedDict):
 class ExpectationParameters(ClosedModel):
     """One carrier, or one of its services."""
 
-    carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for those that say nothing themselves.")]
+    carrier_id: Annotated[
+        Name, Field(description="A carrier_id; `all` or `*` for those that say nothing themselves.")
+    ]
     service: Annotated[
         str | None,
         Field(
@@ -68,7 +72,11 @@ class ExpectationParameters(ClosedModel):
 class RulesRequest(ClosedModel):
     """Rules of a carrier, whole: they replace what was stated of it."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rules": {"stalled": {"in_transit": 96}, "pickup_expiring": None}}]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"rules": {"stalled": {"in_transit": 96}, "pickup_expiring": None}}]
+        }
+    )
 
     rules: StatedHours
 
@@ -79,7 +87,15 @@ class RulesStatement(RulesRequest):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        json_schema_extra={"examples": [{"rules": {"stalled": {"in_transit": 96}}, "why": "their contract of 2026-11", "replaces": 0}]},
+        json_schema_extra={
+            "examples": [
+                {
+                    "rules": {"stalled": {"in_transit": 96}},
+                    "why": "their contract of 2026-11",
+                    "replaces": 0,
+                }
+            ]
+        },
     )
 
     why: Annotated[
@@ -93,7 +109,11 @@ class RulesStatement(RulesRequest):
     ]
     replaces: Annotated[
         int | None,
-        Field(ge=0, le=REVISION_MAX, description="As the preview said: 409 where others stated rules since. Null: whatever is there."),
+        Field(
+            ge=0,
+            le=REVISION_MAX,
+            description="As the preview said: 409 where others stated rules since. Null: whatever is there.",
+        ),
     ] = None
 
 
@@ -101,14 +121,27 @@ class CarrierExpectations(TypedDict):
     """Expectations of a carrier's shipments, or of those of one of its services."""
 
     carrier_id: Annotated[str, Field(description="`*`: all that say nothing themselves.")]
-    service: Annotated[str | None, Field(description="As it is compared: in lower case. Null: those that state nothing themselves.")]
+    service: Annotated[
+        str | None,
+        Field(
+            description="As it is compared: in lower case. Null: those that state nothing themselves."
+        ),
+    ]
     revision: Annotated[int, Field(description="0: nothing was ever stated.")]
     stated: StatedHours
     inherited: Annotated[
-        AllHours, Field(description="What holds where it states nothing: of the carrier, of all carriers, or our defaults.")
+        AllHours,
+        Field(
+            description="What holds where it states nothing: of the carrier, of all carriers, or our defaults."
+        ),
     ]
     in_effect: AllHours
     changed_at: AwareDatetime | None
     changed_by: str | None
     why: str
-    applied: Annotated[bool, Field(description="Shipments that wait have their deadlines by it; new ones have them at once.")]
+    applied: Annotated[
+        bool,
+        Field(
+            description="Shipments that wait have their deadlines by it; new ones have them at once."
+        ),
+    ]

@@ -11,7 +11,12 @@ from statesvc.api.expectation_models import (
     StatedHours,
 )
 from statesvc.api.operation_context import Context
-from statesvc.expectations.rule_changes import RulesChangedError, StatedBook, state_rules, stated_rules
+from statesvc.expectations.rule_changes import (
+    RulesChangedError,
+    StatedBook,
+    state_rules,
+    stated_rules,
+)
 from statesvc.expectations.rule_preview import RulePreview, preview_rules
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
@@ -32,11 +37,17 @@ async def list_expectations(context: Context, _call: Call[None, None]) -> Page[C
     """
     async with context.pool.connection() as connection:
         stated = await stated_rules(connection)
-    return Page([_shown(stated, scope) for scope in dict.fromkeys([EVERYTHING, *stated.rows])], None)
+    return Page(
+        [_shown(stated, scope) for scope in dict.fromkeys([EVERYTHING, *stated.rows])], None
+    )
 
 
-@operation(f"GET {_ONE}", scope="ops", tag=_TAG, rules=(_SERVICE_RULE,), problems=(Code.UNKNOWN_CARRIER,))
-async def get_expectations(context: Context, call: Call[ExpectationParameters, None]) -> CarrierExpectations:
+@operation(
+    f"GET {_ONE}", scope="ops", tag=_TAG, rules=(_SERVICE_RULE,), problems=(Code.UNKNOWN_CARRIER,)
+)
+async def get_expectations(
+    context: Context, call: Call[ExpectationParameters, None]
+) -> CarrierExpectations:
     """Show what is expected of a carrier's shipments.
 
     What was stated, what it inherits, and what is in effect.
@@ -46,8 +57,16 @@ async def get_expectations(context: Context, call: Call[ExpectationParameters, N
         return _shown(await stated_rules(connection), scope)
 
 
-@operation(f"PUT {_ONE}", scope="ops", tag=_TAG, rules=(_SERVICE_RULE,), problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT))
-async def change_expectations(context: Context, call: Call[ExpectationParameters, RulesStatement]) -> CarrierExpectations:
+@operation(
+    f"PUT {_ONE}",
+    scope="ops",
+    tag=_TAG,
+    rules=(_SERVICE_RULE,),
+    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+)
+async def change_expectations(
+    context: Context, call: Call[ExpectationParameters, RulesStatement]
+) -> CarrierExpectations:
     """Set what is expected of a carrier's shipments.
 
     Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that wait get their
@@ -57,10 +76,19 @@ async def change_expectations(context: Context, call: Call[ExpectationParameters
     scope, wanted = _scope(context, call.parameters), call.body
     async with context.pool.connection() as connection:
         try:
-            await state_rules(connection, scope, wanted.rules, why=wanted.why, actor=call.caller.actor, replaces=wanted.replaces)
+            await state_rules(
+                connection,
+                scope,
+                wanted.rules,
+                why=wanted.why,
+                actor=call.caller.actor,
+                replaces=wanted.replaces,
+            )
         except RulesChangedError as error:
             raise Problem(
-                Code.CONFLICT, f"nothing was done: {error}; preview them again", members={"latest_revision": error.revision}
+                Code.CONFLICT,
+                f"nothing was done: {error}; preview them again",
+                members={"latest_revision": error.revision},
             ) from error
         return _shown(await stated_rules(connection), scope)
 
@@ -74,7 +102,9 @@ async def change_expectations(context: Context, call: Call[ExpectationParameters
     is_computed=True,
     deadline_seconds=30.0,
 )
-async def preview_expectations(context: Context, call: Call[ExpectationParameters, RulesRequest]) -> RulePreview:
+async def preview_expectations(
+    context: Context, call: Call[ExpectationParameters, RulesRequest]
+) -> RulePreview:
     """Preview rules of what is expected.
 
     Changes nothing: how many shipments would have another deadline, and what would be observed at once.

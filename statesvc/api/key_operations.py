@@ -25,24 +25,43 @@ _NAME_CHARS_MAX: Final = 200
 class KeysParameters(PageParameters):
     """Keys, the newest first."""
 
-    revoked: Annotated[bool | None, Field(description="`false`: those that are good; `true`: those that were revoked. Left out: both.")] = (
-        None
-    )
+    revoked: Annotated[
+        bool | None,
+        Field(
+            description="`false`: those that are good; `true`: those that were revoked. Left out: both."
+        ),
+    ] = None
 
 
 class KeyParameters(ClosedModel):
     """One key."""
 
     key_id: Annotated[
-        str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$", description="Its id, which stands in the key itself.")
+        str,
+        Field(
+            min_length=1,
+            max_length=100,
+            pattern=r"^[^\x00]+$",
+            description="Its id, which stands in the key itself.",
+        ),
     ]
 
 
 class KeyRequest(ClosedModel):
     """A key to make."""
 
-    name: Annotated[str, Field(min_length=1, max_length=_NAME_CHARS_MAX, pattern=r"^[^\x00]*\S[^\x00]*$", description="Who uses it.")]
-    scopes: Annotated[list[Scope], Field(min_length=1, description="What it may do; `admin` is all.")]
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=_NAME_CHARS_MAX,
+            pattern=r"^[^\x00]*\S[^\x00]*$",
+            description="Who uses it.",
+        ),
+    ]
+    scopes: Annotated[
+        list[Scope], Field(min_length=1, description="What it may do; `admin` is all.")
+    ]
     owner: Annotated[
         str | None,
         Field(
@@ -51,7 +70,9 @@ class KeyRequest(ClosedModel):
         ),
     ] = None
     expires_at: Annotated[
-        AwareDatetime | None, Field(description="From then on it opens nothing. Null: it is good until it is revoked."), Asked(metavar="T")
+        AwareDatetime | None,
+        Field(description="From then on it opens nothing. Null: it is good until it is revoked."),
+        Asked(metavar="T"),
     ] = None
 
 
@@ -70,9 +91,14 @@ class RevokedKey(TypedDict):
     """The revoked key, and what ended with it."""
 
     key_id: str
-    disabled_subscriptions: Annotated[list[UUID], Field(description="No live key of their owner covers them any more.")]
+    disabled_subscriptions: Annotated[
+        list[UUID], Field(description="No live key of their owner covers them any more.")
+    ]
     tombstones: Annotated[
-        list[str], Field(description="Places outside the database that say so. Empty: none is configured, and a restore undoes it.")
+        list[str],
+        Field(
+            description="Places outside the database that say so. Empty: none is configured, and a restore undoes it."
+        ),
     ]
 
 
@@ -87,13 +113,26 @@ async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> P
     after = None if wanted.cursor is None else decode_cursor(wanted.cursor, bound_to, fields=1)[0]
     async with context.pool.connection() as connection:
         keys = await list_keys(connection)
-    keys = [key for key in keys if wanted.revoked is None or (key.revoked_at is not None) == wanted.revoked]
+    keys = [
+        key
+        for key in keys
+        if wanted.revoked is None or (key.revoked_at is not None) == wanted.revoked
+    ]
     start = next((place for place, key in enumerate(keys, 1) if key.key_id == after), 0)
     page = keys[start : start + wanted.limit]
-    return Page(page, encode_cursor([page[-1].key_id], bound_to) if len(keys) > start + wanted.limit else None)
+    return Page(
+        page,
+        encode_cursor([page[-1].key_id], bound_to) if len(keys) > start + wanted.limit else None,
+    )
 
 
-@operation("POST /v1/keys", scope="admin", tag=_TAG, statuses={CREATED: "made; `key` is shown once"}, rules=("`expires_at` lies ahead.",))
+@operation(
+    "POST /v1/keys",
+    scope="admin",
+    tag=_TAG,
+    statuses={CREATED: "made; `key` is shown once"},
+    rules=("`expires_at` lies ahead.",),
+)
 async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> MadeKey:
     """Create an API key.
 
@@ -122,7 +161,12 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
     }
 
 
-@operation("DELETE /v1/keys/{key_id}", scope="admin", tag=_TAG, problems=(Code.NOT_FOUND, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE))
+@operation(
+    "DELETE /v1/keys/{key_id}",
+    scope="admin",
+    tag=_TAG,
+    problems=(Code.NOT_FOUND, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE),
+)
 async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> RevokedKey:
     """Revoke an API key.
 
@@ -132,11 +176,18 @@ async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> R
     key_id = call.parameters.key_id
     async with context.pool.connection() as connection:
         disabled = await revoke_key(connection, key_id=key_id, revoked_by=call.caller.actor)
-        if disabled is None and key_id not in {key.key_id for key in await list_keys(connection) if key.revoked_at is not None}:
+        if disabled is None and key_id not in {
+            key.key_id for key in await list_keys(connection) if key.revoked_at is not None
+        }:
             raise Problem(Code.NOT_FOUND, "no key has this id: `statesvc keys list` shows them")
-    places = await context.publish([Tombstone(kind=TombstoneKind.API_KEY, subject=key_id, details={})])
+    places = await context.publish(
+        [Tombstone(kind=TombstoneKind.API_KEY, subject=key_id, details={})]
+    )
     if disabled is None:
-        raise Problem(Code.CONFLICT, "no live key has this id, it was revoked before: `statesvc keys list` shows the live ones")
+        raise Problem(
+            Code.CONFLICT,
+            "no live key has this id, it was revoked before: `statesvc keys list` shows the live ones",
+        )
     return {"key_id": key_id, "disabled_subscriptions": disabled, "tombstones": places}
 
 

@@ -15,7 +15,15 @@ from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
 
-Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log: no personal data.")]
+Why = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        description="Stands in the log: no personal data.",
+    ),
+]
 _TAG: Final = "legal holds"
 _NUMBER: Final = ("carrier_id", "tracking_number")
 
@@ -26,10 +34,14 @@ class LegalHoldsParameters(PageParameters):
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     tracking_number: Annotated[
         Name | None,
-        Field(description="Only those on this number. With `carrier_id` in any spelling, without it in none of a carrier's own."),
+        Field(
+            description="Only those on this number. With `carrier_id` in any spelling, without it in none of a carrier's own."
+        ),
         Asked(flag="--tracking"),
     ] = None
-    released: Annotated[bool, Field(description="Those that were released, too."), Asked(flag="--all")] = False
+    released: Annotated[
+        bool, Field(description="Those that were released, too."), Asked(flag="--all")
+    ] = False
 
 
 class LegalHoldPlacement(ClosedModel):
@@ -37,7 +49,9 @@ class LegalHoldPlacement(ClosedModel):
 
     carrier_id: Annotated[Name, Asked(help="a carrier id")]
     tracking_number: Annotated[
-        Name, Field(description="In any spelling: case, blanks and hyphens do not matter."), Asked(metavar="tracking")
+        Name,
+        Field(description="In any spelling: case, blanks and hyphens do not matter."),
+        Asked(metavar="tracking"),
     ]
     why: Why
 
@@ -54,15 +68,29 @@ class LegalHoldRelease(LegalHoldPlacement):
     commands=(
         Command(
             name="legal-hold list",
-            columns=("carrier_id", "tracking_number", "placed_at", "placed_by", "why", "released_at", "released_by", "released_why"),
+            columns=(
+                "carrier_id",
+                "tracking_number",
+                "placed_at",
+                "placed_by",
+                "why",
+                "released_at",
+                "released_by",
+                "released_why",
+            ),
             nothing="no legal hold stands",
         ),
     ),
 )
-async def list_legal_holds(context: Context, call: Call[LegalHoldsParameters, None]) -> Page[LegalHold]:
+async def list_legal_holds(
+    context: Context, call: Call[LegalHoldsParameters, None]
+) -> Page[LegalHold]:
     """List legal holds."""
     wanted = call.parameters
-    bound_to: dict[str, Any] = {"list": "legal-holds", **wanted.model_dump(include={"carrier_id", "tracking_number", "released"})}
+    bound_to: dict[str, Any] = {
+        "list": "legal-holds",
+        **wanted.model_dump(include={"carrier_id", "tracking_number", "released"}),
+    }
     before = before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
         holds, more = await legal_holds.list_holds(
@@ -84,7 +112,9 @@ async def list_legal_holds(context: Context, call: Call[LegalHoldsParameters, No
     tag=_TAG,
     statuses={CREATED: "placed"},
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
-    commands=(Command(name="legal-hold place", arguments=_NUMBER, done="{carrier_id} {number}: held"),),
+    commands=(
+        Command(name="legal-hold place", arguments=_NUMBER, done="{carrier_id} {number}: held"),
+    ),
 )
 async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement]) -> LegalHold:
     """Place a legal hold.
@@ -102,7 +132,11 @@ async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement
     scope="admin",
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
-    commands=(Command(name="legal-hold release", arguments=_NUMBER, done="{carrier_id} {number}: released"),),
+    commands=(
+        Command(
+            name="legal-hold release", arguments=_NUMBER, done="{carrier_id} {number}: released"
+        ),
+    ),
 )
 async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease]) -> LegalHold:
     """Release a legal hold.

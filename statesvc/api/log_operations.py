@@ -35,9 +35,14 @@ class FeedParameters(ClosedModel):
     """A range of the log."""
 
     after: Annotated[
-        CursorText, Field(description="`cursor` of the answer before, as it was given. Left out: from the first entry on.")
+        CursorText,
+        Field(
+            description="`cursor` of the answer before, as it was given. Left out: from the first entry on."
+        ),
     ] = "-1"
-    limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Entries per answer.")] = FEED_DEFAULT
+    limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Entries per answer.")] = (
+        FEED_DEFAULT
+    )
 
 
 class FeedEntry(TypedDict):
@@ -45,7 +50,10 @@ class FeedEntry(TypedDict):
 
     index: int
     kind: Annotated[str, text_of(EntryName)]
-    leaf_hash: Annotated[Hash, Field(description="SHA-256 of a zero byte and the entry in canonical JSON (RFC 8785).")]
+    leaf_hash: Annotated[
+        Hash,
+        Field(description="SHA-256 of a zero byte and the entry in canonical JSON (RFC 8785)."),
+    ]
     sealed_at: AwareDatetime
     entry: Annotated[
         orjson.Fragment,
@@ -58,21 +66,33 @@ class Feed(TypedDict):
     """A range of the log, in its order."""
 
     items: list[FeedEntry]
-    next_cursor: Annotated[str | None, Field(description="`after` of the next call; null where this was the end for now.")]
-    cursor: Annotated[str, Field(description="Where this answer ends: `after` of the next call, now or later.")]
+    next_cursor: Annotated[
+        str | None,
+        Field(description="`after` of the next call; null where this was the end for now."),
+    ]
+    cursor: Annotated[
+        str, Field(description="Where this answer ends: `after` of the next call, now or later.")
+    ]
     tree_size: Annotated[int, Field(description="How many entries the newest checkpoint covers.")]
 
 
 class CheckpointParameters(ClosedModel):
     """Selection of a checkpoint."""
 
-    size: Annotated[Index | None, Field(description="The first checkpoint that covers this many entries. Left out: the newest.")] = None
+    size: Annotated[
+        Index | None,
+        Field(
+            description="The first checkpoint that covers this many entries. Left out: the newest."
+        ),
+    ] = None
 
 
 class LogKey(TypedDict):
     """A key that signs, or signed, checkpoints."""
 
-    key: Annotated[str, Field(description="C2SP verifier key: name, key id, base64 of type and Ed25519 key.")]
+    key: Annotated[
+        str, Field(description="C2SP verifier key: name, key id, base64 of type and Ed25519 key.")
+    ]
     created_at: AwareDatetime
     retired_at: AwareDatetime | None
 
@@ -83,9 +103,12 @@ class InclusionParameters(ClosedModel):
     index: Index | None = None
     carrier_id: Name | None = None
     event_id: Name | None = None
-    size: Annotated[Index | None, Field(description="Below the first checkpoint that covers this many entries. Left out: the newest.")] = (
-        None
-    )
+    size: Annotated[
+        Index | None,
+        Field(
+            description="Below the first checkpoint that covers this many entries. Left out: the newest."
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:
@@ -109,8 +132,15 @@ class InclusionAnswer(TypedDict):
 class ConsistencyParameters(ClosedModel):
     """Two sizes of the log."""
 
-    from_size: Annotated[int, Field(alias="from", ge=0, le=INDEX_MAX, description="Size of the older tree.")]
-    to_size: Annotated[Index | None, Field(alias="to", description="Size of the newer tree. Left out: of the newest checkpoint.")] = None
+    from_size: Annotated[
+        int, Field(alias="from", ge=0, le=INDEX_MAX, description="Size of the older tree.")
+    ]
+    to_size: Annotated[
+        Index | None,
+        Field(
+            alias="to", description="Size of the newer tree. Left out: of the newest checkpoint."
+        ),
+    ] = None
 
 
 _Sizes = TypedDict("_Sizes", {"from": int, "to": int})
@@ -141,13 +171,21 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
     wanted = call.parameters
     async with context.pool.connection() as connection:
         try:
-            page = await read_entries(connection, after=read_cursor(wanted.after), limit=wanted.limit, archive=context.log_archive())
+            page = await read_entries(
+                connection,
+                after=read_cursor(wanted.after),
+                limit=wanted.limit,
+                archive=context.log_archive(),
+            )
         except MissingEntryError as error:
             raise Problem(Code.INTERNAL_ERROR, str(error)) from error
         except LostCursorError as error:
             raise lost_cursor(error) from error
     if page.after.epoch > page.epoch or page.after.index >= max(page.tree_size, 1):
-        raise Problem(Code.INVALID_CURSOR, f"the log has {page.tree_size} entries: `after` was given by another log")
+        raise Problem(
+            Code.INVALID_CURSOR,
+            f"the log has {page.tree_size} entries: `after` was given by another log",
+        )
     last = page.after.index + len(page.entries)
     cursor = str(LogCursor(page.epoch, last))
     return {
@@ -175,7 +213,9 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
     statuses={OK: "the note"},
     problems=(Code.NOT_FOUND,),
 )
-async def get_checkpoint(context: Context, call: Call[CheckpointParameters, None]) -> RawAnswer[None]:
+async def get_checkpoint(
+    context: Context, call: Call[CheckpointParameters, None]
+) -> RawAnswer[None]:
     """Show the log's signed head.
 
     A C2SP tlog-checkpoint as signed note, Ed25519. Keep one elsewhere: `statesvc verify --checkpoint FILE` holds the log against it.
@@ -191,7 +231,13 @@ async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Pag
     """List the keys of the log's heads."""
     async with context.pool.connection() as connection:
         keys = await read_keys(connection)
-    return Page([LogKey(key=str(key.verifier), created_at=key.created_at, retired_at=key.retired_at) for key in keys], None)
+    return Page(
+        [
+            LogKey(key=str(key.verifier), created_at=key.created_at, retired_at=key.retired_at)
+            for key in keys
+        ],
+        None,
+    )
 
 
 @operation(
@@ -201,16 +247,23 @@ async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Pag
     rules=("It takes `index`, or `carrier_id` and `event_id`.",),
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
 )
-async def prove_inclusion(context: Context, call: Call[InclusionParameters, None]) -> InclusionAnswer:
+async def prove_inclusion(
+    context: Context, call: Call[InclusionParameters, None]
+) -> InclusionAnswer:
     """Prove that an entry is in the log."""
     wanted = call.parameters
     async with context.pool.connection() as connection:
         index = wanted.index
         if index is None:
-            index = await _index_of(context, connection, wanted.carrier_id or "", wanted.event_id or "")
+            index = await _index_of(
+                context, connection, wanted.carrier_id or "", wanted.event_id or ""
+            )
         head = await _head(connection, wanted.size)
         if index >= head.tree_size:
-            raise Problem(Code.NOT_SEALED, f"the checkpoint covers {head.tree_size} entries, the last one is {head.tree_size - 1}")
+            raise Problem(
+                Code.NOT_SEALED,
+                f"the checkpoint covers {head.tree_size} entries, the last one is {head.tree_size - 1}",
+            )
         try:
             proof = await proofs.prove_inclusion(connection, index, head)
         except proofs.ContradictionError as error:
@@ -225,15 +278,25 @@ async def prove_inclusion(context: Context, call: Call[InclusionParameters, None
     }
 
 
-@operation("GET /v1/proofs/consistency", scope="read", tag="log", problems=(Code.NOT_FOUND, Code.NOT_SEALED))
-async def prove_consistency(context: Context, call: Call[ConsistencyParameters, None]) -> ConsistencyAnswer:
+@operation(
+    "GET /v1/proofs/consistency",
+    scope="read",
+    tag="log",
+    problems=(Code.NOT_FOUND, Code.NOT_SEALED),
+)
+async def prove_consistency(
+    context: Context, call: Call[ConsistencyParameters, None]
+) -> ConsistencyAnswer:
     """Prove that the log only grew."""
     wanted = call.parameters
     async with context.pool.connection() as connection:
         head = await _head(connection, None)
         to_size = head.tree_size if wanted.to_size is None else wanted.to_size
         if not wanted.from_size <= to_size <= head.tree_size:
-            raise Problem(Code.NOT_SEALED, f"give sizes in their order, up to {head.tree_size}, which the newest checkpoint has")
+            raise Problem(
+                Code.NOT_SEALED,
+                f"give sizes in their order, up to {head.tree_size}, which the newest checkpoint has",
+            )
         try:
             proof = await proofs.prove_consistency(connection, wanted.from_size, to_size, head)
         except proofs.ContradictionError as error:
@@ -248,8 +311,12 @@ async def prove_consistency(context: Context, call: Call[ConsistencyParameters, 
     }
 
 
-async def _index_of(context: Context, connection: AsyncConnection[Any], carrier_id: str, event_id: str) -> int:
-    known, index = await proofs.position_of_event(connection, carrier_id=carrier_id, event_id=event_id, archive=context.log_archive())
+async def _index_of(
+    context: Context, connection: AsyncConnection[Any], carrier_id: str, event_id: str
+) -> int:
+    known, index = await proofs.position_of_event(
+        connection, carrier_id=carrier_id, event_id=event_id, archive=context.log_archive()
+    )
     if not known:
         context.refuse_unknown(carrier_id)
         raise Problem(Code.NOT_FOUND, "the log has no such event")
@@ -260,14 +327,27 @@ async def _index_of(context: Context, connection: AsyncConnection[Any], carrier_
 
 def lost_cursor(error: LostCursorError) -> Problem:
     """Return the answer to a reader of entries that were lost."""
-    return Problem(Code.CURSOR_LOST, str(error), members={"epoch": error.go_on.epoch, "go_on_after": str(error.go_on)})
+    return Problem(
+        Code.CURSOR_LOST,
+        str(error),
+        members={"epoch": error.go_on.epoch, "go_on_after": str(error.go_on)},
+    )
 
 
 async def _head(connection: AsyncConnection[Any], size: int | None) -> SignedHead:
     head = await (latest_head(connection) if size is None else covering_head(connection, size))
     if head is None:
-        raise Problem(Code.NOT_FOUND, "the log has no such checkpoint yet: it is signed within a second of what it covers")
+        raise Problem(
+            Code.NOT_FOUND,
+            "the log has no such checkpoint yet: it is signed within a second of what it covers",
+        )
     return head
 
 
-OPERATIONS: Final = (read_feed, get_checkpoint, list_checkpoint_keys, prove_inclusion, prove_consistency)
+OPERATIONS: Final = (
+    read_feed,
+    get_checkpoint,
+    list_checkpoint_keys,
+    prove_inclusion,
+    prove_consistency,
+)

@@ -22,8 +22,12 @@ NUMBERS_MAX: Final = 200
 class NumberToLookUp(ClosedModel):
     """A tracking number, and whose it is where that is known."""
 
-    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
-    carrier_id: Annotated[Name | None, Field(description="Only this carrier's; left out: whichever carrier's.")] = None
+    tracking_number: Annotated[
+        Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
+    ]
+    carrier_id: Annotated[
+        Name | None, Field(description="Only this carrier's; left out: whichever carrier's.")
+    ] = None
 
 
 class NumbersToLookUp(ClosedModel):
@@ -39,7 +43,9 @@ class LookedUpNumber(TypedDict):
     carrier_id: str | None
     shipments: Annotated[
         list[ListedShipment],
-        Field(description="The latest first; 100 at most of each spelling. Empty: nothing was heard of it, and nothing is attached to it."),
+        Field(
+            description="The latest first; 100 at most of each spelling. Empty: nothing was heard of it, and nothing is attached to it."
+        ),
     ]
 
 
@@ -68,7 +74,11 @@ async def look_up_shipments(context: Context, call: Call[None, NumbersToLookUp])
         raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=wrong)
     return {
         "items": [
-            {"tracking_number": one.tracking_number, "carrier_id": one.carrier_id, "shipments": shipments}
+            {
+                "tracking_number": one.tracking_number,
+                "carrier_id": one.carrier_id,
+                "shipments": shipments,
+            }
             for one, shipments in zip(asked, found, strict=True)
         ]
     }

@@ -20,9 +20,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
 
-_PII = (
-    "Only with `include=personal`, which takes scope `pii` and is recorded as a reading of personal data; null where the body is no more."
-)
+_PII = "Only with `include=personal`, which takes scope `pii` and is recorded as a reading of personal data; null where the body is no more."
 
 
 class MessageParameters(ClosedModel):
@@ -30,15 +28,24 @@ class MessageParameters(ClosedModel):
 
     message_id: UUID
     include: Include = None
-    structure: Annotated[bool, Field(description="With `body_structure`: the body with every value masked.")] = False
+    structure: Annotated[
+        bool, Field(description="With `body_structure`: the body with every value masked.")
+    ] = False
 
 
 class BodyStructure(TypedDict):
     """A body without its values."""
 
-    text: Annotated[str, Field(description="Names of members and elements, and brackets; of a long one the beginning and the end.")]
+    text: Annotated[
+        str,
+        Field(
+            description="Names of members and elements, and brackets; of a long one the beginning and the end."
+        ),
+    ]
     characters: Annotated[int, Field(description="Of the whole body.")]
-    is_cut_off: Annotated[bool, Field(description="Something that was opened is not closed where it ends.")]
+    is_cut_off: Annotated[
+        bool, Field(description="Something that was opened is not closed where it ends.")
+    ]
 
 
 class ShownMessage(TypedDict):
@@ -58,7 +65,12 @@ class ShownMessage(TypedDict):
     attempts: int
     normalizer: Annotated[str | None, Field(description="The code and version that read it.")]
     worker: str | None
-    shipments: Annotated[list[UUID], Field(description="The shipments that it names: erasing any of them makes the body unreadable.")]
+    shipments: Annotated[
+        list[UUID],
+        Field(
+            description="The shipments that it names: erasing any of them makes the body unreadable."
+        ),
+    ]
     body_place: Annotated[
         BodyLocation,
         Field(
@@ -66,14 +78,25 @@ class ShownMessage(TypedDict):
             "`erased`: its key is destroyed; `missing`: nothing on record explains its absence."
         ),
     ]
-    body_commitment: Annotated[str | None, Field(description="SHA-256 of salt and body, as every event of the message binds it.")]
-    headers: Annotated[Mapping[str, str] | None, Field(description="The request headers that were stored; null where the body is no more.")]
+    body_commitment: Annotated[
+        str | None,
+        Field(description="SHA-256 of salt and body, as every event of the message binds it."),
+    ]
+    headers: Annotated[
+        Mapping[str, str] | None,
+        Field(description="The request headers that were stored; null where the body is no more."),
+    ]
     body_bytes: NotRequired[Annotated[int | None, Field(description=_PII)]]
     body_base64: NotRequired[Annotated[str | None, Field(description=_PII)]]
     body_structure: NotRequired[
-        Annotated[BodyStructure | None, Field(description="Only with `structure`; null where the body is no more.")]
+        Annotated[
+            BodyStructure | None,
+            Field(description="Only with `structure`; null where the body is no more."),
+        ]
     ]
-    body_text: NotRequired[Annotated[str | None, Field(description=_PII + " Null too where it is not UTF-8.")]]
+    body_text: NotRequired[
+        Annotated[str | None, Field(description=_PII + " Null too where it is not UTF-8.")]
+    ]
 
 
 @operation(
@@ -97,7 +120,11 @@ async def get_message(context: Context, call: Call[MessageParameters, None]) -> 
             raise Problem(Code.NOT_FOUND, "no message has this id")
         shown = _shown(found)
         if call.parameters.structure:
-            opened = None if found.unavailable is not None else await open_body(connection, found, await context.keyring())
+            opened = (
+                None
+                if found.unavailable is not None
+                else await open_body(connection, found, await context.keyring())
+            )
             shown["body_structure"] = None if opened is None else _structure(opened)
         if personal:
             if found.unavailable is not None:
@@ -106,7 +133,13 @@ async def get_message(context: Context, call: Call[MessageParameters, None]) -> 
             _add_body(shown, body)
             if body is not None:
                 carrier_id = found.message.carrier_id
-                await context.readings.record(connection, call, name="message", target=f"message {message_id}", carrier_id=carrier_id)
+                await context.readings.record(
+                    connection,
+                    call,
+                    name="message",
+                    target=f"message {message_id}",
+                    carrier_id=carrier_id,
+                )
     return shown
 
 

@@ -80,7 +80,12 @@ class Context:
         """Return what reads messages again for this work."""
         from statesvc.repair.renormalize.history_walk import Rereader  # noqa: PLC0415 - as above
 
-        return Rereader(keyring=await self.keyring(), carriers=self.carriers(), writer=writer(work), archive=self.archive)
+        return Rereader(
+            keyring=await self.keyring(),
+            carriers=self.carriers(),
+            writer=writer(work),
+            archive=self.archive,
+        )
 
     async def publish(self, tombstones: "Sequence[Tombstone]") -> list[str]:
         """Publish tombstones and return where. Raises Problem: the erasure is done here, and not complete."""

@@ -29,7 +29,9 @@ def _with_plus(value: object) -> object:
     if not isinstance(value, str):
         return value
     if _NUMBER.fullmatch(value):
-        raise PydanticCustomError("instant", "should be a time with its offset, such as 2026-03-01T14:05:00Z")
+        raise PydanticCustomError(
+            "instant", "should be a time with its offset, such as 2026-03-01T14:05:00Z"
+        )
     return _PLUS_READ_AS_BLANK.sub("+", value) if "T" in value else value
 
 
@@ -46,8 +48,14 @@ def _shipment_id(value: object) -> object:
         try:
             return UUID(value)
         except ValueError:
-            wanted = f"of one carrier: /v1/shipments?carrier_id={value}" if value in CARRIERS else _OF_NUMBER
-            raise PydanticCustomError("shipment_id", "is no shipment id; shipments {wanted}", {"wanted": wanted}) from None
+            wanted = (
+                f"of one carrier: /v1/shipments?carrier_id={value}"
+                if value in CARRIERS
+                else _OF_NUMBER
+            )
+            raise PydanticCustomError(
+                "shipment_id", "is no shipment id; shipments {wanted}", {"wanted": wanted}
+            ) from None
     return value
 
 
@@ -62,7 +70,8 @@ def _cursor_text(value: object) -> object:
     """Say what a cursor of the log looks like; the pattern tells nobody."""
     if isinstance(value, str) and not re.fullmatch(CURSOR_PATTERN, value):
         raise PydanticCustomError(
-            "cursor", "should be a cursor of the log, as an answer gave it, such as 1.42; -1: from the first entry on"
+            "cursor",
+            "should be a cursor of the log, as an answer gave it, such as 1.42; -1: from the first entry on",
         )
     return value
 
@@ -93,7 +102,9 @@ class ShipmentParameters(ClosedModel):
     """One shipment."""
 
     carrier_id: Name
-    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
+    tracking_number: Annotated[
+        Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
+    ]
     discriminator: Discriminator = None
     as_of: AsOf = None
     include: Include = None
@@ -119,13 +130,17 @@ class HistoryParameters(PageParameters):
 class AuditParameters(ShipmentParameters):
     """One shipment's audit trail; whole unless it is very long."""
 
-    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None
+    cursor: Annotated[
+        str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
+    ] = None
 
 
 class ShipmentIdParameters(ClosedModel):
     """One shipment by its id."""
 
-    shipment_id: Annotated[UUID, BeforeValidator(_shipment_id), Field(description="As feed, stream and lists name it.")]
+    shipment_id: Annotated[
+        UUID, BeforeValidator(_shipment_id), Field(description="As feed, stream and lists name it.")
+    ]
     as_of: AsOf = None
     include: Include = None
     max_staleness: MaxStaleness = None

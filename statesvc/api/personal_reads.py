@@ -69,7 +69,13 @@ class PersonalReads:
         self._pool = pool
         self._further: Counter[CountedHour] = Counter()
         self._closes_at: dict[float, float] = {}
-        self._upkeep = Periodic("personal readings", self.keep_up, every_seconds=_COUNTED_EVERY_SECONDS, retry_seconds=5.0, jitter=0.2)
+        self._upkeep = Periodic(
+            "personal readings",
+            self.keep_up,
+            every_seconds=_COUNTED_EVERY_SECONDS,
+            retry_seconds=5.0,
+            jitter=0.2,
+        )
 
     def start(self) -> None:
         """Start to count, and to close hours."""
@@ -80,10 +86,20 @@ class PersonalReads:
         await self._write_counts()
 
     async def record(
-        self, connection: AsyncConnection[Any], call: Call[Any, Any], *, name: str, target: str, carrier_id: str | None = None
+        self,
+        connection: AsyncConnection[Any],
+        call: Call[Any, Any],
+        *,
+        name: str,
+        target: str,
+        carrier_id: str | None = None,
     ) -> None:
         """Record one reading by the caller, in the log or in a count, before returning. One that says why is always an entry of its own."""
-        details = {"call": name, **({} if carrier_id is None else {"carrier_id": carrier_id}), **call.why}
+        details = {
+            "call": name,
+            **({} if carrier_id is None else {"carrier_id": carrier_id}),
+            **call.why,
+        }
         reading = PersonalRead(actor=call.caller.actor, target=target, details=details)
         begun = await begin_personal_read(connection, reading)
         self._closes_at[begun.counted.hour.timestamp()] = time.monotonic() + begun.seconds_left
@@ -95,11 +111,20 @@ class PersonalReads:
         else:
             self._further[begun.counted] += 1
 
-    async def record_shipment(self, connection: AsyncConnection[Any], call: Call[Any, Any], shipment: ReadShipment, *, name: str) -> None:
+    async def record_shipment(
+        self,
+        connection: AsyncConnection[Any],
+        call: Call[Any, Any],
+        shipment: ReadShipment,
+        *,
+        name: str,
+    ) -> None:
         """Record the reading of a shipment, as `record`; an erased one has nothing personal to read."""
         if shipment.sealed_key is not None:
             target = f"shipment {shipment.shipment_id}"
-            await self.record(connection, call, name=name, target=target, carrier_id=shipment.carrier_id)
+            await self.record(
+                connection, call, name=name, target=target, carrier_id=shipment.carrier_id
+            )
 
     async def keep_up(self) -> None:
         """Write counts, and close hours that are over. No statement while there is neither."""

@@ -18,7 +18,14 @@ from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.queue import carrier_quota as quotas
-from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, CarrierQuota, quota_of, set_quota
+from statesvc.queue.carrier_quota import (
+    IN_FLIGHT_MAX,
+    WEIGHT_MAX,
+    WEIGHT_MIN,
+    CarrierQuota,
+    quota_of,
+    set_quota,
+)
 from statesvc.queue.depths import QueueDepths, read_depths
 
 WHY_LENGTH_MAX: Final = 1000
@@ -31,7 +38,12 @@ class WorkersPage(TypedDict):
 
     items: list[WorkerStatus]
     next_cursor: None
-    rescues_last_hour: Annotated[int, Field(description=f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least.")]
+    rescues_last_hour: Annotated[
+        int,
+        Field(
+            description=f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least."
+        ),
+    ]
 
 
 class QuotaParameters(ClosedModel):
@@ -45,12 +57,20 @@ class QuotaChange(PartialChange):
 
     weight: Annotated[
         float,
-        Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, description="Its part of each claim, where the others have 1."),
+        Field(
+            ge=WEIGHT_MIN,
+            le=WEIGHT_MAX,
+            description="Its part of each claim, where the others have 1.",
+        ),
         Asked(label="Weight", metavar="W"),
     ] = 1.0
     in_flight_max: Annotated[
         int | None,
-        Field(ge=1, le=IN_FLIGHT_MAX, description="Messages leased by workers at a time; null: no bound."),
+        Field(
+            ge=1,
+            le=IN_FLIGHT_MAX,
+            description="Messages leased by workers at a time; null: no bound.",
+        ),
         Asked(label="Messages in hand at a time, at most", hint="Empty: no bound."),
     ] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
@@ -110,7 +130,9 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
             connection,
             carrier_id,
             weight=wanted.weight if "weight" in named else present.weight,
-            in_flight_max=wanted.in_flight_max if "in_flight_max" in named else present.in_flight_max,
+            in_flight_max=wanted.in_flight_max
+            if "in_flight_max" in named
+            else present.in_flight_max,
             why=wanted.why,
             actor=call.caller.actor,
         )
@@ -126,7 +148,9 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
     problems=(Code.INVALID_CURSOR,),
     commands=(
         Command(
-            name="notices list", columns=("notice_id", "created_at", "kind", "target", "details", "seen_by"), nothing="no notice is there"
+            name="notices list",
+            columns=("notice_id", "created_at", "kind", "target", "details", "seen_by"),
+            nothing="no notice is there",
         ),
     ),
 )
@@ -139,7 +163,9 @@ async def list_notices(context: Context, call: Call[NoticesParameters, None]) ->
     bound_to: dict[str, Any] = {"list": "notices", "unseen": wanted.unseen}
     before = before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
-        items, more = await notices.list_notices(connection, unseen_only=wanted.unseen, before=before, limit=wanted.limit)
+        items, more = await notices.list_notices(
+            connection, unseen_only=wanted.unseen, before=before, limit=wanted.limit
+        )
     return Page(items, None if more is None else encode_cursor([more], bound_to))
 
 
@@ -155,7 +181,9 @@ async def list_notices(context: Context, call: Call[NoticesParameters, None]) ->
             path="/console/notices/{notice_id}/seen",
             title="Notice {notice_id}",
             button="Mark as seen",
-            would=("Notice {notice_id} is marked as seen by your key, and leaves the list of those that nobody saw.",),
+            would=(
+                "Notice {notice_id} is marked as seen by your key, and leaves the list of those that nobody saw.",
+            ),
             done="Notice {notice_id} is marked as seen.",
             then="/console/notices",
         ),
@@ -174,4 +202,11 @@ async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None])
     return notice
 
 
-OPERATIONS: Final = (get_queue, list_workers, list_quotas, change_quota, list_notices, mark_notice_seen)
+OPERATIONS: Final = (
+    get_queue,
+    list_workers,
+    list_quotas,
+    change_quota,
+    list_notices,
+    mark_notice_seen,
+)

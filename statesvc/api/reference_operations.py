@@ -29,7 +29,9 @@ class ReferencesParameters(ClosedModel):
     """Number whose references are meant."""
 
     carrier_id: Name
-    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
+    tracking_number: Annotated[
+        Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
+    ]
 
 
 class AttachedParcel(TypedDict):
@@ -51,19 +53,31 @@ class ShipmentReferences(TypedDict):
 
 
 @operation(f"GET {_ONE}", scope="read", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER))
-async def get_shipment_references(context: Context, call: Call[ReferencesParameters, None]) -> ShipmentReferences:
+async def get_shipment_references(
+    context: Context, call: Call[ReferencesParameters, None]
+) -> ShipmentReferences:
     """Show what a shipper attached to a number."""
     number = attached_to(context, call.parameters)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         attached = await read_references(connection, keyring, number)
     if attached is None:
-        raise Problem(Code.NOT_FOUND, "no references are attached to this number, or they were erased")
+        raise Problem(
+            Code.NOT_FOUND, "no references are attached to this number, or they were erased"
+        )
     return _shown(number, attached)
 
 
-@operation(f"PUT {_ONE}", scope="ingest", tag=_TAG, request_headers=WHY_TAKEN, problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT))
-async def set_shipment_references(context: Context, call: Call[ReferencesParameters, References]) -> ShipmentReferences:
+@operation(
+    f"PUT {_ONE}",
+    scope="ingest",
+    tag=_TAG,
+    request_headers=WHY_TAKEN,
+    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+)
+async def set_shipment_references(
+    context: Context, call: Call[ReferencesParameters, References]
+) -> ShipmentReferences:
     """Attach an order id and metadata to a number.
 
     Takes the place of all that was attached: what the body leaves out is gone, and `{}` takes all away. The number need not have been
@@ -76,7 +90,9 @@ async def set_shipment_references(context: Context, call: Call[ReferencesParamet
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         try:
-            attached = await attach_references(connection, keyring, number, call.body, actor=call.caller.actor, why=call.why)
+            attached = await attach_references(
+                connection, keyring, number, call.body, actor=call.caller.actor, why=call.why
+            )
         except NumberErasedError as error:
             raise Problem(Code.CONFLICT, str(error)) from None
     return _shown(number, attached)
@@ -95,7 +111,9 @@ def _shown(number: AttachedTo, attached: AttachedReferences) -> ShipmentReferenc
         "number": number.number,
         "order_id": references.order_id,
         "metadata": references.metadata,
-        "parcel": None if parcel is None else {"carrier_id": parcel.carrier_id, "tracking_number": parcel.tracking_number},
+        "parcel": None
+        if parcel is None
+        else {"carrier_id": parcel.carrier_id, "tracking_number": parcel.tracking_number},
         "changed_at": attached.changed_at,
     }
 

@@ -27,7 +27,11 @@ _PER_SECOND_MAX: Final = 1_000_000
 class RenormalizeCarrier(ClosedModel):
     """Reading the history of a carrier again."""
 
-    since: Annotated[AwareDatetime | None, Field(description="Only messages received then or later; null: all."), Asked(metavar="T")] = None
+    since: Annotated[
+        AwareDatetime | None,
+        Field(description="Only messages received then or later; null: all."),
+        Asked(metavar="T"),
+    ] = None
     read_by: Annotated[
         str | None,
         Field(
@@ -39,14 +43,26 @@ class RenormalizeCarrier(ClosedModel):
     ] = None
     per_second: Annotated[
         float | None,
-        Field(gt=0, le=_PER_SECOND_MAX, description="At most so many messages a second; null: as fast as it goes."),
+        Field(
+            gt=0,
+            le=_PER_SECOND_MAX,
+            description="At most so many messages a second; null: as fast as it goes.",
+        ),
         Asked(flag="--rate", metavar="N"),
     ] = None
     dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
     why: Annotated[
-        str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")
+        str,
+        Field(
+            max_length=WHY_LENGTH_MAX,
+            pattern=r"^[^\x00]*$",
+            description="Stands in the log for ever: nothing personal.",
+        ),
     ] = ""
-    cursor: Annotated[str | None, Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the answer before.")] = None
+    cursor: Annotated[
+        str | None,
+        Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the answer before."),
+    ] = None
 
 
 class ReadCode(BaseModel):
@@ -67,18 +83,27 @@ class RenormalizedCarrier(BaseModel):
     corrected: int
     retracted: int
     added: int
-    unreadable: Annotated[int, Field(description="Events that stay as they are: their message is gone, and their codes do not decide.")]
+    unreadable: Annotated[
+        int,
+        Field(
+            description="Events that stay as they are: their message is gone, and their codes do not decide."
+        ),
+    ]
     transitions: int
     updates: Annotated[int, Field(description="Changes that keep the status.")]
     notifications: int
     rejected: Annotated[int, Field(description="Messages that hold members which are no events.")]
     unopened: Annotated[int, Field(description="Messages that cannot be read any more.")]
-    beyond: Annotated[dict[str, int], Field(description="Differences by field that no correction can change.")]
+    beyond: Annotated[
+        dict[str, int], Field(description="Differences by field that no correction can change.")
+    ]
     changes: list[ReadingChange]
     moved: list[StatusChange]
     codes: Annotated[list[ReadCode], Field(description="Were unknown, and are read now.")]
     codes_left: Annotated[list[ReadCode], Field(description="Are as unknown as before.")]
-    remaining: Annotated[int, Field(description="About how many messages of all carriers the run has still to pass.")]
+    remaining: Annotated[
+        int, Field(description="About how many messages of all carriers the run has still to pass.")
+    ]
     next_cursor: Annotated[str | None, Field(description="Call again with it to go on.")]
 
 
@@ -95,7 +120,9 @@ class RenormalizedCarrier(BaseModel):
         left="remaining",
     ),
 )
-async def renormalize_carrier(context: Context, call: Call[CarrierMappingParameters, RenormalizeCarrier]) -> RenormalizedCarrier:
+async def renormalize_carrier(
+    context: Context, call: Call[CarrierMappingParameters, RenormalizeCarrier]
+) -> RenormalizedCarrier:
     """Read the history of a carrier again.
 
     By the stable version and the mappings of now, as many messages as fit into a call; what comes out differently is appended as
@@ -107,7 +134,10 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
     if wanted.read_by is not None and wanted.read_by not in carrier.normalizers:
         text = f"{carrier.carrier_id} has no version {wanted.read_by}, but {', '.join(carrier.normalizers)}"
         raise Problem(Code.INVALID_REQUEST, text, violations=[Violation("/body/read_by", text)])
-    bound_to = {"renormalize": carrier.carrier_id, **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run"})}
+    bound_to = {
+        "renormalize": carrier.carrier_id,
+        **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run"}),
+    }
     run = HistoryReread(
         walk=HistoryWalk(
             connections=context.pool,
@@ -119,8 +149,12 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
             per_second=wanted.per_second,
             dry_run=wanted.dry_run,
         ),
-        request=HistoryRequest(actor=call.caller.actor, why=wanted.why, since=wanted.since, read_by=wanted.read_by),
-        position=HistoryPosition() if wanted.cursor is None else position_of(wanted.cursor, HistoryPosition, bound_to),
+        request=HistoryRequest(
+            actor=call.caller.actor, why=wanted.why, since=wanted.since, read_by=wanted.read_by
+        ),
+        position=HistoryPosition()
+        if wanted.cursor is None
+        else position_of(wanted.cursor, HistoryPosition, bound_to),
     )
     scanned = run.position.scanned
     report = await run.run()
@@ -131,8 +165,14 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
         rejected=len(report.rejected),
         unopened=len(report.unopened),
         beyond=dict(+report.beyond),
-        changes=[ReadingChange(from_=before, to=now, events=count) for (before, now), count in report.changes.most_common()],
-        moved=[StatusChange(from_=before, to=now, shipments=count) for (before, now), count in report.moved.most_common()],
+        changes=[
+            ReadingChange(from_=before, to=now, events=count)
+            for (before, now), count in report.changes.most_common()
+        ],
+        moved=[
+            StatusChange(from_=before, to=now, shipments=count)
+            for (before, now), count in report.moved.most_common()
+        ],
         codes=_listed(report.codes),
         codes_left=_listed(report.codes_left),
         remaining=run.remaining,
@@ -141,7 +181,10 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
 
 
 def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
-    return [ReadCode(raw_type=raw_type, raw_code=raw_code) for raw_type, raw_code in sorted(codes, key=str)]
+    return [
+        ReadCode(raw_type=raw_type, raw_code=raw_code)
+        for raw_type, raw_code in sorted(codes, key=str)
+    ]
 
 
 OPERATIONS: Final = (renormalize_carrier,)

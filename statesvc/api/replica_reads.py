@@ -41,7 +41,9 @@ MaxStaleness = Annotated[
         "`Statesvc-Staleness` says how old it is at most. Without it, and where no standby is that fresh: the newest state.",
     ),
 ]
-STALENESS: Final = {STALENESS_HEADER: "To `max_staleness`: how many seconds old the answer is at most; 0 where the primary gave it."}
+STALENESS: Final = {
+    STALENESS_HEADER: "To `max_staleness`: how many seconds old the answer is at most; 0 where the primary gave it."
+}
 """For `response_headers` of operations that take `max_staleness`."""
 
 _SQL = queries("statesvc.database", "replica")

@@ -9,19 +9,35 @@ from typing import Any, Final, Literal
 import orjson
 
 ReportFormat = Literal["csv", "parquet"]
-MEDIA_TYPES: Final[Mapping[str, str]] = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+}
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet computes a cell that begins so; a carrier writes the numbers."""
 
 _DATES: Final = frozenset({"month", "promised_for"})
-_TEXTS: Final = frozenset({"carrier_id", "service", "lane", "tracking_number", "discriminator", "shipment_id", "status", "delay_days"})
+_TEXTS: Final = frozenset(
+    {
+        "carrier_id",
+        "service",
+        "lane",
+        "tracking_number",
+        "discriminator",
+        "shipment_id",
+        "status",
+        "delay_days",
+    }
+)
 
 
 class ParquetUnavailableError(RuntimeError):
     """The extra `archive` is not installed."""
 
 
-def as_file(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file_format: ReportFormat) -> bytes:
+def as_file(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file_format: ReportFormat
+) -> bytes:
     """Format all rows, a column for each name; members that are objects are JSON. Raises ParquetUnavailableError."""
     return _csv(rows, columns) if file_format == "csv" else _parquet(rows, columns)
 
@@ -47,8 +63,15 @@ def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes
         import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise ParquetUnavailableError("Parquet needs the extra: pip install 'statesvc[archive]'") from error
-    table = pa.table({name: pa.array([_plain(row[name]) for row in rows], _arrow_type(pa, name)) for name in columns})
+        raise ParquetUnavailableError(
+            "Parquet needs the extra: pip install 'statesvc[archive]'"
+        ) from error
+    table = pa.table(
+        {
+            name: pa.array([_plain(row[name]) for row in rows], _arrow_type(pa, name))
+            for name in columns
+        }
+    )
     out = io.BytesIO()
     pq.write_table(table, out, compression="zstd")
     return out.getvalue()

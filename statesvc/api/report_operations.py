@@ -39,17 +39,36 @@ _BY_ANY: Final = "|".join(DIMENSIONS)
 class PromiseParameters(ClosedModel):
     """Selection of promises."""
 
-    since: Annotated[Day | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
+    since: Annotated[
+        Day | None,
+        Field(
+            description="Promised for this day or later; left out: the last 90 days and those to come."
+        ),
+    ] = None
     until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
-    service: Annotated[Name | None, Field(description="Of this service only, as the carrier names it; case does not matter.")] = None
-    lane: Annotated[str | None, Field(pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan.")] = None
+    service: Annotated[
+        Name | None,
+        Field(description="Of this service only, as the carrier names it; case does not matter."),
+    ] = None
+    lane: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan."
+        ),
+    ] = None
 
     def filter(self, context: Context) -> PromiseFilter:
         """Return the selection as the report takes it. Raises Problem."""
         if self.carrier_id is not None:
             context.carrier(self.carrier_id)
-        return PromiseFilter(since=self.since, until=self.until, carrier_id=self.carrier_id, service=self.service, lane=self.lane)
+        return PromiseFilter(
+            since=self.since,
+            until=self.until,
+            carrier_id=self.carrier_id,
+            service=self.service,
+            lane=self.lane,
+        )
 
 
 class PromiseReportParameters(PromiseParameters):
@@ -73,13 +92,17 @@ class LateParameters(PromiseParameters):
     """A page of late parcels."""
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Items per page.")] = LIMIT_DEFAULT
-    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the page before.")] = None
+    cursor: Annotated[
+        str | None, Field(max_length=1024, description="`next_cursor` of the page before.")
+    ] = None
 
 
 class PromiseExportParameters(PromiseReportParameters):
     """Table to export, and its format."""
 
-    table: Annotated[Literal["groups", "late"], Field(description="The counts, or the late parcels.")] = "groups"
+    table: Annotated[
+        Literal["groups", "late"], Field(description="The counts, or the late parcels.")
+    ] = "groups"
     format: ReportFormat = "csv"
 
 
@@ -89,11 +112,15 @@ class PromiseReport(TypedDict):
     groups: list[PromiseGroup]
 
 
-_operation = partial(operation, scope="read", tag="reports", is_computed=True, deadline_seconds=30.0)
+_operation = partial(
+    operation, scope="read", tag="reports", is_computed=True, deadline_seconds=30.0
+)
 
 
 @_operation(f"GET {_PATH}", problems=(Code.UNKNOWN_CARRIER,))
-async def report_promises(context: Context, call: Call[PromiseReportParameters, None]) -> PromiseReport:
+async def report_promises(
+    context: Context, call: Call[PromiseReportParameters, None]
+) -> PromiseReport:
     """Count how carriers met what they promised.
 
     The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the
@@ -101,7 +128,9 @@ async def report_promises(context: Context, call: Call[PromiseReportParameters, 
     """
     wanted = call.parameters
     async with context.pool.connection() as connection:
-        return {"groups": await promise_groups(connection, wanted.filter(context), wanted.dimensions)}
+        return {
+            "groups": await promise_groups(connection, wanted.filter(context), wanted.dimensions)
+        }
 
 
 @_operation(f"GET {_PATH}/late", problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
@@ -114,10 +143,18 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     bound_to = {"list": "late", **wanted.model_dump(mode="json", exclude={"limit", "cursor"})}
     after = FROM_THE_START if wanted.cursor is None else _position(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
-        found = await late_parcels(connection, wanted.filter(context), after=after, limit=wanted.limit + 1)
+        found = await late_parcels(
+            connection, wanted.filter(context), after=after, limit=wanted.limit + 1
+        )
     page = found[: wanted.limit]
     is_last = len(found) <= wanted.limit
-    cursor = None if is_last else encode_cursor([page[-1]["promised_until"].isoformat(), str(page[-1]["shipment_id"])], bound_to)
+    cursor = (
+        None
+        if is_last
+        else encode_cursor(
+            [page[-1]["promised_until"].isoformat(), str(page[-1]["shipment_id"])], bound_to
+        )
+    )
     return Page(page, cursor)
 
 
@@ -130,7 +167,9 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     response_types=tuple(MEDIA_TYPES.values()),
     problems=(Code.UNKNOWN_CARRIER,),
 )
-async def export_promises(context: Context, call: Call[PromiseExportParameters, None]) -> RawAnswer[None]:
+async def export_promises(
+    context: Context, call: Call[PromiseExportParameters, None]
+) -> RawAnswer[None]:
     """Export promises as CSV or Parquet.
 
     In CSV a text that a spreadsheet would compute has an apostrophe before it.
@@ -145,12 +184,17 @@ async def export_promises(context: Context, call: Call[PromiseExportParameters, 
             rows = await late_parcels(connection, wanted.filter(context), limit=LATE_MAX + 1)
             columns = [*LateParcel.__annotations__]
     if len(rows) > LATE_MAX:
-        raise Problem(Code.INVALID_REQUEST, f"there are more than {LATE_MAX:,} rows: narrow `since`, `until` or `carrier_id`")
+        raise Problem(
+            Code.INVALID_REQUEST,
+            f"there are more than {LATE_MAX:,} rows: narrow `since`, `until` or `carrier_id`",
+        )
     try:
         content = as_file(rows, columns, wanted.format)
     except ParquetUnavailableError as error:
         raise Problem(Code.INVALID_REQUEST, str(error)) from error
-    call.headers[hdrs.CONTENT_DISPOSITION] = f'attachment; filename="promises-{wanted.table}.{wanted.format}"'
+    call.headers[hdrs.CONTENT_DISPOSITION] = (
+        f'attachment; filename="promises-{wanted.table}.{wanted.format}"'
+    )
     return RawAnswer(content, MEDIA_TYPES[wanted.format])
 
 
@@ -162,7 +206,9 @@ def _position(cursor: str, bound_to: dict[str, Any]) -> PromisePosition:
             return PromisePosition(instant, UUID(shipment_id))
     except (AttributeError, TypeError, ValueError):
         pass
-    raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+    raise Problem(
+        Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
+    )
 
 
 OPERATIONS: Final = (report_promises, list_late_parcels, export_promises)

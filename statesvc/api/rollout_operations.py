@@ -54,25 +54,45 @@ class RolloutParameters(ClosedModel):
 class GuardBounds(ClosedModel):
     """Bounds at which the rollout falls back to 0 by itself."""
 
-    messages: Annotated[int, Field(ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted.")]
-    errors_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many that the candidate could not read.")] = None
-    differences_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many read differently; needs `shadow`.")] = (
-        None
-    )
+    messages: Annotated[
+        int,
+        Field(
+            ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted."
+        ),
+    ]
+    errors_percent: Annotated[
+        float | None,
+        Field(ge=0, le=100, description="At most this many that the candidate could not read."),
+    ] = None
+    differences_percent: Annotated[
+        float | None,
+        Field(ge=0, le=100, description="At most this many read differently; needs `shadow`."),
+    ] = None
 
 
 class RolloutChange(PartialChange):
     """Rollout to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     model_config = ConfigDict(
-        json_schema_extra={"not": {"properties": {"hold": {"type": "null"}}, "propertyNames": {"enum": ["hold", "why"]}}},
+        json_schema_extra={
+            "not": {
+                "properties": {"hold": {"type": "null"}},
+                "propertyNames": {"enum": ["hold", "why"]},
+            }
+        },
     )
 
-    hold: Annotated[bool | None, Field(description="Messages are stored, not processed, from the next claim on.")] = None
+    hold: Annotated[
+        bool | None,
+        Field(description="Messages are stored, not processed, from the next claim on."),
+    ] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
     stable: Annotated[
         str | None,
-        Field(max_length=100, description="Who reads what the candidate does not: another fleet's name@version; null: our stable version."),
+        Field(
+            max_length=100,
+            description="Who reads what the candidate does not: another fleet's name@version; null: our stable version.",
+        ),
     ] = None
     candidate: Annotated[
         str | None,
@@ -81,10 +101,16 @@ class RolloutChange(PartialChange):
             description="A registered version of the carrier, or another fleet's name@version; null ends the rollout.",
         ),
     ] = None
-    percent: Annotated[int, Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads.")] = 0
-    shadow: Annotated[bool, Field(description="Reads each message with both versions and stores the differences; no effect otherwise.")] = (
-        False
-    )
+    percent: Annotated[
+        int,
+        Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads."),
+    ] = 0
+    shadow: Annotated[
+        bool,
+        Field(
+            description="Reads each message with both versions and stores the differences; no effect otherwise."
+        ),
+    ] = False
     guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
     fallback_seconds: Annotated[
         int,
@@ -95,13 +121,18 @@ class RolloutChange(PartialChange):
         ),
     ] = FALLBACK_SECONDS
     force: Annotated[
-        bool, Field(description="Raises the share though the shadow shows other event ids. Needs `why`; the log stores it.")
+        bool,
+        Field(
+            description="Raises the share though the shadow shows other event ids. Needs `why`; the log stores it."
+        ),
     ] = False
 
     @model_validator(mode="after")
     def _turns_something(self) -> Self:
         if self.hold is None and not self.model_fields_set & _DIAL:
-            raise ValueError("name what to turn: hold, stable, candidate, percent, shadow, guard or fallback_seconds")
+            raise ValueError(
+                "name what to turn: hold, stable, candidate, percent, shadow, guard or fallback_seconds"
+            )
         if self.force and not self.why:
             raise ValueError("a forced share needs a reason: `why`")
         return self
@@ -119,7 +150,9 @@ class RolloutChange(PartialChange):
             shadow=self.shadow if "shadow" in named or ends else present.shadow,
             guard=guard if "guard" in named or ends else present.guard,
             stable=self.stable if "stable" in named else present.stable,
-            fallback_seconds=self.fallback_seconds if "fallback_seconds" in named else present.fallback_seconds,
+            fallback_seconds=self.fallback_seconds
+            if "fallback_seconds" in named
+            else present.fallback_seconds,
         )
 
 
@@ -129,11 +162,17 @@ class ShownReading(TypedDict):
     reading: Annotated[str, Field(description="name@version; `statesvc`: ours.")]
     role: Literal["stable", "candidate"]
     share: Annotated[int, Field(description="In percent.")]
-    asked_seconds_ago: Annotated[float | None, Field(description="When it last asked for messages; null: never.")]
-    waiting: Annotated[int, Field(description=f"Messages that it may lease; {COUNT_MAX} means at least.")]
+    asked_seconds_ago: Annotated[
+        float | None, Field(description="When it last asked for messages; null: never.")
+    ]
+    waiting: Annotated[
+        int, Field(description=f"Messages that it may lease; {COUNT_MAX} means at least.")
+    ]
     oldest_seconds: float | None
     leased: int
-    fallbacks: Annotated[int, Field(description="Its messages that others took because it left them.")]
+    fallbacks: Annotated[
+        int, Field(description="Its messages that others took because it left them.")
+    ]
 
 
 class ShownRollout(TypedDict):
@@ -145,22 +184,34 @@ class ShownRollout(TypedDict):
     percent: int
     shadow: bool
     hold: bool
-    held: Annotated[bool, Field(description="Its messages wait: by its own kill switch, or by the one of all.")]
+    held: Annotated[
+        bool, Field(description="Its messages wait: by its own kill switch, or by the one of all.")
+    ]
     changed_at: AwareDatetime | None
     changed_by: str | None
     why: str
-    turned_at: Annotated[AwareDatetime | None, Field(description="Since when candidate, share and guard are as they are.")]
+    turned_at: Annotated[
+        AwareDatetime | None,
+        Field(description="Since when candidate, share and guard are as they are."),
+    ]
     guard: Guard | None
     fallback_seconds: int
-    readings: Annotated[list[ShownReading], Field(description="Of a carrier that another fleet shares; else empty.")]
-    warnings: Annotated[list[str], Field(description="What it asks for, and some workers cannot do, or nobody asks for.")]
+    readings: Annotated[
+        list[ShownReading], Field(description="Of a carrier that another fleet shares; else empty.")
+    ]
+    warnings: Annotated[
+        list[str],
+        Field(description="What it asks for, and some workers cannot do, or nobody asks for."),
+    ]
 
 
 class DiffsParameters(PageParameters):
     """Differences of one carrier's candidate."""
 
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
-    candidate: Annotated[Name | None, Field(description="Only those of this version; left out: of all.")] = None
+    candidate: Annotated[
+        Name | None, Field(description="Only those of this version; left out: of all.")
+    ] = None
 
 
 class TrialTotals(TypedDict):
@@ -168,10 +219,16 @@ class TrialTotals(TypedDict):
 
     candidate: str | None
     messages: int
-    errors: Annotated[int, Field(description="Messages that it could not read and the stable version could.")]
+    errors: Annotated[
+        int, Field(description="Messages that it could not read and the stable version could.")
+    ]
     differing: int
-    fields: Annotated[dict[str, int], Field(description="How often each field was read differently.")]
-    dropped: Annotated[int, Field(description="Messages that another fleet was to try, and did not in time.")]
+    fields: Annotated[
+        dict[str, int], Field(description="How often each field was read differently.")
+    ]
+    dropped: Annotated[
+        int, Field(description="Messages that another fleet was to try, and did not in time.")
+    ]
 
 
 class DiffsPage(TypedDict):
@@ -231,31 +288,47 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
         ),
     ),
 )
-async def change_rollout(context: Context, call: Call[RolloutParameters, RolloutChange]) -> ShownRollout:
+async def change_rollout(
+    context: Context, call: Call[RolloutParameters, RolloutChange]
+) -> ShownRollout:
     """Change a carrier's rollout.
 
     In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the candidate; on hold,
     messages are acknowledged and stored, but not processed. Recorded as an operator action.
     """
-    carrier_id, change, actor = _carrier_id(context, call.parameters.carrier_id), call.body, call.caller.actor
+    carrier_id, change, actor = (
+        _carrier_id(context, call.parameters.carrier_id),
+        call.body,
+        call.caller.actor,
+    )
     async with context.pool.connection() as connection, connection.transaction():
         wanted = change.applied_to((await rollout_of(connection, carrier_id)).rollout)
         if wanted is not None:
             _require_possible(context, carrier_id, wanted)
             try:
-                await set_rollout(connection, carrier_id, wanted, why=change.why, actor=actor, force=change.force)
+                await set_rollout(
+                    connection, carrier_id, wanted, why=change.why, actor=actor, force=change.force
+                )
             except DifferingEventsError as error:
                 violations = [Violation("/body/percent", str(error))]
-                raise Problem(Code.INVALID_REQUEST, "other event ids were seen; nothing was changed", violations=violations) from None
+                raise Problem(
+                    Code.INVALID_REQUEST,
+                    "other event ids were seen; nothing was changed",
+                    violations=violations,
+                ) from None
         if change.hold is not None:
-            await set_hold(connection, carrier_id=carrier_id, hold=change.hold, why=change.why, actor=actor)
+            await set_hold(
+                connection, carrier_id=carrier_id, hold=change.hold, why=change.why, actor=actor
+            )
         shown = await _read(connection, carrier_id)
     if change.hold is not True:
         context.waker.wake(INBOX)
     return shown
 
 
-@operation(f"GET {_ONE}/diffs", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
+@operation(
+    f"GET {_ONE}/diffs", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR)
+)
 async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]) -> DiffsPage:
     """Show what a candidate read differently.
 
@@ -266,7 +339,9 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
     bound_to = {"carrier_id": carrier_id, "candidate": wanted.candidate}
     before = before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
-        items, more = await list_differences(connection, carrier_id, candidate=wanted.candidate, before=before, limit=wanted.limit)
+        items, more = await list_differences(
+            connection, carrier_id, candidate=wanted.candidate, before=before, limit=wanted.limit
+        )
         candidate = wanted.candidate or (await rollout_of(connection, carrier_id)).rollout.candidate
         totals = await totals_of(connection, carrier_id, candidate)
     return {
@@ -284,28 +359,46 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
 
 
 def _require_possible(context: Context, carrier_id: str, wanted: RolloutSettings) -> None:
-    violations = [Violation(f"/body/{refused.member}", refused.why) for refused in refusals(wanted, context.carriers().get(carrier_id))]
+    violations = [
+        Violation(f"/body/{refused.member}", refused.why)
+        for refused in refusals(wanted, context.carriers().get(carrier_id))
+    ]
     if violations:
-        raise Problem(Code.INVALID_REQUEST, "no candidate version can be rolled out like this; nothing was changed", violations=violations)
+        raise Problem(
+            Code.INVALID_REQUEST,
+            "no candidate version can be rolled out like this; nothing was changed",
+            violations=violations,
+        )
 
 
 def _carrier_id(context: Context, carrier_id: str) -> str:
     if carrier_id in {"all", ALL}:
         return ALL
     if carrier_id not in context.carriers():
-        raise Problem(Code.UNKNOWN_CARRIER, f"{no_such_carrier(carrier_id, context.carriers())}, `all` means every one")
+        raise Problem(
+            Code.UNKNOWN_CARRIER,
+            f"{no_such_carrier(carrier_id, context.carriers())}, `all` means every one",
+        )
     return carrier_id
 
 
 async def _read(connection: AsyncConnection[Any], carrier_id: str) -> ShownRollout:
     readings = await list_readings(connection, carrier_id)
-    return _shown(await rollout_of(connection, carrier_id), await lacking_workers(connection), readings)
+    return _shown(
+        await rollout_of(connection, carrier_id), await lacking_workers(connection), readings
+    )
 
 
-def _shown(state: RolloutState, lacking: Sequence[Lacking], readings: Sequence[ReadingState]) -> ShownRollout:
+def _shown(
+    state: RolloutState, lacking: Sequence[Lacking], readings: Sequence[ReadingState]
+) -> ShownRollout:
     rollout = state.rollout
     its = [reading for reading in readings if reading.carrier_id == rollout.carrier_id]
-    unasked = [f"no worker asked for {reading.reading} within the last minute: is it misspelt?" for reading in its if reading.is_unasked]
+    unasked = [
+        f"no worker asked for {reading.reading} within the last minute: is it misspelt?"
+        for reading in its
+        if reading.is_unasked
+    ]
     return {
         "carrier_id": rollout.carrier_id,
         "stable": rollout.stable,
@@ -321,7 +414,10 @@ def _shown(state: RolloutState, lacking: Sequence[Lacking], readings: Sequence[R
         "guard": rollout.guard,
         "fallback_seconds": rollout.fallback_seconds,
         "readings": [_shown_reading(reading) for reading in its],
-        "warnings": [*(each.sentence for each in lacking if each.carrier_id == rollout.carrier_id), *unasked],
+        "warnings": [
+            *(each.sentence for each in lacking if each.carrier_id == rollout.carrier_id),
+            *unasked,
+        ],
     }
 
 

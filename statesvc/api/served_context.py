@@ -42,7 +42,9 @@ def served_context(
     `computing`: what takes long; in this process, unless it is given. `replica`: a standby for calls that take `max_staleness`.
     """
     log_archive = History(archive)
-    computing = computing or ComputingHere(Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive, limits=limits))
+    computing = computing or ComputingHere(
+        Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive, limits=limits)
+    )
     reads = StaleReads(pool, log_archive, replica)
 
     async def opened_keyring() -> Keyring:

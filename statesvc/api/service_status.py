@@ -21,7 +21,12 @@ from statesvc.health.running_processes import last_minute
 from statesvc.health.storable import storage_findings
 from statesvc.http.health import shipped_migrations
 from statesvc.http.problem import PROBLEM_KINDS, Code
-from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
+from statesvc.log.archive.archive_identity import (
+    ArchiveFailure,
+    ArchiveRefusal,
+    read_archive_failures,
+    read_refusal,
+)
 from statesvc.queue.depths import QueueDepths, read_depths
 from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readings
 from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers
@@ -51,7 +56,11 @@ CAUSES: Final[Mapping[str, str]] = {
     Code.INTERNAL_ERROR.value: "a defect; the log has the reason",
 }
 """Causes why a push was not acknowledged, by code of the problem."""
-_OF_THE_SENDER: Final = frozenset(code.value for code, kind in PROBLEM_KINDS.items() if kind.status < HTTPStatus.INTERNAL_SERVER_ERROR)
+_OF_THE_SENDER: Final = frozenset(
+    code.value
+    for code, kind in PROBLEM_KINDS.items()
+    if kind.status < HTTPStatus.INTERNAL_SERVER_ERROR
+)
 
 
 class Pushes(NamedTuple):
@@ -146,8 +155,16 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         return await (await connection.execute(_SQL[query], parameters)).fetchall()
 
     sample = await read_sample(connection)
-    asked = {"count_max": _COUNT_MAX, "named_max": NAMED_MAX, "late": [each.subscription_id for each in _late(sample)]}
-    lead = await silent_lead(connection) if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX else None
+    asked = {
+        "count_max": _COUNT_MAX,
+        "named_max": NAMED_MAX,
+        "late": [each.subscription_id for each in _late(sample)],
+    }
+    lead = (
+        await silent_lead(connection)
+        if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX
+        else None
+    )
     return Facts(
         sample=sample,
         queue=await read_depths(connection),
@@ -157,7 +174,10 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         lead=None if lead is None else lead.sentence,
         clock_fault=await _clock_fault(connection),
         silent_carriers=dict(await rows("silent")),
-        holds=[Hold(carrier_id=carrier_id, seconds=seconds, by=by, why=why) for carrier_id, seconds, by, why in await rows("holds")],
+        holds=[
+            Hold(carrier_id=carrier_id, seconds=seconds, by=by, why=why)
+            for carrier_id, seconds, by, why in await rows("holds")
+        ],
         lacking=await lacking_workers(connection),
         left=left_shares(await list_readings(connection)),
         unsent=[Unsent(*row) for row in await rows("unsent", asked)],
@@ -166,7 +186,11 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
 
 
 def _late(sample: Sample) -> list[SubscriptionGauges]:
-    return [each for each in sample.subscriptions if each.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX]
+    return [
+        each
+        for each in sample.subscriptions
+        if each.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX
+    ]
 
 
 async def _clock_fault(connection: AsyncConnection[Any]) -> str | None:
@@ -193,14 +217,27 @@ def _archive(facts: Facts) -> Iterator[Finding]:
 def _promises(facts: Facts) -> Iterator[Finding]:
     for promise in facts.sample.promises:
         if promise.missing:
-            what = "acknowledged messages are nowhere" if promise.promise == "settled" else "notifications that are due are nowhere"
-            yield Finding(urgency=Urgency.NOW, about="promises", text=f"{promise.missing:,} {what}", page="PromiseBroken")
+            what = (
+                "acknowledged messages are nowhere"
+                if promise.promise == "settled"
+                else "notifications that are due are nowhere"
+            )
+            yield Finding(
+                urgency=Urgency.NOW,
+                about="promises",
+                text=f"{promise.missing:,} {what}",
+                page="PromiseBroken",
+            )
 
 
 def _pushes(facts: Facts) -> Iterator[Finding]:
     """Say what carriers are refused now, and why."""
     now = Finding(urgency=Urgency.NOW, about="pushes", text="", page=_NOTHING_STORED)
-    reports = [process.ingest for process in facts.sample.running if process.ingest is not None and not process.is_silent]
+    reports = [
+        process.ingest
+        for process in facts.sample.running
+        if process.ingest is not None and not process.is_silent
+    ]
     full = [report for report in reports if report.is_disk_full]
     pushes = last_minute(facts.sample.running)
     refused = {code: count for code, count in pushes.refused.items() if code not in _OF_THE_SENDER}
@@ -213,9 +250,14 @@ def _pushes(facts: Facts) -> Iterator[Finding]:
             for code, count in sorted(refused.items(), key=lambda item: -item[1])
         )
         text = f"{shown} % of the pushes of the last minute were not acknowledged: {causes}"
-        yield replace(now, text=text, cause="DiskFilling" if full and Code.STORAGE_LOW in refused else None)
+        yield replace(
+            now, text=text, cause="DiskFilling" if full and Code.STORAGE_LOW in refused else None
+        )
     if full:
-        free, bound = min(report.disk_free_bytes or 0 for report in full), max(report.disk_free_bytes_min for report in full)
+        free, bound = (
+            min(report.disk_free_bytes or 0 for report in full),
+            max(report.disk_free_bytes_min for report in full),
+        )
         text = f"the database's disk has {free / 1e9:.2f} GB free; below {bound / 1e9:.2f} GB every push is refused (storage_low)"
         yield replace(now, text=text, page="DiskFilling")
 
@@ -225,14 +267,21 @@ def _silent(sample: Sample) -> Iterator[Finding]:
     running = dict(sample.processes)
     for process in (each for each in sample.running if each.is_silent):
         seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"
-        trouble = Finding(urgency=Urgency.NOTE, about="processes", text=f"{seen}, and was started again", page="RoleDown")
+        trouble = Finding(
+            urgency=Urgency.NOTE,
+            about="processes",
+            text=f"{seen}, and was started again",
+            page="RoleDown",
+        )
         if process.is_replaced:
             yield trouble
         elif process.role in _TAKES_WEBHOOKS:
             text = f"{seen}: frozen, killed or cut off; what is sent to it is not answered"
             yield replace(trouble, urgency=Urgency.NOW, text=text)
         elif running.get(process.role):
-            yield replace(trouble, text=f"{seen}: frozen, killed or cut off; others of its role go on")
+            yield replace(
+                trouble, text=f"{seen}: frozen, killed or cut off; others of its role go on"
+            )
 
 
 def _roles(facts: Facts) -> Iterator[Finding]:
@@ -245,15 +294,29 @@ def _roles(facts: Facts) -> Iterator[Finding]:
             text = f"no {role} was heard of within half a minute"
             yield Finding(urgency=Urgency.NOW, about="processes", text=text, page="RoleDown")
     if not any(map(facts.runs, _TAKES_WEBHOOKS)):
-        yield Finding(urgency=Urgency.NOW, about="processes", text="nothing takes webhooks: neither ingress nor api runs", page="RoleDown")
+        yield Finding(
+            urgency=Urgency.NOW,
+            about="processes",
+            text="nothing takes webhooks: neither ingress nor api runs",
+            page="RoleDown",
+        )
 
 
 def _sealing(facts: Facts) -> Iterator[Finding]:
     """Say that it stands still, and who or what holds it up: no sealer, a leader that is stopped, clocks that contradict each other."""
-    stopped = Finding(urgency=Urgency.NOW, about="sealer", text="", page="SealerStopped", cause=facts.without("sealer"))
+    stopped = Finding(
+        urgency=Urgency.NOW,
+        about="sealer",
+        text="",
+        page="SealerStopped",
+        cause=facts.without("sealer"),
+    )
     seconds = facts.sample.oldest_unsealed_seconds
     if seconds > UNSEALED_SECONDS_MAX:
-        yield replace(stopped, text=f"the oldest entry has waited {duration(seconds)} to be sealed: feed, stream and proofs stop there")
+        yield replace(
+            stopped,
+            text=f"the oldest entry has waited {duration(seconds)} to be sealed: feed, stream and proofs stop there",
+        )
     if facts.lead is not None:
         yield replace(stopped, text=facts.lead)
     if facts.clock_fault is not None:
@@ -277,7 +340,13 @@ def _carriers(facts: Facts) -> Iterator[Finding]:
         oldest = lane["oldest_ready_seconds"]
         if oldest is not None and oldest > READY_SECONDS_MAX:
             text = f"{_waiting(lane['ready'])}, the first for {duration(oldest)}; the promise is 2 minutes"
-            yield Finding(urgency=Urgency.NOW, about=carrier_id, text=text, page="Lag", cause=facts.without("worker"))
+            yield Finding(
+                urgency=Urgency.NOW,
+                about=carrier_id,
+                text=text,
+                page="Lag",
+                cause=facts.without("worker"),
+            )
     for carrier_id, seconds in facts.silent_carriers.items():
         text = f"pushed nothing for {duration(seconds)}, and plenty at this time yesterday"
         yield Finding(urgency=Urgency.HUMAN, about=carrier_id, text=text, page="CarrierSilent")
@@ -290,19 +359,35 @@ def _waiting(messages: int) -> str:
 def _holds(facts: Facts) -> Iterator[Finding]:
     """Name each kill switch that is on, with who turned it on and why."""
     for hold in facts.holds:
-        lanes = [lane for name, lane in facts.queue["carriers"].items() if hold.carrier_id in {ALL, name}]
+        lanes = [
+            lane for name, lane in facts.queue["carriers"].items() if hold.carrier_id in {ALL, name}
+        ]
         oldest = max((lane["oldest_held_seconds"] or 0 for lane in lanes), default=0.0)
         waiting = sum(lane["held"] for lane in lanes)
-        kept = f"{_waiting(waiting)}, the first for {duration(oldest)}" if waiting else "no message waits"
+        kept = (
+            f"{_waiting(waiting)}, the first for {duration(oldest)}"
+            if waiting
+            else "no message waits"
+        )
         text = f"on hold for {duration(hold.seconds)}, by {hold.by}{f': {hold.why}' if hold.why else ''}; {kept}"
         urgency = Urgency.HUMAN if oldest > HELD_SECONDS_MAX else Urgency.NOTE
-        yield Finding(urgency=urgency, about="all carriers" if hold.carrier_id == ALL else hold.carrier_id, text=text, page="CarrierHeld")
+        yield Finding(
+            urgency=urgency,
+            about="all carriers" if hold.carrier_id == ALL else hold.carrier_id,
+            text=text,
+            page="CarrierHeld",
+        )
 
 
 def _readings(facts: Facts) -> Iterator[Finding]:
     """Name carriers that nobody reads as their rollout says."""
     for lacking in facts.lacking:
-        yield Finding(urgency=Urgency.HUMAN, about=lacking.carrier_id, text=lacking.sentence, page="WorkersOutdated")
+        yield Finding(
+            urgency=Urgency.HUMAN,
+            about=lacking.carrier_id,
+            text=lacking.sentence,
+            page="WorkersOutdated",
+        )
     for left in facts.left:
         urgency = Urgency.NOW if left.is_stuck else Urgency.HUMAN
         yield Finding(urgency=urgency, about=left.carrier_id, text=left.sentence, page="Lag")
@@ -337,7 +422,9 @@ def _awaited(facts: Facts) -> Iterator[Finding]:
 CHECKS: Final = (
     Check("storage", "takes what is written", _storage),
     Check("pushes", "are acknowledged", _pushes),
-    Check("promises", "nothing acknowledged is missing, and no notification that was due", _promises),
+    Check(
+        "promises", "nothing acknowledged is missing, and no notification that was due", _promises
+    ),
     Check("processes", "every role runs", _roles),
     Check("sealing", "keeps up, and the clocks agree", _sealing),
     Check("database", "has partitions for days to come, and no old transaction", _database),

@@ -22,7 +22,12 @@ from statesvc.http.problem import Code, Problem
 from statesvc.log.history import History
 from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
-from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
+from statesvc.shipments.references import (
+    AttachedTo,
+    ReferenceText,
+    ReferenceTooCommonError,
+    numbers_of_reference,
+)
 from statesvc.shipments.shipment_list import (
     BEGINNING_OF_TIME,
     END_OF_TIME,
@@ -35,7 +40,13 @@ from statesvc.shipments.shipment_list import (
 
 STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
-_TROUBLED: Final = (Status.EXCEPTION, Status.DELIVERY_ATTEMPTED, Status.RETURNING, Status.LOST, Status.DESTROYED)
+_TROUBLED: Final = (
+    Status.EXCEPTION,
+    Status.DELIVERY_ATTEMPTED,
+    Status.RETURNING,
+    Status.LOST,
+    Status.DESTROYED,
+)
 """Statuses that ask for attention."""
 
 
@@ -65,14 +76,34 @@ class ListParameters(PageParameters):
     ] = None
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     status: Annotated[Status | None, Field(description="Only those with this status.")] = None
-    reason: Annotated[Reason | None, Field(description="Only those with this reason of their status.")] = None
-    flag: Annotated[Name | None, Field(description="Only those that are marked so, such as `contradicted`, `stalled`, `overdue`.")] = None
+    reason: Annotated[
+        Reason | None, Field(description="Only those with this reason of their status.")
+    ] = None
+    flag: Annotated[
+        Name | None,
+        Field(
+            description="Only those that are marked so, such as `contradicted`, `stalled`, `overdue`."
+        ),
+    ] = None
     in_trouble: Annotated[
-        bool, Field(description="Only those whose status asks for attention: exception, delivery attempted, returning, lost, destroyed.")
+        bool,
+        Field(
+            description="Only those whose status asks for attention: exception, delivery attempted, returning, lost, destroyed."
+        ),
     ] = False
-    service: Annotated[Name | None, Field(description="Only those of this service, as the carrier names it; case does not matter.")] = None
-    updated_after: Annotated[Instant | None, Field(description="Only those that changed after this time (RFC 3339 with offset).")] = None
-    updated_before: Annotated[Instant | None, Field(description="Only those that have not changed since this time.")] = None
+    service: Annotated[
+        Name | None,
+        Field(
+            description="Only those of this service, as the carrier names it; case does not matter."
+        ),
+    ] = None
+    updated_after: Annotated[
+        Instant | None,
+        Field(description="Only those that changed after this time (RFC 3339 with offset)."),
+    ] = None
+    updated_before: Annotated[
+        Instant | None, Field(description="Only those that have not changed since this time.")
+    ] = None
     stalled_for: Annotated[
         timedelta | None,
         BeforeValidator(_duration),
@@ -89,7 +120,9 @@ class ListParameters(PageParameters):
             "where one that changes while you read the pages is not shown again."
         ),
     ] = "oldest"
-    details: Annotated[bool, Field(description="Each with `last_location` and `order_id`, too.")] = False
+    details: Annotated[
+        bool, Field(description="Each with `last_location` and `order_id`, too.")
+    ] = False
     max_staleness: MaxStaleness = None
 
 
@@ -104,7 +137,9 @@ class ListParameters(PageParameters):
     response_headers=STALENESS,
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.TOO_MANY),
 )
-async def list_shipments(context: Context, call: Call[ListParameters, None]) -> Page[DetailedShipment]:
+async def list_shipments(
+    context: Context, call: Call[ListParameters, None]
+) -> Page[DetailedShipment]:
     """Find and list shipments.
 
     In the order of their last change: one that changes while you read the pages comes again at the end, with its new state, and none is
@@ -113,11 +148,17 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
     fields.
     """
     wanted = call.parameters
-    bound_to = wanted.model_dump(mode="json", exclude={"limit", "cursor", "details", "max_staleness"})
+    bound_to = wanted.model_dump(
+        mode="json", exclude={"limit", "cursor", "details", "max_staleness"}
+    )
     keyring = await context.keyring() if wanted.details or wanted.reference is not None else None
 
     async def read(connection: AsyncConnection[Any], _archive: History) -> Page[DetailedShipment]:
-        position, before = (None, await _before(connection, wanted)) if wanted.cursor is None else _resumed(wanted.cursor, bound_to)
+        position, before = (
+            (None, await _before(connection, wanted))
+            if wanted.cursor is None
+            else _resumed(wanted.cursor, bound_to)
+        )
         attached_to = None
         if wanted.reference is not None and keyring is not None:
             attached_to = await _attached_to(connection, keyring, wanted.reference)
@@ -128,7 +169,9 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             service=wanted.service,
             flag=wanted.flag,
             statuses=_TROUBLED if wanted.in_trouble else None,
-            numbers=None if wanted.tracking_number is None else await _numbers(connection, wanted.tracking_number, wanted.carrier_id),
+            numbers=None
+            if wanted.tracking_number is None
+            else await _numbers(connection, wanted.tracking_number, wanted.carrier_id),
             attached_to=attached_to,
             since=wanted.updated_after or BEGINNING_OF_TIME,
             before=before,
@@ -147,20 +190,26 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             context.refuse_unknown(wanted.carrier_id)
         cursor = None
         if end is not None:
-            cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
+            cursor = encode_cursor(
+                [end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to
+            )
         return Page(shipments, cursor)
 
     return await context.reads().read(call, read, max_staleness=wanted.max_staleness)
 
 
-async def _attached_to(connection: AsyncConnection[Any], keyring: Keyring, reference: str) -> Sequence[AttachedTo]:
+async def _attached_to(
+    connection: AsyncConnection[Any], keyring: Keyring, reference: str
+) -> Sequence[AttachedTo]:
     try:
         return await numbers_of_reference(connection, keyring, reference)
     except ReferenceTooCommonError as error:
         raise Problem(Code.INVALID_REQUEST, str(error)) from None
 
 
-async def _numbers(connection: AsyncConnection[Any], asked: str, carrier_id: str | None) -> list[str]:
+async def _numbers(
+    connection: AsyncConnection[Any], asked: str, carrier_id: str | None
+) -> list[str]:
     """Return the numbers as they are compared. A text with a comma may be one number, too: `canonical` takes any text for one."""
     try:
         part = number_part(asked)
@@ -170,9 +219,16 @@ async def _numbers(connection: AsyncConnection[Any], asked: str, carrier_id: str
         raise Problem(Code.INVALID_REQUEST, f"`tracking_number`: {error}") from None
     except TooManyMatchesError as error:
         raise Problem(Code.TOO_MANY, str(error)) from None
-    printed = [asked, *(number for number in asked.split(",") if number.strip())] if "," in asked else [asked]
+    printed = (
+        [asked, *(number for number in asked.split(",") if number.strip())]
+        if "," in asked
+        else [asked]
+    )
     if len(printed) > NUMBERS_MAX + 1:
-        raise Problem(Code.INVALID_REQUEST, f"`tracking_number` takes {NUMBERS_MAX} numbers at most, separated by commas")
+        raise Problem(
+            Code.INVALID_REQUEST,
+            f"`tracking_number` takes {NUMBERS_MAX} numbers at most, separated by commas",
+        )
     if carrier_id is not None:
         return sorted({number_of(carrier_id, number) for number in printed})
     return sorted({number for one in printed for number in numbers_in_any_spelling(one)})
@@ -181,15 +237,23 @@ async def _numbers(connection: AsyncConnection[Any], asked: str, carrier_id: str
 async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> datetime:
     """Return the same bound for all pages, though time goes on while they are read: the cursor holds it."""
     before = asked.updated_before or END_OF_TIME
-    return before if asked.stalled_for is None else min(before, await unchanged_since(connection, asked.stalled_for))
+    return (
+        before
+        if asked.stalled_for is None
+        else min(before, await unchanged_since(connection, asked.stalled_for))
+    )
 
 
 def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datetime]:
     recorded_at, shipment_id, before = decode_cursor(cursor, bound_to, fields=3)
     try:
-        return ListPosition(datetime.fromisoformat(recorded_at), UUID(shipment_id)), datetime.fromisoformat(before)
+        return ListPosition(
+            datetime.fromisoformat(recorded_at), UUID(shipment_id)
+        ), datetime.fromisoformat(before)
     except (AttributeError, TypeError, ValueError):
-        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
+        raise Problem(
+            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
+        ) from None
 
 
 OPERATIONS: Final = (list_shipments,)

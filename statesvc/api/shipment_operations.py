@@ -15,7 +15,13 @@ from events.entry.kinds import NO_PREVIOUS
 from events.identity.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters, StateParameters
+from statesvc.api.parameters import (
+    AuditParameters,
+    HistoryParameters,
+    ShipmentIdParameters,
+    ShipmentParameters,
+    StateParameters,
+)
 from statesvc.api.personal_reads import reads_personal
 from statesvc.api.replica_reads import STALENESS
 from statesvc.http.call import Call
@@ -47,9 +53,14 @@ from statesvc.shipments.timeline import timeline
 LONG_AUDIT_EVENTS: Final = 200
 """A shipment with more events is audited in a process of its own."""
 _KNOWN: Final = {
-    str(hdrs.IF_NONE_MATCH): RequestHeader("The `ETag` of the answer that the caller has: 304 without a body where it still holds.")
+    str(hdrs.IF_NONE_MATCH): RequestHeader(
+        "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
+    )
 }
-_TAGGED: Final[Mapping[str, str]] = {hdrs.ETAG: "Of the last event and of the whole answer.", **STALENESS}
+_TAGGED: Final[Mapping[str, str]] = {
+    hdrs.ETAG: "Of the last event and of the whole answer.",
+    **STALENESS,
+}
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 _STATUSES: Final[Mapping[int, str]] = {OK: "the current state", NOT_MODIFIED: "it has not changed"}
 _UNKNOWN: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
@@ -64,7 +75,9 @@ _UNKNOWN: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     statuses=_STATUSES,
     problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
 )
-async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, None]) -> RawAnswer[Shipment]:
+async def get_shipment_by_id(
+    context: Context, call: Call[ShipmentIdParameters, None]
+) -> RawAnswer[Shipment]:
     """Show a shipment by its id.
 
     The answer is that of the call by number; its `carrier_id`, `tracking_number` and `discriminator` lead to the other calls.
@@ -111,8 +124,16 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
     return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
 
 
-@operation(f"GET {_ONE}/history", scope="read", tag="shipments", response_headers=STALENESS, problems=(*_UNKNOWN, Code.INVALID_CURSOR))
-async def get_shipment_history(context: Context, call: Call[HistoryParameters, None]) -> HistoryPage:
+@operation(
+    f"GET {_ONE}/history",
+    scope="read",
+    tag="shipments",
+    response_headers=STALENESS,
+    problems=(*_UNKNOWN, Code.INVALID_CURSOR),
+)
+async def get_shipment_history(
+    context: Context, call: Call[HistoryParameters, None]
+) -> HistoryPage:
     """Show the history of a shipment.
 
     Its events in timeline order, whatever order they came in.
@@ -126,7 +147,9 @@ async def get_shipment_history(context: Context, call: Call[HistoryParameters, N
         await _bring_back(connection, archive, wanted)
         found, horizon = await _find(connection, wanted, resumed)
         opener = found.shipment.opener(keyring) if personal and keyring is not None else None
-        page = await timeline(connection, found.shipment, after=resumed.after, limit=wanted.limit, opener=opener)
+        page = await timeline(
+            connection, found.shipment, after=resumed.after, limit=wanted.limit, opener=opener
+        )
         if page is None:
             raise _foreign_cursor()
         observations = []
@@ -138,8 +161,15 @@ async def get_shipment_history(context: Context, call: Call[HistoryParameters, N
         if keyring is not None:
             texts = KnownTexts(keyring)
             for event in page.events:
-                event["carrier_code"] = texts.spelled_out(event["carrier_id"], event["carrier_code"])
-        return {"items": page.events, "observations": observations, "next_cursor": cursor, **_as_of(horizon)}
+                event["carrier_code"] = texts.spelled_out(
+                    event["carrier_id"], event["carrier_code"]
+                )
+        return {
+            "items": page.events,
+            "observations": observations,
+            "next_cursor": cursor,
+            **_as_of(horizon),
+        }
 
     return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
 
@@ -152,14 +182,22 @@ async def get_shipment_history(context: Context, call: Call[HistoryParameters, N
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
-async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]) -> RawAnswer[Audit]:
+async def get_shipment_audit(
+    context: Context, call: Call[AuditParameters, None]
+) -> RawAnswer[Audit]:
     """Show everything on record about a shipment.
 
     What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.
     """
-    wanted = AuditWanted(asked=call.parameters, personal=reads_personal(call, call.parameters.include))
+    wanted = AuditWanted(
+        asked=call.parameters, personal=reads_personal(call, call.parameters.include)
+    )
     sources = Sources(
-        pool=context.pool, keyring=await context.keyring(), folder=context.archive, archive=context.log_archive(), limits=context.limits
+        pool=context.pool,
+        keyring=await context.keyring(),
+        folder=context.archive,
+        archive=context.log_archive(),
+        limits=context.limits,
     )
     async with context.pool.connection() as connection:
         await _bring_back(connection, sources.archive, wanted.asked)
@@ -175,7 +213,11 @@ async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]
 
 
 async def _state(
-    context: Context, call: Call[Any, None], connection: AsyncConnection[Any], archive: History, wanted: ShipmentParameters
+    context: Context,
+    call: Call[Any, None],
+    connection: AsyncConnection[Any],
+    archive: History,
+    wanted: ShipmentParameters,
 ) -> RawAnswer[Shipment]:
     personal = reads_personal(call, wanted.include)
     await _bring_back(connection, archive, wanted)
@@ -183,11 +225,17 @@ async def _state(
     try:
         found, horizon = await _find(connection, wanted, _Resumed())
     except Problem as problem:
-        awaited = await _awaited(connection, wanted, personal=personal) if problem.code is Code.NOT_FOUND else None
+        awaited = (
+            await _awaited(connection, wanted, personal=personal)
+            if problem.code is Code.NOT_FOUND
+            else None
+        )
         if awaited is None:
             raise
         return tagged(call, awaited, head_hash=NO_PREVIOUS)
-    shipment = await _shipment(connection, found, horizon, keyring=await context.keyring() if personal else None)
+    shipment = await _shipment(
+        connection, found, horizon, keyring=await context.keyring() if personal else None
+    )
     # the erasure state stands in the body; so do the others of the number and what the caller may see
     answer = tagged(call, shipment, head_hash=found.shipment.head_hash)
     if call.status != NOT_MODIFIED and shipment.get("signed_by") is not None:
@@ -195,7 +243,9 @@ async def _state(
     return answer
 
 
-async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted) -> PrintedAudit:
+async def print_audit(
+    connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted
+) -> PrintedAudit:
     """Print everything on record, as one consistent snapshot. Raises Problem."""
     asked, keyring = wanted.asked, sources.keyring if wanted.personal else None
     resumed = _resume(asked, "audit")
@@ -204,7 +254,12 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
         found, horizon = await _find(connection, asked, resumed)
         state = await _shipment(connection, found, horizon, keyring=keyring)
         trail = await read_audit_trail(
-            connection, found.shipment, after=resumed.after or 0, limit=sources.limits.audited_events, keyring=keyring, horizon=horizon
+            connection,
+            found.shipment,
+            after=resumed.after or 0,
+            limit=sources.limits.audited_events,
+            keyring=keyring,
+            horizon=horizon,
         )
     texts = KnownTexts(sources.keyring)
     for said in (*trail.events, *trail.conflicts):
@@ -222,7 +277,9 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
     return PrintedAudit(content=printed(audit), shipment=found.shipment)
 
 
-def _bound(call: Call[Any, None], asked: StateParameters | ShipmentIdParameters | HistoryParameters) -> float | None:
+def _bound(
+    call: Call[Any, None], asked: StateParameters | ShipmentIdParameters | HistoryParameters
+) -> float | None:
     """Return how old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
     if asked.max_staleness is not None and reads_personal(call, asked.include):
         return 0
@@ -233,18 +290,28 @@ async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> 
     """Return whether it is better computed elsewhere."""
     number = number_of(asked.carrier_id, asked.tracking_number)
     discriminator = discriminator_of(asked.carrier_id, asked.discriminator)
-    found = await find_shipment(connection, carrier_id=asked.carrier_id, number=number, discriminator=discriminator)
+    found = await find_shipment(
+        connection, carrier_id=asked.carrier_id, number=number, discriminator=discriminator
+    )
     return isinstance(found, FoundShipment) and found.shipment.version > LONG_AUDIT_EVENTS
 
 
 async def _bring_back(
-    connection: AsyncConnection[Any], archive: History, asked: ShipmentParameters | HistoryParameters | AuditParameters
+    connection: AsyncConnection[Any],
+    archive: History,
+    asked: ShipmentParameters | HistoryParameters | AuditParameters,
 ) -> None:
-    await archive.restore_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
+    await archive.restore_number(
+        connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number)
+    )
 
 
 async def _shipment(
-    connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None, *, keyring: Keyring | None
+    connection: AsyncConnection[Any],
+    found: FoundShipment,
+    horizon: Horizon | None,
+    *,
+    keyring: Keyring | None,
 ) -> Shipment:
     """Return the state; with a keyring, with personal fields."""
     signer: Signer = {}
@@ -254,14 +321,26 @@ async def _shipment(
     others = [other_of_number(other) for other in found.others]
     sources = [] if horizon is not None else await other_sources(connection, found.shipment)
     same_parcel: SameParcel = {"same_parcel": sources} if sources else {}
-    return {**listed(found.shipment), **_as_of(horizon), **signed, **signer, "others": others, **same_parcel}
+    return {
+        **listed(found.shipment),
+        **_as_of(horizon),
+        **signed,
+        **signer,
+        "others": others,
+        **same_parcel,
+    }
 
 
-async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
+async def _awaited(
+    connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool
+) -> Shipment | None:
     """Return a number without any events yet, if references are attached to it or it is awaited; in the past if it was awaited then."""
     if asked.discriminator:
         return None
-    number, horizon = AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number)), None
+    number, horizon = (
+        AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number)),
+        None,
+    )
     if asked.as_of is None:
         found = await awaited_numbers(connection, [number])
     else:
@@ -290,7 +369,9 @@ class _Resumed:
 
 
 async def _find(
-    connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters, resumed: _Resumed
+    connection: AsyncConnection[Any],
+    asked: ShipmentParameters | HistoryParameters,
+    resumed: _Resumed,
 ) -> tuple[FoundShipment, Horizon | None]:
     wanted: dict[str, Any] = {
         "carrier_id": asked.carrier_id,
@@ -305,12 +386,17 @@ async def _find(
         horizon = resumed.horizon or await horizon_at(connection, asked.as_of)
         found = await find_shipment_at(connection, horizon, **wanted)
     match found:
-        case FoundShipment() if resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id:
+        case FoundShipment() if (
+            resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id
+        ):
             raise _foreign_cursor()
         case FoundShipment():
             return found, horizon
         case OtherDiscriminators(count):
-            raise Problem(Code.NOT_FOUND, f"the number is known {count} times, never with this discriminator; ask without it to see them")
+            raise Problem(
+                Code.NOT_FOUND,
+                f"the number is known {count} times, never with this discriminator; ask without it to see them",
+            )
         case None if asked.carrier_id not in CARRIERS:
             raise unknown_carrier(asked.carrier_id, CARRIERS)
         case None if horizon is not None:
@@ -319,7 +405,10 @@ async def _find(
                 f"no event of carrier {asked.carrier_id} that named this tracking number was sealed by {horizon.at.isoformat()}",
             )
         case None:
-            raise Problem(Code.NOT_FOUND, f"no event of carrier {asked.carrier_id} named this tracking number so far")
+            raise Problem(
+                Code.NOT_FOUND,
+                f"no event of carrier {asked.carrier_id} named this tracking number so far",
+            )
 
 
 def _binding(asked: HistoryParameters | AuditParameters, what: str) -> dict[str, Any]:
@@ -336,26 +425,40 @@ def _resume(asked: HistoryParameters | AuditParameters, what: str) -> _Resumed:
     if asked.cursor is None:
         return _Resumed()
     try:
-        shipment_id, after, *horizon = decode_cursor(asked.cursor, _binding(asked, what), fields=2 if asked.as_of is None else 5)
+        shipment_id, after, *horizon = decode_cursor(
+            asked.cursor, _binding(asked, what), fields=2 if asked.as_of is None else 5
+        )
         if not horizon:
             return _Resumed(UUID(shipment_id), int(after))
         size, at, clamped = horizon
-        return _Resumed(UUID(shipment_id), int(after), Horizon(int(size), datetime.fromisoformat(at), bool(clamped)))
+        return _Resumed(
+            UUID(shipment_id),
+            int(after),
+            Horizon(int(size), datetime.fromisoformat(at), bool(clamped)),
+        )
     except (AttributeError, TypeError, ValueError):
         raise _foreign_cursor() from None
 
 
 def _cursor(
-    asked: HistoryParameters | AuditParameters, what: str, found: FoundShipment, after: int | None, horizon: Horizon | None
+    asked: HistoryParameters | AuditParameters,
+    what: str,
+    found: FoundShipment,
+    after: int | None,
+    horizon: Horizon | None,
 ) -> str | None:
     if after is None:
         return None
-    seen: list[str | int] = [] if horizon is None else [horizon.size, horizon.at.isoformat(), int(horizon.clamped)]
+    seen: list[str | int] = (
+        [] if horizon is None else [horizon.size, horizon.at.isoformat(), int(horizon.clamped)]
+    )
     return encode_cursor([str(found.shipment.shipment_id), after, *seen], _binding(asked, what))
 
 
 def _foreign_cursor() -> Problem:
-    return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+    return Problem(
+        Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
+    )
 
 
 OPERATIONS: Final = (get_shipment_by_id, get_shipment, get_shipment_history, get_shipment_audit)

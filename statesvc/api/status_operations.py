@@ -21,15 +21,31 @@ class ShownFinding(TypedDict):
 
     urgency: Annotated[
         Literal["now", "human", "note"],
-        Field(description="`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need act."),
+        Field(
+            description="`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need act."
+        ),
     ]
     about: str
     text: str
-    page: Annotated[str | None, Field(description="Of docs/runbook: what to do. Null: nothing is to be done.")]
-    cause: Annotated[str | None, Field(description="The page of what this follows from, which stands before it. Null: a cause.")]
-    runbook_url: Annotated[str | None, Field(description="The page in the console; null too where STATESVC_CONSOLE_URL is not set.")]
+    page: Annotated[
+        str | None, Field(description="Of docs/runbook: what to do. Null: nothing is to be done.")
+    ]
+    cause: Annotated[
+        str | None,
+        Field(
+            description="The page of what this follows from, which stands before it. Null: a cause."
+        ),
+    ]
+    runbook_url: Annotated[
+        str | None,
+        Field(
+            description="The page in the console; null too where STATESVC_CONSOLE_URL is not set."
+        ),
+    ]
     subscription_id: str | None
-    subscription_state: Annotated[str | None, Field(description="Of many subscriptions: the state that all of them have.")]
+    subscription_state: Annotated[
+        str | None, Field(description="Of many subscriptions: the state that all of them have.")
+    ]
 
 
 class MinuteOfPushes(TypedDict):
@@ -56,8 +72,14 @@ class ShownStatus(TypedDict):
     pushes_last_minute: MinuteOfPushes
     queue: QueueDepths
     pushes_last_hour: Annotated[dict[str, HourOfPushes], Field(description="By carrier.")]
-    last_pushes: Annotated[dict[str, float], Field(description="By carrier: when it pushed last, in seconds since 1970.")]
-    processes: Annotated[dict[str, int], Field(description="How many of each role were heard of within half a minute.")]
+    last_pushes: Annotated[
+        dict[str, float],
+        Field(description="By carrier: when it pushed last, in seconds since 1970."),
+    ]
+    processes: Annotated[
+        dict[str, int],
+        Field(description="How many of each role were heard of within half a minute."),
+    ]
     oldest_unsealed_seconds: float
     database_bytes: int
 
@@ -77,11 +99,18 @@ def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> Sh
     minute = last_minute(sample.running)
     return {
         "needs_human": status.needs_human,
-        "troubles": [shown_finding(trouble, console_url=console_url) for trouble in status.troubles],
+        "troubles": [
+            shown_finding(trouble, console_url=console_url) for trouble in status.troubles
+        ],
         "promises": sample.promises,
-        "pushes_last_minute": {"acknowledged": minute.acknowledged, "refused": dict(minute.refused)},
+        "pushes_last_minute": {
+            "acknowledged": minute.acknowledged,
+            "refused": dict(minute.refused),
+        },
         "queue": status.queue,
-        "pushes_last_hour": {carrier_id: _pushes(pushes._asdict()) for carrier_id, pushes in status.pushes.items()},
+        "pushes_last_hour": {
+            carrier_id: _pushes(pushes._asdict()) for carrier_id, pushes in status.pushes.items()
+        },
         "last_pushes": dict(sample.last_pushes),
         "processes": dict(sample.processes),
         "oldest_unsealed_seconds": sample.oldest_unsealed_seconds,
@@ -91,7 +120,11 @@ def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> Sh
 
 def shown_finding(trouble: Finding, *, console_url: str | None = None) -> ShownFinding:
     shown: ShownFinding = {**asdict(trouble)}  # type: ignore[typeddict-item]
-    url = None if trouble.page is None or console_url is None else f"{console_url.rstrip('/')}/console/runbook/{trouble.page}"
+    url = (
+        None
+        if trouble.page is None or console_url is None
+        else f"{console_url.rstrip('/')}/console/runbook/{trouble.page}"
+    )
     return {**shown, "page": _path(trouble.page), "cause": _path(trouble.cause), "runbook_url": url}
 
 
@@ -100,7 +133,11 @@ def _path(page: str | None) -> str | None:
 
 
 def _pushes(counts: dict[str, Any]) -> HourOfPushes:
-    return {"accepted": counts["accepted"], "duplicates": counts["duplicates"], "refused": counts["refused"]}
+    return {
+        "accepted": counts["accepted"],
+        "duplicates": counts["duplicates"],
+        "refused": counts["refused"],
+    }
 
 
 OPERATIONS: Final = (get_status,)

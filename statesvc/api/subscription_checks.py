@@ -62,9 +62,14 @@ def unsent_findings(unsent: Sequence[Unsent]) -> Iterator[Finding]:
             yield from (_about(one.subscription_id, one.sentence) for one in (worst, *others))
 
 
-def slow_findings(late: Sequence[SubscriptionGauges], unsent_ids: Collection[str], *, cause: str | None) -> Iterator[Finding]:
+def slow_findings(
+    late: Sequence[SubscriptionGauges], unsent_ids: Collection[str], *, cause: str | None
+) -> Iterator[Finding]:
     """Name those that take less than comes. `cause`: the page of what holds all of them up."""
-    slow = sorted((each for each in late if each.subscription_id not in unsent_ids), key=lambda each: -each.oldest_ready_seconds)
+    slow = sorted(
+        (each for each in late if each.subscription_id not in unsent_ids),
+        key=lambda each: -each.oldest_ready_seconds,
+    )
     shown = slow if len(slow) <= NAMED_MAX else slow[:1]
     why = "nothing is sent" if cause else "it is slow, or limited"
     for each in shown:
@@ -76,4 +81,9 @@ def slow_findings(late: Sequence[SubscriptionGauges], unsent_ids: Collection[str
 
 
 def _about(subscription_id: str, text: str) -> Finding:
-    return replace(_SUBSCRIBER, about=f"subscription {subscription_id[:8]}", text=text, subscription_id=subscription_id)
+    return replace(
+        _SUBSCRIBER,
+        about=f"subscription {subscription_id[:8]}",
+        text=text,
+        subscription_id=subscription_id,
+    )

@@ -101,7 +101,9 @@ class AppendBatch:
     @property
     def reads(self) -> dict[int, Read]:
         """The messages that take effect, by their place."""
-        return {place: read for place, read in enumerate(self.messages) if place not in self.dropped}
+        return {
+            place: read for place, read in enumerate(self.messages) if place not in self.dropped
+        }
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -124,7 +126,11 @@ class AppendBatch:
 
     def time_sources_by_carrier(self) -> Counter[tuple[str, TzSource]]:
         """Count, for the metrics, where the offsets of the appended events come from."""
-        stated = (p.event for p, verdict in zip(self.proposals, self.verdicts, strict=True) if verdict is Verdict.APPENDED)
+        stated = (
+            p.event
+            for p, verdict in zip(self.proposals, self.verdicts, strict=True)
+            if verdict is Verdict.APPENDED
+        )
         return Counter((event.carrier_id, event.tz_source) for event in stated)
 
 
@@ -132,12 +138,21 @@ def drop(batch: AppendBatch, places: Collection[int]) -> None:
     """Take messages out of the batch."""
     if places:
         batch.dropped |= set(places)
-        batch.proposals = [proposal for proposal in batch.proposals if proposal.message not in places]
-        batch.named = {(place, shipment): stream for (place, shipment), stream in batch.named.items() if place not in places}
+        batch.proposals = [
+            proposal for proposal in batch.proposals if proposal.message not in places
+        ]
+        batch.named = {
+            (place, shipment): stream
+            for (place, shipment), stream in batch.named.items()
+            if place not in places
+        }
 
 
 def forget_erased(batch: AppendBatch) -> None:
     """Remove personal fields from the proposals for erased shipments."""
     erased = {shipment for shipment, key in batch.keys.items() if key is None}
     if erased:
-        batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]
+        batch.proposals = [
+            without_personal(each) if each.shipment_id in erased else each
+            for each in batch.proposals
+        ]

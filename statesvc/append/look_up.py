@@ -41,37 +41,63 @@ async def look_up(batch: AppendBatch) -> None:
     printed = printed_parcels(batch)
     wanted = shipments | set(printed.values())
     asked_heads = await lock_streams(connection, batch.keyring, wanted)
-    asked_new = await reserve_streams(connection, wanted, bounded=batch.when_locked is WhenLocked.POSTPONE)
-    asked_known = await known_keys(connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
+    asked_new = await reserve_streams(
+        connection, wanted, bounded=batch.when_locked is WhenLocked.POSTPONE
+    )
+    asked_known = await known_keys(
+        connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys())
+    )
     asked_states = await read_states(connection, shipments)
     asked_subscribed = await read_subscribed(connection, batch.proposals)
     asked_stamp = await begin_batch(connection)
     if batch.still_leased is not None:
         leased = await batch.still_leased.rows()
-        drop(batch, {place for place, read in enumerate(batch.messages) if read.message_id not in leased})
+        drop(
+            batch,
+            {place for place, read in enumerate(batch.messages) if read.message_id not in leased},
+        )
     heads, absent = await asked_heads.rows(), await asked_new.rows()
     batch.heads = {shipment: head for shipment, head in heads.items() if shipment in shipments}
     for new in (shipments & absent.keys()) - heads.keys():
         key = SealingKey.fresh()
         batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
-        batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=new if absent[new] else None)
+        batch.heads[new] = StreamHead(
+            0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=new if absent[new] else None
+        )
     note_parcels(batch, printed, heads, absent)
     if await lock_linked(batch, wanted):
         # under their locks too: what is said of a parcel later has the higher batch id
         asked_stamp = await begin_batch(connection)
-    if locked := ({shipment for _, shipment in batch.named} - batch.heads.keys()) | overtaken(batch):
+    if locked := ({shipment for _, shipment in batch.named} - batch.heads.keys()) | overtaken(
+        batch
+    ):
         _postpone(batch, locked)
     batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
-    packed = {shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None}
+    packed = {
+        shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None
+    }
     batch.known = (known_from(packed, batch.proposals) if packed else {}) | await asked_known.rows()
-    batch.states, batch.subscribed, batch.stamp = await asked_states.rows(), await asked_subscribed.rows(), await asked_stamp.rows()
+    batch.states, batch.subscribed, batch.stamp = (
+        await asked_states.rows(),
+        await asked_subscribed.rows(),
+        await asked_stamp.rows(),
+    )
     forget_erased(batch)
 
 
 def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
     """Take out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
     if batch.when_locked is WhenLocked.WAIT:
-        raise LockedShipmentsError({*locked, *(batch.parcels[shipment] for shipment in locked if shipment in batch.parcels)})
-    places = depend_on({place for place, shipment in batch.named if shipment in locked}, batch.proposals, batch.named)
+        raise LockedShipmentsError(
+            {
+                *locked,
+                *(batch.parcels[shipment] for shipment in locked if shipment in batch.parcels),
+            }
+        )
+    places = depend_on(
+        {place for place, shipment in batch.named if shipment in locked},
+        batch.proposals,
+        batch.named,
+    )
     batch.postponed += [batch.messages[place] for place in sorted(places)]
     drop(batch, places)

@@ -119,8 +119,12 @@ class SubscribedTo(NamedTuple):
 
 def _subscribed_to(subscription_id: UUID, *row: Any) -> SubscribedTo:  # noqa: ANN401 - as the database has them
     *filters, parcels = row
-    carriers, statuses, types, shipments = (None if words is None else frozenset(words) for words in filters)
-    return SubscribedTo(subscription_id, carriers, statuses, types, shipments, once=parcels == "once")
+    carriers, statuses, types, shipments = (
+        None if words is None else frozenset(words) for words in filters
+    )
+    return SubscribedTo(
+        subscription_id, carriers, statuses, types, shipments, once=parcels == "once"
+    )
 
 
 @dataclass(slots=True)
@@ -134,35 +138,58 @@ class ParcelChanges:
     def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
         """Return whether the change is told to a subscription that asks for each status once."""
         asked = subscription.sources
-        sources = frozenset(each.shipment_id for each in self.parcel.sources.values() if asked.lets_through(each))
+        sources = frozenset(
+            each.shipment_id for each in self.parcel.sources.values() if asked.lets_through(each)
+        )
         if sources not in self._told:
             self._told[sources] = self.parcel.told(asked, self.changes)
         return (change.shipment_id, change.sequence) in self._told[sources]
 
 
 def of_parcels(
-    changes: Iterable[OutboxChange], parcel_ids: Mapping[UUID, UUID], parcels: Mapping[UUID, ParcelLog]
+    changes: Iterable[OutboxChange],
+    parcel_ids: Mapping[UUID, UUID],
+    parcels: Mapping[UUID, ParcelLog],
 ) -> dict[UUID, ParcelChanges]:
     """Return, by shipment, the changes of the parcel that it is one of several sources of. `parcel_ids`: by shipment."""
     found = {each: ParcelChanges(parcel) for each, parcel in parcels.items()}
     for change in changes:
         if (of := found.get(parcel_ids.get(change.shipment_id, change.shipment_id))) is not None:
-            source = of.parcel.sources.setdefault(change.shipment_id, ParcelSource(change.shipment_id, change.carrier_id, change.number))
-            of.changes.append(SourceChange(source, change.sequence, change.from_status, change.to_status, change.occurred_at))
+            source = of.parcel.sources.setdefault(
+                change.shipment_id,
+                ParcelSource(change.shipment_id, change.carrier_id, change.number),
+            )
+            of.changes.append(
+                SourceChange(
+                    source,
+                    change.sequence,
+                    change.from_status,
+                    change.to_status,
+                    change.occurred_at,
+                )
+            )
     several = {each: of for each, of in found.items() if of.parcel.has_several_sources}
-    return {shipment_id: several[parcel_id] for shipment_id, parcel_id in parcel_ids.items() if parcel_id in several}
+    return {
+        shipment_id: several[parcel_id]
+        for shipment_id, parcel_id in parcel_ids.items()
+        if parcel_id in several
+    }
 
 
 NO_PARCELS: Final[Mapping[UUID, ParcelChanges]] = MappingProxyType({})
 
 
-async def read_subscribed(connection: Sender, proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
+async def read_subscribed(
+    connection: Sender, proposals: Iterable[Proposal]
+) -> Pending[list[SubscribedTo]]:
     """Read the live subscriptions that may match changes of these shipments; paused ones too, because they collect."""
     numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
     return await read_subscribed_to(connection, numbers)
 
 
-async def read_subscribed_to(connection: Sender, numbers: Iterable[tuple[str, str]]) -> Pending[list[SubscribedTo]]:
+async def read_subscribed_to(
+    connection: Sender, numbers: Iterable[tuple[str, str]]
+) -> Pending[list[SubscribedTo]]:
     """Read the live subscriptions that may match these carriers and numbers."""
     asked = list(numbers)
     parameters = {
@@ -178,7 +205,9 @@ async def read_subscribed_to(connection: Sender, numbers: Iterable[tuple[str, st
 
 
 def fan_out(
-    changes: Iterable[OutboxChange], subscribed: Sequence[SubscribedTo], parcels: Mapping[UUID, ParcelChanges] = NO_PARCELS
+    changes: Iterable[OutboxChange],
+    subscribed: Sequence[SubscribedTo],
+    parcels: Mapping[UUID, ParcelChanges] = NO_PARCELS,
 ) -> list[tuple[OutboxChange, list[UUID]]]:
     """Return each change that any subscription matches, with the subscriptions, sorted. `parcels`: `of_parcels`."""
 
@@ -188,7 +217,10 @@ def fan_out(
         parcel = parcels.get(change.shipment_id) if each.once else None
         return parcel is None or parcel.told_to(each, change)
 
-    found = ((change, sorted(each.subscription_id for each in subscribed if is_notified(each, change))) for change in changes)
+    found = (
+        (change, sorted(each.subscription_id for each in subscribed if is_notified(each, change)))
+        for change in changes
+    )
     return [(change, subscriptions) for change, subscriptions in found if subscriptions]
 
 
@@ -205,19 +237,40 @@ def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
     )
 
 
-async def write_notifications(connection: Sender, fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int) -> int:
+async def write_notifications(
+    connection: Sender, fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int
+) -> int:
     """Put one notification into the outbox for each change and subscription. Returns how many.
 
     One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.
     """
     rows = [
         (
-            *(subscription_id, c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
-            *(c.recorded_at, c.occurred_at, offset_seconds(c.occurred_at), c.leaf_hash, c.received_at, c.traceparent, c.observed),
+            *(
+                subscription_id,
+                c.shipment_id,
+                c.sequence,
+                c.type,
+                c.carrier_id,
+                c.tracking_number,
+                c.from_status,
+                c.to_status,
+            ),
+            *(
+                c.recorded_at,
+                c.occurred_at,
+                offset_seconds(c.occurred_at),
+                c.leaf_hash,
+                c.received_at,
+                c.traceparent,
+                c.observed,
+            ),
         )
         for c, subscriptions in fanned_out
         for subscription_id in subscriptions
     ]
     if rows:
-        await connection.execute(_SQL["write_notifications"], {"epoch": epoch, **encoded(rows, _COLUMNS)})
+        await connection.execute(
+            _SQL["write_notifications"], {"epoch": epoch, **encoded(rows, _COLUMNS)}
+        )
     return len(rows)

@@ -11,24 +11,37 @@ from statesvc.log.parcel_log import ParcelLog, link_streams, read_parcels
 
 def printed_parcels(batch: AppendBatch) -> dict[UUID, UUID]:
     """Return the parcels that the messages print of their shipments."""
-    return {proposal.shipment_id: proposal.parcel_id for proposal in batch.proposals if proposal.parcel_id is not None}
+    return {
+        proposal.shipment_id: proposal.parcel_id
+        for proposal in batch.proposals
+        if proposal.parcel_id is not None
+    }
 
 
 def note_parcels(
-    batch: AppendBatch, printed: Mapping[UUID, UUID], heads: Mapping[UUID, StreamHead], absent: Mapping[UUID, Sequence[UUID]]
+    batch: AppendBatch,
+    printed: Mapping[UUID, UUID],
+    heads: Mapping[UUID, StreamHead],
+    absent: Mapping[UUID, Sequence[UUID]],
 ) -> None:
     """Note the parcel of each shipment, and which of them are locked: those with a stream (`heads`) and those without."""
     for each, head in batch.heads.items():
         parcel_id = head.parcel_id or printed.get(each)
         if parcel_id is not None:
             of_parcel = heads.get(parcel_id)
-            batch.parcels[each] = parcel_id if of_parcel is None or of_parcel.parcel_id is None else of_parcel.parcel_id
+            batch.parcels[each] = (
+                parcel_id
+                if of_parcel is None or of_parcel.parcel_id is None
+                else of_parcel.parcel_id
+            )
     batch.parcels.update({each: each for each in set(batch.parcels.values()) & batch.heads.keys()})
     for parcel_id in batch.parcels.values():
         if parcel_id in heads:
             batch.locked_parcels[parcel_id] = None
         elif parcel_id in absent:
-            batch.locked_parcels[parcel_id] = None if parcel_id in batch.new_keys else absent[parcel_id]
+            batch.locked_parcels[parcel_id] = (
+                None if parcel_id in batch.new_keys else absent[parcel_id]
+            )
     _note_unlinked(batch, heads)
 
 
@@ -51,7 +64,9 @@ async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
 
 def overtaken(batch: AppendBatch) -> set[UUID]:
     """Return the shipments whose parcel another transaction has locked."""
-    return {each for each, parcel_id in batch.parcels.items() if parcel_id not in batch.locked_parcels}
+    return {
+        each for each, parcel_id in batch.parcels.items() if parcel_id not in batch.locked_parcels
+    }
 
 
 async def link(batch: AppendBatch) -> None:
@@ -77,12 +92,18 @@ async def read_told(batch: AppendBatch) -> None:
     named_of: dict[UUID, set[UUID]] = {}
     for each, parcel_id in batch.parcels.items():
         named_of.setdefault(parcel_id, set()).add(each)
-    if several := {batch.parcels[each] for each in changed if _may_have_several(batch, batch.parcels[each], named_of)}:
+    if several := {
+        batch.parcels[each]
+        for each in changed
+        if _may_have_several(batch, batch.parcels[each], named_of)
+    }:
         known = await (await read_parcels(batch.connection, sorted(several))).rows()
         batch.told_parcels = {each: known.get(each) or ParcelLog() for each in several}
 
 
-def _may_have_several(batch: AppendBatch, parcel_id: UUID, named_of: Mapping[UUID, set[UUID]]) -> bool:
+def _may_have_several(
+    batch: AppendBatch, parcel_id: UUID, named_of: Mapping[UUID, set[UUID]]
+) -> bool:
     """Return whether it has another shipment than those of the batch."""
     others = batch.locked_parcels[parcel_id]
     return others is None or len(named_of[parcel_id].union(others)) > 1

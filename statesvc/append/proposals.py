@@ -23,7 +23,11 @@ def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
 
     So a version grows with the time of its event, and a transition names the newest of the scans that came together.
     """
-    return [_proposal(event, read, place, keyring) for place, read in enumerate(reads) for event in oldest_first(read.events)]
+    return [
+        _proposal(event, read, place, keyring)
+        for place, read in enumerate(reads)
+        for event in oldest_first(read.events)
+    ]
 
 
 def oldest_first(events: Sequence[Event]) -> list[Event]:
@@ -40,7 +44,9 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
         shipment_id=shipment,
         number=number,
         facts_digest=facts_digest(event, digest),
-        signer_digest=None if signer is None else digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
+        signer_digest=None
+        if signer is None
+        else digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
         source=read.source,
         message=place,
         enrichments=_enrichments(event, shipment, digest) if event.kind is Kind.SCAN else (),
@@ -73,7 +79,9 @@ def _enrichments(event: Event, shipment: UUID, digest: Digest) -> tuple[Enrichme
     return tuple(
         Enrichment(
             field=name,
-            digest=value_digest(shipment_id=shipment, field=name, value=value, stamp=event.stamp, digest=digest),
+            digest=value_digest(
+                shipment_id=shipment, field=name, value=value, stamp=event.stamp, digest=digest
+            ),
         )
         for name, value in carried
         if value is not None

@@ -16,11 +16,20 @@ async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker
     first: dict[tuple[str, str | None, str | None], Proposal] = {}
     for proposal in unknown:
         raw = proposal.event.raw
-        first.setdefault((proposal.event.carrier_id, listed_code(raw.type), listed_code(raw.code)), proposal)
+        first.setdefault(
+            (proposal.event.carrier_id, listed_code(raw.type), listed_code(raw.code)), proposal
+        )
     if not first:
         return
     rows = [
-        (carrier_id, p.source.message_id, p.source.received_at, raw_type, raw_code, f"{p.source.normalizer}@{p.source.normalizer_version}")
+        (
+            carrier_id,
+            p.source.message_id,
+            p.source.received_at,
+            raw_type,
+            raw_code,
+            f"{p.source.normalizer}@{p.source.normalizer_version}",
+        )
         for (carrier_id, raw_type, raw_code), p in first.items()
     ]
     names = ("carrier_ids", "message_ids", "received_ats", "raw_types", "raw_codes", "normalizers")
@@ -34,7 +43,9 @@ async def raise_rejections(connection: Sender, reads: Iterable[Read], *, worker:
             read.carrier_id,
             read.message_id,
             read.source.received_at,
-            "; ".join(f"{rejection.pointer or '/'}: {rejection.why}" for rejection in read.rejections[:20]),
+            "; ".join(
+                f"{rejection.pointer or '/'}: {rejection.why}" for rejection in read.rejections[:20]
+            ),
             f"{read.source.normalizer}@{read.source.normalizer_version}",
         )
         for read in reads
@@ -42,4 +53,6 @@ async def raise_rejections(connection: Sender, reads: Iterable[Read], *, worker:
     ]
     if rows:
         names = ("carrier_ids", "message_ids", "received_ats", "details", "normalizers")
-        await connection.execute(_SQL["raise_rejections"], {"worker": worker, **columns(rows, names)})
+        await connection.execute(
+            _SQL["raise_rejections"], {"worker": worker, **columns(rows, names)}
+        )

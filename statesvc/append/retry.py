@@ -94,7 +94,9 @@ def classify(error: BaseException) -> Fault:
 
 def transaction_backoff_seconds(attempt: int) -> float:
     """Pause before the same transaction is tried again under its lease; `attempt` from 0, full jitter."""
-    return random.uniform(0.0, min(_BACKOFF_MAX_SECONDS, _BACKOFF_FIRST_SECONDS * 2 ** min(attempt, 10)))  # noqa: S311 - jitter
+    return random.uniform(  # noqa: S311 - jitter
+        0.0, min(_BACKOFF_MAX_SECONDS, _BACKOFF_FIRST_SECONDS * 2 ** min(attempt, 10))
+    )
 
 
 def redelivery_backoff_seconds(retries: int) -> float:
@@ -137,12 +139,20 @@ class RetryPolicy:
             case LockedShipmentsError():
                 # not inside the append: a wait there for one shipment would hold the others of the message
                 try:
-                    await wait_for_streams(connection, error.shipment_ids, seconds=max(0.0, self.locked_until - time.monotonic()))
+                    await wait_for_streams(
+                        connection,
+                        error.shipment_ids,
+                        seconds=max(0.0, self.locked_until - time.monotonic()),
+                    )
                 except LockNotAvailable:
                     raise error from None
 
 
-async def run_transaction(connect: Connect, transaction: Callable[[AsyncConnection[Any]], Awaitable[T]], policy: RetryPolicy) -> T:
+async def run_transaction(
+    connect: Connect,
+    transaction: Callable[[AsyncConnection[Any]], Awaitable[T]],
+    policy: RetryPolicy,
+) -> T:
     """Run `transaction` on a connection of `connect`, again as the policy says. Raises the last error."""
     failures, error = 0, None
     while True:

@@ -17,22 +17,33 @@ from statesvc.reading.read_message import Read
 _MESSAGE_AND_SHIPMENT: Final = attrgetter("message", "shipment_id")
 
 
-def referenced_streams(reads: Sequence[Read], proposals: Iterable[Proposal]) -> dict[tuple[int, UUID], ReferencedStream]:
+def referenced_streams(
+    reads: Sequence[Read], proposals: Iterable[Proposal]
+) -> dict[tuple[int, UUID], ReferencedStream]:
     """Return the shipments that messages (by index) name, with an event or without one; a bare number has no discriminator."""
     named = {
-        (place, shipment_id(read.carrier_id, number, "")): ReferencedStream(read.carrier_id, number, "", read.source.received_at)
+        (place, shipment_id(read.carrier_id, number, "")): ReferencedStream(
+            read.carrier_id, number, "", read.source.received_at
+        )
         for place, read in enumerate(reads)
         for number in read.numbers
     }
     # those of a message follow each other, mostly about one shipment
     for of_one, its in groupby(proposals, key=_MESSAGE_AND_SHIPMENT):
         first = next(its)
-        named[of_one] = ReferencedStream(first.event.carrier_id, first.number, first.event.discriminator, first.source.received_at)
+        named[of_one] = ReferencedStream(
+            first.event.carrier_id,
+            first.number,
+            first.event.discriminator,
+            first.source.received_at,
+        )
     return named
 
 
 def settlements_of(
-    reads: Mapping[int, Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]
+    reads: Mapping[int, Read],
+    named: Iterable[tuple[int, UUID]],
+    keys: Mapping[UUID, SealingKey | None],
 ) -> list[Settlement]:
     """Return the settlements of the messages, by index. `named`: the shipments that each names."""
     shipments: dict[int, set[UUID]] = {place: set() for place in reads}
@@ -42,7 +53,9 @@ def settlements_of(
     return [_settlement(read, sorted(shipments[place]), keys) for place, read in reads.items()]
 
 
-def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
+def _settlement(
+    read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]
+) -> Settlement:
     """Wrap the body's key once for all shipments that the message names: erasing any one makes the body unreadable."""
     sealed: bytes | None = read.sealed_key if read.keeps_body else None
     if shipments and read.keeps_body:

@@ -38,7 +38,11 @@ _LOCK_SECONDS: Final = 0.5
 
 
 async def append_claimed(
-    connection: AsyncConnection[Any], batch_on: Callable[[Sender], AppendBatch], *, token: UUID, lock_seconds: float = _LOCK_SECONDS
+    connection: AsyncConnection[Any],
+    batch_on: Callable[[Sender], AppendBatch],
+    *,
+    token: UUID,
+    lock_seconds: float = _LOCK_SECONDS,
 ) -> AppendBatch:
     """Append leased messages and settle them in a transaction of its own; without those whose lease `token` has lost.
 
@@ -48,7 +52,9 @@ async def append_claimed(
         async with pipelined_transaction(connection) as pipeline:
             batch = batch_on(pipeline)
             message_ids = [read.message_id for read in batch.messages]
-            batch.still_leased = await lock_leased(pipeline, token, message_ids, lock_seconds=lock_seconds)
+            batch.still_leased = await lock_leased(
+                pipeline, token, message_ids, lock_seconds=lock_seconds
+            )
             await append(batch)
             # until after the commit: the statements of the pipeline end with it
             settling.enter_context(batch.measure(Stage.SETTLE))
@@ -85,8 +91,12 @@ async def assemble(batch: AppendBatch) -> None:
     conflicts, clock, epoch = batch.decision.conflicts, batch.stamp.recorded_at, batch.stamp.epoch
     if conflicts:
         unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
-        asked = await read_streams(batch.connection, batch.keyring, (conflict.holder for conflict in conflicts))
-        batch.keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
+        asked = await read_streams(
+            batch.connection, batch.keyring, (conflict.holder for conflict in conflicts)
+        )
+        batch.keys.update(
+            {shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()}
+        )
         batch.conflicts = assemble_conflicts(unseen, batch.keys, clock=clock, epoch=epoch)
     batch.events = assemble_events(batch.decision.appends, batch.heads, clock=clock, epoch=epoch)
 
@@ -96,7 +106,9 @@ async def project_events(batch: AppendBatch) -> None:
     with batch.measure(Stage.PROJECT):
         batch.projection = project(batch.events, batch.states, {})
         if missing := batch.projection.missing:
-            since = {shipment_id: batch.heads[shipment_id].first_recorded_at for shipment_id in missing}
+            since = {
+                shipment_id: batch.heads[shipment_id].first_recorded_at for shipment_id in missing
+            }
             asked_history = await read_events(batch.connection, since)
             history = await asked_history.rows()
             require_whole(history, missing, batch.events, batch.heads)
@@ -104,12 +116,17 @@ async def project_events(batch: AppendBatch) -> None:
 
 
 def require_whole(
-    history: Iterable[tuple[UUID, bytes]], shipments: Iterable[UUID], events: Iterable[EventRow], heads: Mapping[UUID, StreamHead]
+    history: Iterable[tuple[UUID, bytes]],
+    shipments: Iterable[UUID],
+    events: Iterable[EventRow],
+    heads: Mapping[UUID, StreamHead],
 ) -> None:
     """Require that no version is missing: versions have no gaps, so a missing one is archived. Raises ArchivedHistoryError."""
     found = Counter(shipment_id for shipment_id, _ in history)
     found.update(row.proposal.shipment_id for row in events)
-    if archived := [shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version]:
+    if archived := [
+        shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version
+    ]:
         raise ArchivedHistoryError(archived)
 
 
@@ -133,4 +150,6 @@ def tried_on(batch: AppendBatch) -> list[tuple[str, Settlement]]:
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
     """Return the shipments that each message (by index) names: with an event, without one, or in a conflict."""
-    return [*batch.named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
+    return [*batch.named] + [
+        (conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts
+    ]

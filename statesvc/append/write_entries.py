@@ -25,14 +25,31 @@ async def write_streams(batch: AppendBatch) -> None:
 
     A stream that messages name but add nothing to holds only a key, because their bodies are under it too. It may be due for removal.
     """
-    connection, streams = batch.connection, {shipment: stream for (_, shipment), stream in batch.named.items()}
-    made = [(shipment, streams[shipment], batch.heads[shipment], key) for shipment, key in batch.new_keys.items() if shipment in streams]
+    connection, streams = (
+        batch.connection,
+        {shipment: stream for (_, shipment), stream in batch.named.items()},
+    )
+    made = [
+        (shipment, streams[shipment], batch.heads[shipment], key)
+        for shipment, key in batch.new_keys.items()
+        if shipment in streams
+    ]
     if made:
         await make_streams(connection, made)
-    if moved := {shipment: head for shipment, head in batch.heads.items() if head.moved and shipment not in batch.new_keys}:
+    if moved := {
+        shipment: head
+        for shipment, head in batch.heads.items()
+        if head.moved and shipment not in batch.new_keys
+    }:
         await move_heads(connection, moved)
-    heads = ((shipment, batch.heads[shipment]) for shipment in streams.keys() - batch.new_keys.keys())
-    if named := {shipment: streams[shipment] for shipment, head in heads if head.version == 0 and head.key is not None}:
+    heads = (
+        (shipment, batch.heads[shipment]) for shipment in streams.keys() - batch.new_keys.keys()
+    )
+    if named := {
+        shipment: streams[shipment]
+        for shipment, head in heads
+        if head.version == 0 and head.key is not None
+    }:
         await name_streams(connection, named)
 
 
@@ -44,7 +61,9 @@ async def write_entries(batch: AppendBatch) -> None:
     leaf_hashes += await write_conclusions(batch, before=len(leaf_hashes))
     leaf_hashes += await notify(batch, before=len(leaf_hashes))
     if leaf_hashes:
-        times = {row.recorded_at for row in batch.events} | {row.recorded_at for row in batch.conflicts}
+        times = {row.recorded_at for row in batch.events} | {
+            row.recorded_at for row in batch.conflicts
+        }
         await write_batch(
             batch.connection,
             batch_id=batch.stamp.batch_id,
@@ -61,28 +80,47 @@ async def write_statements(batch: AppendBatch) -> list[bytes]:
     if events:
         await insert_keys(connection, batch.decision.appends)
         await write_events(connection, events, batch_id=batch.stamp.batch_id)
-        await save_shipments(connection, batch.projection.shipments, batch.heads, rule_book(batch.stamp.expectations))
+        await save_shipments(
+            connection, batch.projection.shipments, batch.heads, rule_book(batch.stamp.expectations)
+        )
     if conflicts:
-        await write_conflicts(connection, conflicts, batch_id=batch.stamp.batch_id, before=len(events), recorded_at=batch.stamp.recorded_at)
+        await write_conflicts(
+            connection,
+            conflicts,
+            batch_id=batch.stamp.batch_id,
+            before=len(events),
+            recorded_at=batch.stamp.recorded_at,
+        )
     return [row.leaf.leaf_hash for row in events] + [row.leaf.leaf_hash for row in conflicts]
 
 
 async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
     """Write what follows from it: transitions."""
     transitions = [
-        (change, transition_leaf(change, batch.worker, epoch=batch.stamp.epoch)) for change in batch.changes if change.is_transition
+        (change, transition_leaf(change, batch.worker, epoch=batch.stamp.epoch))
+        for change in batch.changes
+        if change.is_transition
     ]
     if transitions:
-        rows = [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions]
-        await write_transitions(batch.connection, rows, batch_id=batch.stamp.batch_id, before=before)
+        rows = [
+            (change.row, change.from_status, change.to_status, entry)
+            for change, entry in transitions
+        ]
+        await write_transitions(
+            batch.connection, rows, batch_id=batch.stamp.batch_id, before=before
+        )
     return [entry.leaf_hash for _, entry in transitions]
 
 
 async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
     """Write fan-outs, and the notifications in the outbox."""
     changes = [OutboxChange.of(change, batch.traceparents) for change in batch.changes]
-    fanned_out = fan_out(changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels))
-    batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.stamp.epoch)
+    fanned_out = fan_out(
+        changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels)
+    )
+    batch.notifications = await write_notifications(
+        batch.connection, fanned_out, epoch=batch.stamp.epoch
+    )
     fanouts = [fanout_of(change, subscriptions) for change, subscriptions in fanned_out]
     return await append_fanouts(batch.connection, fanouts, now=batch.stamp, before=before)
 

@@ -35,12 +35,22 @@ class BulkPool:
         # spawned, because the caller may have threads and connections that a fork would share
         context = multiprocessing.get_context("spawn")
         self._theirs, self._end = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(self._theirs, begin, *arguments))
+        self._executor = ProcessPoolExecutor(
+            processes,
+            mp_context=context,
+            initializer=_begin,
+            initargs=(self._theirs, begin, *arguments),
+        )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, failed: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        failed: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
         if failed is not None:
             self.abandon()
         self._executor.shutdown(cancel_futures=True)

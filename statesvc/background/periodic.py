@@ -81,17 +81,30 @@ class Periodic:
 
     async def _paused(self, seconds: float) -> bool:
         """Pause; return whether it was stopped."""
-        return await set_within(self.stopping, seconds * random.uniform(1 - self._jitter, 1 + self._jitter))  # noqa: S311 - guards nothing
+        return await set_within(
+            self.stopping,
+            seconds * random.uniform(1 - self._jitter, 1 + self._jitter),  # noqa: S311 - guards nothing
+        )
 
     def _retry(self, error: Exception) -> float:
         self._failures += 1
-        delay: float = min(self._retry_seconds * 2 ** min(self._failures - 1, 16), self._retry_seconds_max)
+        delay: float = min(
+            self._retry_seconds * 2 ** min(self._failures - 1, 16), self._retry_seconds_max
+        )
         now = time.monotonic()
         if now >= self._logged_at + _LOGGED_EVERY_SECONDS:
             self._logged_at = now
-            log.warning("background_job_failed", task=self.name, attempt=self._failures, delay_seconds=delay, exc_info=error)
+            log.warning(
+                "background_job_failed",
+                task=self.name,
+                attempt=self._failures,
+                delay_seconds=delay,
+                exc_info=error,
+            )
         return delay
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not self.stopping.is_set():
-            log.error("task_died", task=self.name, exc_info=None if task.cancelled() else task.exception())
+            log.error(
+                "task_died", task=self.name, exc_info=None if task.cancelled() else task.exception()
+            )

@@ -50,7 +50,14 @@ class PoolFullError(RuntimeError):
 class ProcessPool:
     """`command` starts a process that calls `serve_tasks`. Safe to close twice, and before the first call."""
 
-    def __init__(self, command: Sequence[str], *, processes_max: int, waiting_max: int, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        processes_max: int,
+        waiting_max: int,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self._command = command
         self._waiting_max = waiting_max
         self._idle_seconds = idle_seconds
@@ -142,14 +149,20 @@ class ProcessPool:
 class _ChildTask:
     """One process and its two pipes."""
 
-    def __init__(self, process: Process, requests: asyncio.StreamWriter, answers: asyncio.StreamReader) -> None:
+    def __init__(
+        self, process: Process, requests: asyncio.StreamWriter, answers: asyncio.StreamReader
+    ) -> None:
         self._process = process
         self._requests = requests
         self._answers = answers
         self.pid = process.pid
-        self._starting = asyncio.create_task(self._read_greeting(), name=f"computing-{process.pid}-starts")
+        self._starting = asyncio.create_task(
+            self._read_greeting(), name=f"computing-{process.pid}-starts"
+        )
         # nobody may wait for it
-        self._starting.add_done_callback(lambda starting: starting.cancelled() or starting.exception())
+        self._starting.add_done_callback(
+            lambda starting: starting.cancelled() or starting.exception()
+        )
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> "_ChildTask":

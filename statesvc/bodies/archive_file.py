@@ -64,7 +64,9 @@ class ArchiveWriter:
     """Writes one file from its beginning to its end; the index waits in a temporary file next to it."""
 
     def __init__(self, path: Path, day: date) -> None:
-        self._file: IO[bytes] = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._file: IO[bytes] = os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        )
         self._index = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115 - closed by __exit__, like the file
         self._digest = hashlib.sha256()
         self._offset = self._count = 0
@@ -74,7 +76,12 @@ class ArchiveWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         # on a full disk each close fails, for what it still holds in memory
         try:
             self._index.close()
@@ -87,7 +94,13 @@ class ArchiveWriter:
             raise ValueError("records must be added in the order of their message ids")
         self._last = record.message_id.bytes
         plain = orjson.dumps({"carrier_id": record.carrier_id, "headers": dict(record.headers)})
-        data = _RECORD.pack((record.received_at - _EPOCH) // _MICROSECOND, record.commitment, len(plain)) + plain + record.sealed
+        data = (
+            _RECORD.pack(
+                (record.received_at - _EPOCH) // _MICROSECOND, record.commitment, len(plain)
+            )
+            + plain
+            + record.sealed
+        )
         self._index.write(_ENTRY.pack(self._last, self._offset, len(data), zlib.crc32(data)))
         self._count += 1
         self._write(data)
@@ -105,7 +118,9 @@ class ArchiveWriter:
         if hasattr(os, "posix_fadvise"):
             # what is read back for verification should come from the disk
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return FinishedFile(size_bytes=self._offset, sha256=self._digest.digest(), records=self._count)
+        return FinishedFile(
+            size_bytes=self._offset, sha256=self._digest.digest(), records=self._count
+        )
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)
@@ -128,7 +143,12 @@ class ArchiveReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._file.close()
 
     def find(self, message_id: UUID) -> BodyRecord | None:
@@ -163,7 +183,9 @@ class ArchiveReader:
         if self.size_bytes < _HEADER.size + _FOOTER.size:
             raise ArchiveFileError("too short to be an archive")
         begin, day = _HEADER.unpack(self._read(0, _HEADER.size))
-        index_at, count, digest, end = _FOOTER.unpack(self._read(self.size_bytes - _FOOTER.size, _FOOTER.size))
+        index_at, count, digest, end = _FOOTER.unpack(
+            self._read(self.size_bytes - _FOOTER.size, _FOOTER.size)
+        )
         if begin != _BEGIN or end != _END:
             raise ArchiveFileError("no archive of bodies, or cut short")
         if index_at + count * _ENTRY.size + _FOOTER.size != self.size_bytes:
@@ -174,7 +196,9 @@ class ArchiveReader:
             raise ArchiveFileError("its header names no day") from None
 
     def _entry(self, place: int) -> tuple[bytes, int, int, int]:
-        message_id, offset, length, checksum = _ENTRY.unpack(self._read(self._index_at + place * _ENTRY.size, _ENTRY.size))
+        message_id, offset, length, checksum = _ENTRY.unpack(
+            self._read(self._index_at + place * _ENTRY.size, _ENTRY.size)
+        )
         return message_id, offset, length, checksum
 
     def _record(self, place: int) -> BodyRecord:

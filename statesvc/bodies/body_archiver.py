@@ -21,7 +21,9 @@ from statesvc.telemetry.metrics import Telemetry
 _FIRST_SECONDS: Final = 30.0
 _EVERY_SECONDS: Final = 3600.0
 _AGAIN_SECONDS: Final = 300.0
-_LIMITS: Final = SessionLimits(statement_seconds=600, lock_seconds=2, idle_in_transaction_seconds=60)
+_LIMITS: Final = SessionLimits(
+    statement_seconds=600, lock_seconds=2, idle_in_transaction_seconds=60
+)
 
 
 class _StoppedError(Exception):
@@ -31,7 +33,15 @@ class _StoppedError(Exception):
 class BodyArchiver(Periodic):
     """Runs soon after the start and then once an hour until `stop`, which ends it after the batch in progress."""
 
-    def __init__(self, dsn: str, *, folder: ArchivePath, keyring: Keyring, settings: ArchiveSettings, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        folder: ArchivePath,
+        keyring: Keyring,
+        settings: ArchiveSettings,
+        telemetry: Telemetry,
+    ) -> None:
         super().__init__(
             "body archiver",
             self._pass,
@@ -44,7 +54,11 @@ class BodyArchiver(Periodic):
         self._telemetry = telemetry
         self._worked_since = time.monotonic()
         self._archiving = BodyArchiving(
-            folder=folder, keyring=keyring, hot_days=settings.hot_days, keep_months=settings.keep_months, pause=self._rest
+            folder=folder,
+            keyring=keyring,
+            hot_days=settings.hot_days,
+            keep_months=settings.keep_months,
+            pause=self._rest,
         )
 
     async def _pass(self) -> float | None:
@@ -56,11 +70,17 @@ class BodyArchiver(Periodic):
         except Exception:
             self._telemetry.archive_failures.add(1)
             raise
-        return _AGAIN_SECONDS if outcome is not None and (outcome.refused or outcome.failed or outcome.busy) else None
+        return (
+            _AGAIN_SECONDS
+            if outcome is not None and (outcome.refused or outcome.failed or outcome.busy)
+            else None
+        )
 
     async def once(self) -> DayPassResult | None:
         """Run a pass; return None where another worker leads."""
-        async with await connect_direct(self._dsn, application_name="statesvc archive", limits=_LIMITS) as connection:
+        async with await connect_direct(
+            self._dsn, application_name="statesvc archive", limits=_LIMITS
+        ) as connection:
             if not await BODY_LEDGER.try_lead(connection):
                 return None
             self._worked_since = time.monotonic()

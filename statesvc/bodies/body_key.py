@@ -12,7 +12,12 @@ from events.crypto.sealing import SealError, SealingKey, commitment
 
 
 def unwrap_body_key(
-    sealed_key: bytes | None, shipments: Sequence[UUID], *, message_id: UUID, keys: Mapping[UUID, SealingKey | None], keyring: Keyring
+    sealed_key: bytes | None,
+    shipments: Sequence[UUID],
+    *,
+    message_id: UUID,
+    keys: Mapping[UUID, SealingKey | None],
+    keyring: Keyring,
 ) -> SealingKey | None:
     """Unwrap a body's key; None: erased. `keys`: those of the shipments.
 
@@ -28,19 +33,29 @@ def unwrap_body_key(
 
 
 def wrap_body_key(
-    body_key: SealingKey, shipments: Sequence[UUID], *, message_id: UUID, keys: Mapping[UUID, SealingKey | None]
+    body_key: SealingKey,
+    shipments: Sequence[UUID],
+    *,
+    message_id: UUID,
+    keys: Mapping[UUID, SealingKey | None],
 ) -> bytes | None:
     """Wrap a body's key; None where any of the shipments was erased: nothing may open the body any more."""
     wrap = _wrap(shipments, message_id, keys)
     return None if wrap is None else wrap.wrap(body_key, body_context(message_id))
 
 
-def _wrap(shipments: Sequence[UUID], message_id: UUID, keys: Mapping[UUID, SealingKey | None]) -> SealingKey | None:
-    present = {shipment_id: key for shipment_id in shipments if (key := keys.get(shipment_id)) is not None}
+def _wrap(
+    shipments: Sequence[UUID], message_id: UUID, keys: Mapping[UUID, SealingKey | None]
+) -> SealingKey | None:
+    present = {
+        shipment_id: key for shipment_id in shipments if (key := keys.get(shipment_id)) is not None
+    }
     return body_key_wrap(present, message_id) if len(present) == len(set(shipments)) else None
 
 
-def open_committed(body_key: SealingKey, sealed: bytes, *, message_id: UUID, committed: bytes) -> bytes:
+def open_committed(
+    body_key: SealingKey, sealed: bytes, *, message_id: UUID, committed: bytes
+) -> bytes:
     """Open the salted body, proven to be the one that was committed to at ingress; else raise `SealError`."""
     salted_body = body_key.open(sealed, body_context(message_id))
     if commitment(salted_body) != committed:

@@ -64,7 +64,13 @@ class BodyBatch:
 
     def body_key(self, body: HotBody, keyring: Keyring) -> SealingKey | None:
         """Return the body's key; None: erased. Raises `SealError`."""
-        return unwrap_body_key(body.sealed_key, body.shipments, message_id=body.message_id, keys=self.keys, keyring=keyring)
+        return unwrap_body_key(
+            body.sealed_key,
+            body.shipments,
+            message_id=body.message_id,
+            keys=self.keys,
+            keyring=keyring,
+        )
 
 
 def bounds(day: date) -> dict[str, datetime]:
@@ -79,15 +85,29 @@ async def any_hold(connection: AsyncConnection[Any]) -> bool:
     return row is not None and bool(row[0])
 
 
-async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: date, *, limits: DayBatchLimits) -> AsyncIterator[BodyBatch]:
+async def day_batches(
+    connection: AsyncConnection[Any], keyring: Keyring, day: date, *, limits: DayBatchLimits
+) -> AsyncIterator[BodyBatch]:
     """Yield all bodies of the day. Each batch is a snapshot of its own: a message may settle between two."""
-    asked = {**bounds(day), "holds": await any_hold(connection), "limit": limits.bodies_max, "bytes_max": limits.bytes_max}
+    asked = {
+        **bounds(day),
+        "holds": await any_hold(connection),
+        "limit": limits.bodies_max,
+        "bytes_max": limits.bytes_max,
+    }
     after = FIRST
     while True:
         cursor = connection.cursor(binary=True, row_factory=class_row(HotBody))
-        bodies = await (await cursor.execute(_SQL["day_bodies"], {**asked, "after": after})).fetchall()
+        bodies = await (
+            await cursor.execute(_SQL["day_bodies"], {**asked, "after": after})
+        ).fetchall()
         if not bodies:
             return
-        streams = await read_streams(connection, keyring, {shipment_id for body in bodies for shipment_id in body.shipments})
-        yield BodyBatch(bodies, {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()})
+        streams = await read_streams(
+            connection, keyring, {shipment_id for body in bodies for shipment_id in body.shipments}
+        )
+        yield BodyBatch(
+            bodies,
+            {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()},
+        )
         after = bodies[-1].message_id

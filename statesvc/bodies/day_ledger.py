@@ -52,7 +52,9 @@ class DayRecord:
 
 async def due_days(connection: Connection, *, hot_days: int) -> list[date]:
     """Return days to archive, the oldest first."""
-    return [day async for (day,) in await connection.execute(_SQL["due_days"], {"hot_days": hot_days})]
+    return [
+        day async for (day,) in await connection.execute(_SQL["due_days"], {"hot_days": hot_days})
+    ]
 
 
 async def begin_day(connection: Connection, day: date) -> ArchiveProgress:
@@ -81,7 +83,9 @@ async def note_written(connection: Connection, day: date, written: WrittenDay) -
 
 async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:
     """Drop the partition; return how many bodies were retained because they still wait. Raises where the lock does not come at once."""
-    row = await (await connection.execute(_SQL["drop_day"], {"day": day, "sha256": sha256})).fetchone()
+    row = await (
+        await connection.execute(_SQL["drop_day"], {"day": day, "sha256": sha256})
+    ).fetchone()
     return 0 if row is None else int(row[0])
 
 
@@ -118,16 +122,23 @@ async def expire_day(connection: Connection, day: date, *, holds_known: int) -> 
 
 async def undeleted_days(connection: Connection) -> list[ArchivedDay]:
     """Return expired archives whose file is still to be deleted."""
-    return [ArchivedDay(*row) for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()]
+    return [
+        ArchivedDay(*row)
+        for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()
+    ]
 
 
 async def note_deleted(connection: Connection, day: date) -> None:
     await connection.execute(_SQL["note_deleted"], {"day": day})
 
 
-async def longest_unchecked(connection: Connection, *, days: int) -> tuple[ArchivedDay, bytes] | None:
+async def longest_unchecked(
+    connection: Connection, *, days: int
+) -> tuple[ArchivedDay, bytes] | None:
     """Return the file that was not checked for the longest time, more than `days`, and what its digest must be."""
-    row = await (await connection.execute(_SQL["longest_unchecked"], {"days": days}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(_SQL["longest_unchecked"], {"days": days}, binary=True)
+    ).fetchone()
     return None if row is None else (ArchivedDay(row[0], row[1]), row[2])
 
 
@@ -138,4 +149,8 @@ async def note_checked(connection: Connection, day: date, *, fault: str | None) 
 
 async def archives(connection: Connection) -> list[DayRecord]:
     """Return the whole ledger, the oldest day first."""
-    return await (await connection.cursor(binary=True, row_factory=class_row(DayRecord)).execute(_SQL["archives"])).fetchall()
+    return await (
+        await connection.cursor(binary=True, row_factory=class_row(DayRecord)).execute(
+            _SQL["archives"]
+        )
+    ).fetchall()

@@ -38,7 +38,13 @@ from statesvc.bodies.write_day import BODY_FILES, Pause, write_day
 from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove
 from statesvc.log.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
-from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, PeriodFailedError, run_in_archive
+from statesvc.log.archive.archive_pass import (
+    ArchivePass,
+    ArchivePassResult,
+    ArchiveProgress,
+    PeriodFailedError,
+    run_in_archive,
+)
 
 log = structlog.get_logger()
 
@@ -80,12 +86,17 @@ async def archive_days(connection: Connection, archiving: BodyArchiving) -> DayP
 
     Database errors pass through.
     """
-    identity, result = ArchiveIdentity(connection, archiving.folder, archiving.keyring), DayPassResult()
+    identity, result = (
+        ArchiveIdentity(connection, archiving.folder, archiving.keyring),
+        DayPassResult(),
+    )
     await run_in_archive(identity, result, partial(_archive_days, identity, archiving, result))
     return result
 
 
-async def _archive_days(identity: ArchiveIdentity, archiving: BodyArchiving, result: DayPassResult) -> None:
+async def _archive_days(
+    identity: ArchiveIdentity, archiving: BodyArchiving, result: DayPassResult
+) -> None:
     connection = identity.connection
     steps = _DayPass(
         identity=identity,
@@ -119,13 +130,23 @@ class _DayPass(ArchivePass[date]):
 
     async def write(self, period: date, prefix: str) -> Mapping[str, bytes]:
         with _shipment_keys():
-            written = await write_day(self.connection, self.keyring, self.folder, prefix, period, limits=self.batches, pause=self.pause)
+            written = await write_day(
+                self.connection,
+                self.keyring,
+                self.folder,
+                prefix,
+                period,
+                limits=self.batches,
+                pause=self.pause,
+            )
         await note_written(self.connection, period, written)
         return {written.file_name: written.finished.sha256}
 
     async def verify(self, period: date, path: ArchivePath) -> None:
         with _shipment_keys():
-            self.result.bodies += await verify_day(self.connection, self.keyring, path, period, limits=self.batches, pause=self.pause)
+            self.result.bodies += await verify_day(
+                self.connection, self.keyring, path, period, limits=self.batches, pause=self.pause
+            )
 
     async def leave(self, period: date, sha256: bytes) -> int:
         return await drop_day(self.connection, period, sha256)
@@ -147,7 +168,12 @@ async def _expire(connection: Connection, archiving: BodyArchiving, outcome: Day
             await retain_held(connection, archiving, archive)
         except (OSError, ArchiveFileError) as error:
             # what a hold may stand on is in there: the file does not end before someone repaired it
-            await _faulty(connection, archive.day, str(error) if isinstance(error, ArchiveFileError) else "it cannot be read", outcome)
+            await _faulty(
+                connection,
+                archive.day,
+                str(error) if isinstance(error, ArchiveFileError) else "it cannot be read",
+                outcome,
+            )
             continue
         if await expire_day(connection, archive.day, holds_known=holds_known):
             outcome.expired.append(archive.day)
@@ -159,13 +185,21 @@ async def _expire(connection: Connection, archiving: BodyArchiving, outcome: Day
         await note_deleted(connection, archive.day)
 
 
-async def _expire_messages(connection: Connection, archiving: BodyArchiving, outcome: DayPassResult) -> None:
-    while (month := await until_let_go(lambda: drop_expired_messages(connection), tries=archiving.drop_tries)) is not None:
+async def _expire_messages(
+    connection: Connection, archiving: BodyArchiving, outcome: DayPassResult
+) -> None:
+    while (
+        month := await until_let_go(
+            lambda: drop_expired_messages(connection), tries=archiving.drop_tries
+        )
+    ) is not None:
         outcome.messages_expired.append(month)
         log.info("messages_expired", month=str(month))
 
 
-async def retain_held(connection: Connection, archiving: BodyArchiving, archive: ArchivedDay) -> None:
+async def retain_held(
+    connection: Connection, archiving: BodyArchiving, archive: ArchivedDay
+) -> None:
     """Copy out the bodies under a legal hold: they outlive the file."""
     if archive.is_lost or not await any_hold(connection):
         return
@@ -179,7 +213,9 @@ async def retain_held(connection: Connection, archiving: BodyArchiving, archive:
             await archiving.pause()
 
 
-async def _check_oldest(connection: Connection, archiving: BodyArchiving, outcome: DayPassResult) -> None:
+async def _check_oldest(
+    connection: Connection, archiving: BodyArchiving, outcome: DayPassResult
+) -> None:
     """Check the file that was not checked for the longest time."""
     found = await longest_unchecked(connection, days=CHECKED_DAYS)
     if found is None:

@@ -36,24 +36,35 @@ class ArchiveUnavailableError(RuntimeError):
     """Bodies are in an archive that this process cannot read: no folder is set, or the file is missing or altered."""
 
 
-async def find_bodies(connection: AsyncConnection[Any], folder: ArchivePath | None, wanted: Sequence[Wanted]) -> dict[UUID, BodyRecord]:
+async def find_bodies(
+    connection: AsyncConnection[Any], folder: ArchivePath | None, wanted: Sequence[Wanted]
+) -> dict[UUID, BodyRecord]:
     """Return the bodies as they are stored; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
     cursor = connection.cursor(binary=True, row_factory=class_row(BodyRecord))
-    found = {body.message_id: body for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()}
+    found = {
+        body.message_id: body
+        for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()
+    }
     days: dict[date, list[UUID]] = defaultdict(list)
     for message_id, received_at in wanted:
         if message_id not in found:
             days[received_at.astimezone(UTC).date()].append(message_id)
     if not days:
         return found
-    async for day, file_name in await connection.execute(_SQL["archives_of_days"], {"days": list(days)}):
+    async for day, file_name in await connection.execute(
+        _SQL["archives_of_days"], {"days": list(days)}
+    ):
         if folder is None:
-            raise ArchiveUnavailableError(f"the bodies of {day} are archived, and no STATESVC_ARCHIVE_DIR is set here")
+            raise ArchiveUnavailableError(
+                f"the bodies of {day} are archived, and no STATESVC_ARCHIVE_DIR is set here"
+            )
         found |= await asyncio.to_thread(_read, folder / file_name, days[day])
     return found
 
 
-async def body_locations(connection: AsyncConnection[Any], wanted: Sequence[Wanted]) -> Mapping[UUID, BodyLocation]:
+async def body_locations(
+    connection: AsyncConnection[Any], wanted: Sequence[Wanted]
+) -> Mapping[UUID, BodyLocation]:
     cursor = await connection.execute(_SQL["body_locations"], _asked(wanted), binary=True)
     return {message_id: BodyLocation(place) for message_id, place in await cursor.fetchall()}
 
@@ -68,7 +79,11 @@ def _asked(wanted: Sequence[Wanted]) -> dict[str, Any]:
 def _read(path: ArchivePath, message_ids: Sequence[UUID]) -> dict[UUID, BodyRecord]:
     try:
         with ArchiveReader(path) as archive:
-            return {message_id: record for message_id in message_ids if (record := archive.find(message_id)) is not None}
+            return {
+                message_id: record
+                for message_id in message_ids
+                if (record := archive.find(message_id)) is not None
+            }
     except FileNotFoundError:
         raise ArchiveUnavailableError(f"{path.name} is missing from the archive") from None
     except ArchiveFileError as error:

@@ -50,7 +50,13 @@ async def place_hold(
 ) -> LegalHold | HoldRefusal:
     """Place a hold. An unknown number is refused: it is probably misspelt, and would protect nothing."""
     number = number_of(carrier_id, tracking_number)
-    asked = {"carrier_id": carrier_id, "number": number, "tracking_number": tracking_number.strip(), "why": why, "actor": actor}
+    asked = {
+        "carrier_id": carrier_id,
+        "number": number,
+        "tracking_number": tracking_number.strip(),
+        "why": why,
+        "actor": actor,
+    }
     async with connection.transaction():
         known = await (await connection.execute(_SQL["known_number"], asked)).fetchone()
         if known is None or not known[0]:
@@ -70,7 +76,13 @@ async def release_hold(
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(LegalHold))
         await cursor.execute(
-            _SQL["release"], {"carrier_id": carrier_id, "number": number_of(carrier_id, tracking_number), "why": why, "actor": actor}
+            _SQL["release"],
+            {
+                "carrier_id": carrier_id,
+                "number": number_of(carrier_id, tracking_number),
+                "why": why,
+                "actor": actor,
+            },
         )
         hold = await cursor.fetchone()
         if hold is None:
@@ -92,11 +104,26 @@ async def list_holds(
     number = None if tracking_number is None else number_of(carrier_id or "", tracking_number)
     cursor = connection.cursor(row_factory=class_row(LegalHold))
     await cursor.execute(
-        _SQL["list_holds"], {"carrier_id": carrier_id, "number": number, "all": released_too, "before": before, "limit": limit + 1}
+        _SQL["list_holds"],
+        {
+            "carrier_id": carrier_id,
+            "number": number,
+            "all": released_too,
+            "before": before,
+            "limit": limit + 1,
+        },
     )
     holds = await cursor.fetchall()
     return holds[:limit], holds[limit - 1].legal_hold_id if len(holds) > limit else None
 
 
-async def _record(connection: AsyncConnection[Any], verb: str, hold: LegalHold, *, why: str, actor: str) -> None:
-    await record_action(connection, actor=actor, verb=verb, target=f"shipment {hold.carrier_id} {hold.number}", details={"why": why})
+async def _record(
+    connection: AsyncConnection[Any], verb: str, hold: LegalHold, *, why: str, actor: str
+) -> None:
+    await record_action(
+        connection,
+        actor=actor,
+        verb=verb,
+        target=f"shipment {hold.carrier_id} {hold.number}",
+        details={"why": why},
+    )

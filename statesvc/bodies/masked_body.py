@@ -15,8 +15,14 @@ _WORD: Final = re.compile(r"[A-Za-z_@$][A-Za-z0-9_.:@$-]{0,39}")
 _READ_MAX: Final = 200_000
 """Characters of a body that are looked at."""
 _COLON: Final = re.compile(r"\s*:")
-_JSON: Final = re.compile(r'"(?:[^"\\]|\\.)*(?P<closed>")?|-?\d[\d.eE+-]*|(?:true|false|null)\b|[{}\[\]:,]|\s+|.', re.DOTALL)
-_XML: Final = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z_][\w:.-]*)(?P<rest>[^<>]*)(?P<close>/?>)?|<[?!][^>]*>?|[^<]+|<", re.DOTALL)
+_JSON: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*(?P<closed>")?|-?\d[\d.eE+-]*|(?:true|false|null)\b|[{}\[\]:,]|\s+|.',
+    re.DOTALL,
+)
+_XML: Final = re.compile(
+    r"<(?P<end>/?)(?P<name>[A-Za-z_][\w:.-]*)(?P<rest>[^<>]*)(?P<close>/?>)?|<[?!][^>]*>?|[^<]+|<",
+    re.DOTALL,
+)
 _ATTRIBUTE: Final = re.compile(r"""([\w:.-]+)\s*=\s*("[^"]*"?|'[^']*'?)""")
 
 
@@ -56,7 +62,9 @@ def _json(text: str) -> tuple[list[str], bool]:
             is_open = token["closed"] is None
             is_name = _COLON.match(text, token.end()) and _WORD.fullmatch(found[1:-1])
             length = len(found) - (1 if is_open else 2)
-            parts.append(found if is_name else f'"{_MASK * min(length, 8)}{"" if is_open else chr(34)}')
+            parts.append(
+                found if is_name else f'"{_MASK * min(length, 8)}{"" if is_open else chr(34)}'
+            )
         elif found in "{}[]:,":
             depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(found, 0)
             parts.append(found)
@@ -76,7 +84,9 @@ def _xml(text: str) -> tuple[list[str], bool]:
                 depth -= 1
             elif token["close"] == ">" and not token["rest"].endswith("/"):
                 depth += 1
-            parts.append(f"<{token['end']}{token['name']}{''.join(_attributes(token['rest']))}{token['close'] or ''}")
+            parts.append(
+                f"<{token['end']}{token['name']}{''.join(_attributes(token['rest']))}{token['close'] or ''}"
+            )
         elif found.startswith("<"):
             parts.append("<!>" if found.startswith("<!") else "<?>")
         else:

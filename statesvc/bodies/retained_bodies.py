@@ -17,10 +17,14 @@ _SQL = queries("statesvc.bodies", "retained_bodies")
 _PRUNED_AT_ONCE: Final = 1000
 
 
-async def retain_hot(connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]) -> None:
+async def retain_hot(
+    connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]
+) -> None:
     """Copy bodies of a day that is still in the database; those that are retained already stay as they are."""
     if message_ids:
-        await connection.execute(_SQL["retain_hot"], {**bounds(day), "message_ids": uuids(message_ids)})
+        await connection.execute(
+            _SQL["retain_hot"], {**bounds(day), "message_ids": uuids(message_ids)}
+        )
 
 
 async def retain_archived(connection: AsyncConnection[Any], record: BodyRecord) -> None:
@@ -38,7 +42,9 @@ async def retain_archived(connection: AsyncConnection[Any], record: BodyRecord) 
     )
 
 
-async def held_among(connection: AsyncConnection[Any], day: date, records: Sequence[BodyRecord]) -> set[UUID]:
+async def held_among(
+    connection: AsyncConnection[Any], day: date, records: Sequence[BodyRecord]
+) -> set[UUID]:
     """Return those of a day's messages that a legal hold keeps."""
     cursor = await connection.execute(
         _SQL["held_among"],
@@ -55,7 +61,11 @@ async def prune_retained(connection: AsyncConnection[Any]) -> int:
     """Forget what nothing requires any more; return how many."""
     after, pruned = FIRST, 0
     while True:
-        row = await (await connection.execute(_SQL["prune_retained"], {"after": after, "limit": _PRUNED_AT_ONCE})).fetchone()
+        row = await (
+            await connection.execute(
+                _SQL["prune_retained"], {"after": after, "limit": _PRUNED_AT_ONCE}
+            )
+        ).fetchone()
         if row is None or row[1] is None:
             return pruned
         pruned, after = pruned + row[0], row[1]

@@ -63,7 +63,13 @@ _RANDOM_BYTES = 10
 def message_id(unix_ms: int, random: bytes) -> UUID:
     """Build the id of a time (milliseconds since 1970) and ten random bytes."""
     chance = int.from_bytes(random)
-    value = (unix_ms & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | (chance >> 64 & 0x0FFF) << 64 | 0b10 << 62 | chance & 0x3FFF_FFFF_FFFF_FFFF
+    value = (
+        (unix_ms & 0xFFFF_FFFF_FFFF) << 80
+        | 0x7 << 76
+        | (chance >> 64 & 0x0FFF) << 64
+        | 0b10 << 62
+        | chance & 0x3FFF_FFFF_FFFF_FFFF
+    )
     return UUID(int=value)
 
 

@@ -20,7 +20,13 @@ from statesvc.log.archive.archive_pass import NotVerifiedError
 
 
 async def verify_day(
-    connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, limits: DayBatchLimits, pause: Pause
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    path: ArchivePath,
+    day: date,
+    *,
+    limits: DayBatchLimits,
+    pause: Pause,
 ) -> int:
     """Verify that every body opens and matches its commitment, none is missing, none is too many. Keep those under legal hold on the way.
 
@@ -29,11 +35,19 @@ async def verify_day(
     try:
         return await _verify(connection, keyring, path, day, limits=limits, pause=pause)
     except (ArchiveFileError, FileNotFoundError) as error:
-        raise NotVerifiedError(f"{path.name}: {error if isinstance(error, ArchiveFileError) else 'is not there'}") from error
+        raise NotVerifiedError(
+            f"{path.name}: {error if isinstance(error, ArchiveFileError) else 'is not there'}"
+        ) from error
 
 
 async def _verify(
-    connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, limits: DayBatchLimits, pause: Pause
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    path: ArchivePath,
+    day: date,
+    *,
+    limits: DayBatchLimits,
+    pause: Pause,
 ) -> int:
     compared = 0
     with await asyncio.to_thread(ArchiveReader, path) as archive:
@@ -42,15 +56,21 @@ async def _verify(
         records = await asyncio.to_thread(_Records, archive)
         async for batch in day_batches(connection, keyring, day, limits=limits):
             await asyncio.to_thread(_compare, batch, records, keyring)
-            await retain_hot(connection, day, [body.message_id for body in batch.bodies if body.held])
+            await retain_hot(
+                connection, day, [body.message_id for body in batch.bodies if body.held]
+            )
             compared += len(batch.bodies)
             await pause()
         if (surplus := records.peek()) is not None:
-            raise NotVerifiedError(f"{path.name} holds message {surplus.message_id}, which the partition does not have")
+            raise NotVerifiedError(
+                f"{path.name} holds message {surplus.message_id}, which the partition does not have"
+            )
         for message_id in records.some_ids():
             found = await asyncio.to_thread(archive.find, message_id)
             if found is None or found.message_id != message_id:
-                raise NotVerifiedError(f"{path.name}: the index does not lead to message {message_id}")
+                raise NotVerifiedError(
+                    f"{path.name}: the index does not lead to message {message_id}"
+                )
     return compared
 
 
@@ -92,7 +112,9 @@ def _compare(batch: BodyBatch, records: _Records, keyring: Keyring) -> None:
                 continue
             if record is None:
                 raise NotVerifiedError(f"message {body.message_id} is missing")
-            open_committed(key, record.sealed, message_id=body.message_id, committed=body.commitment)
+            open_committed(
+                key, record.sealed, message_id=body.message_id, committed=body.commitment
+            )
         except SealError as error:
             if record is None or record.sealed != body.sealed:
                 raise NotVerifiedError(f"message {body.message_id}: {error}") from error

@@ -44,7 +44,14 @@ class WrittenDay:
 
 
 async def write_day(
-    connection: AsyncConnection[Any], keyring: Keyring, folder: ArchivePath, prefix: str, day: date, *, limits: DayBatchLimits, pause: Pause
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    folder: ArchivePath,
+    prefix: str,
+    day: date,
+    *,
+    limits: DayBatchLimits,
+    pause: Pause,
 ) -> WrittenDay:
     """Write the file, whose name begins with `prefix`, and publish it; a crash leaves one that is ignored."""
     fates: Counter[Fate] = Counter()
@@ -79,5 +86,7 @@ def _compressed(batch: BodyBatch, body: HotBody, keyring: Keyring) -> bytes | No
     key = batch.body_key(body, keyring)
     if key is None:
         return None
-    salted_body = open_committed(key, body.sealed, message_id=body.message_id, committed=body.commitment)
+    salted_body = open_committed(
+        key, body.sealed, message_id=body.message_id, committed=body.commitment
+    )
     return key.seal_compressed(salted_body, body_context(body.message_id))

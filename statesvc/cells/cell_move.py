@@ -88,14 +88,22 @@ async def _checked(primary: AsyncConnection[Any], standby: AsyncConnection[Any])
     cluster, is_standby = await _row(primary, "role_of_server")
     other, follows = await _row(standby, "role_of_server")
     if is_standby:
-        raise CellMoveError("the first server follows another one itself: it is not where the cell writes")
+        raise CellMoveError(
+            "the first server follows another one itself: it is not where the cell writes"
+        )
     if not follows:
-        raise CellMoveError("the second server follows nobody: make it a standby with `pg_basebackup -R`")
+        raise CellMoveError(
+            "the second server follows nobody: make it a standby with `pg_basebackup -R`"
+        )
     if cluster != other:
-        raise CellMoveError("the second server is no standby of the first: they are different clusters")
+        raise CellMoveError(
+            "the second server is no standby of the first: they are different clusters"
+        )
     behind = int(await _value(standby, "behind", lsn=await _value(primary, "written")))
     if behind > BEHIND_BYTES_MAX:
-        raise CellMoveError(f"the standby is {behind:,} bytes behind: wait until it is below {BEHIND_BYTES_MAX:,}")
+        raise CellMoveError(
+            f"the standby is {behind:,} bytes behind: wait until it is below {BEHIND_BYTES_MAX:,}"
+        )
     return behind
 
 
@@ -152,5 +160,7 @@ async def _value(connection: AsyncConnection[Any], query: str, **parameters: str
 @asynccontextmanager
 async def _session(dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
     # the standby only reads, and so does the fenced primary
-    async with await open_connection(dsn, application_name="statesvc cell move", writes=False) as connection:
+    async with await open_connection(
+        dsn, application_name="statesvc cell move", writes=False
+    ) as connection:
         yield connection

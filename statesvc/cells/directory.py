@@ -44,7 +44,9 @@ def _plain_address(text: str) -> str:
 
 def _foreign_variable(name: str) -> str:
     if name.startswith("STATESVC_"):
-        raise ValueError("must not begin with STATESVC_: such names are settings, and one that is not known is refused")
+        raise ValueError(
+            "must not begin with STATESVC_: such names are settings, and one that is not known is refused"
+        )
     return name
 
 
@@ -63,9 +65,11 @@ class Cell(_Strict):
     """
 
     urls: Annotated[tuple[Address, ...], Field(min_length=1)]
-    database: Annotated[str | None, Field(pattern=r"^[A-Z][A-Z0-9_]*$"), AfterValidator(lambda name: name and _foreign_variable(name))] = (
-        None
-    )
+    database: Annotated[
+        str | None,
+        Field(pattern=r"^[A-Z][A-Z0-9_]*$"),
+        AfterValidator(lambda name: name and _foreign_variable(name)),
+    ] = None
 
 
 class CellDirectory(_Strict):
@@ -89,7 +93,9 @@ class CellDirectory(_Strict):
         for name, cell in self.cells.items():
             for place in (*cell.urls, *([cell.database] if cell.database else [])):
                 if owners.setdefault(place, name) != name:
-                    raise ValueError(f"cells {owners[place]} and {name} have the same address: {place}")
+                    raise ValueError(
+                        f"cells {owners[place]} and {name} have the same address: {place}"
+                    )
         return self
 
     def cell_of(self, carrier_id: str) -> str:
@@ -120,7 +126,9 @@ class CellDirectory(_Strict):
         return self._changed(carriers={**self.carriers, carrier_id: name})
 
     def _changed(self, **members: object) -> "CellDirectory":
-        return checked_directory({**self.model_dump(), **members, "epoch": self.epoch + 1}, "the changed directory")
+        return checked_directory(
+            {**self.model_dump(), **members, "epoch": self.epoch + 1}, "the changed directory"
+        )
 
 
 def checked_directory(members: Mapping[str, object], place: str) -> CellDirectory:
@@ -153,7 +161,9 @@ def read_directory(file: Path) -> CellDirectory:
         raise DirectoryError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def change_directory(file: Path, change: Callable[[CellDirectory | None], CellDirectory]) -> CellDirectory:
+def change_directory(
+    file: Path, change: Callable[[CellDirectory | None], CellDirectory]
+) -> CellDirectory:
     """Write what `change` makes of the directory (None: there is no file yet). One change at a time, whole or not at all."""
     with _locked(file):
         changed = change(read_directory(file) if file.exists() else None)
@@ -173,7 +183,11 @@ def directory_text(directory: CellDirectory) -> str:
     for name, cell in directory.cells.items():
         lines += ["", f"[cells.{name}]", f"urls = {_array(cell.urls)}"]
         lines += [f"database = {_quoted(cell.database)}"] if cell.database else []
-    lines += ["", "[carriers]", *(f"{carrier} = {_quoted(name)}" for carrier, name in sorted(directory.carriers.items()))]
+    lines += [
+        "",
+        "[carriers]",
+        *(f"{carrier} = {_quoted(name)}" for carrier, name in sorted(directory.carriers.items())),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -20,7 +20,12 @@ BODY_MEGABYTES_MAX: Final = 16
 ANSWER_SECONDS: Final = 30
 CELL_HEADER: Final = "Statesvc-Cell"
 """Names the cell of a call that has no carrier in its path."""
-_AWAY: Final = {"type": "about:blank", "title": "The cell does not answer", "status": 503, "code": "cell_unavailable"}
+_AWAY: Final = {
+    "type": "about:blank",
+    "title": "The cell does not answer",
+    "status": 503,
+    "code": "cell_unavailable",
+}
 _UNNAMED: Final = {
     "type": "about:blank",
     "title": "The call names no cell",
@@ -45,16 +50,22 @@ def nginx_configuration(directory: CellDirectory, *, port: int) -> str:
 def envoy_configuration(directory: CellDirectory, *, port: int) -> str:
     """Format a whole static configuration, in YAML."""
     prefix = f"^/v1/({'|'.join(CARRIER_PATHS)})"
-    routes = [(f"{prefix}/{carrier}(/.*)?$", cell) for carrier, cell in sorted(directory.carriers.items())]
+    routes = [
+        (f"{prefix}/{carrier}(/.*)?$", cell) for carrier, cell in sorted(directory.carriers.items())
+    ]
     # all else with a carrier in it is the default cell's; a shipment by its id alone has none
     routes.append((f"{prefix}/.+$", directory.default))
-    return _rendered("envoy.yaml.jinja", directory, port=port, routes=routes, by_id="^/v1/shipments/[^/]+$")
+    return _rendered(
+        "envoy.yaml.jinja", directory, port=port, routes=routes, by_id="^/v1/shipments/[^/]+$"
+    )
 
 
 def _rendered(name: str, directory: CellDirectory, **values: object) -> str:
     text = files("statesvc.cells").joinpath(name).read_text("utf-8")
     # no HTML, and every value was validated
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    environment = jinja2.Environment(  # noqa: S701
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     return environment.from_string(text).render(
         epoch=directory.epoch,
         default=directory.default,
@@ -69,4 +80,7 @@ def _rendered(name: str, directory: CellDirectory, **values: object) -> str:
 
 def _upstreams(directory: CellDirectory) -> dict[str, list[str]]:
     """Return `host:port` of each server, by the name of the cell."""
-    return {name: [url.removeprefix("http://") for url in cell.urls] for name, cell in directory.cells.items()}
+    return {
+        name: [url.removeprefix("http://") for url in cell.urls]
+        for name, cell in directory.cells.items()
+    }

@@ -113,14 +113,21 @@ def _read_env_file(given: str | None) -> None:
 
 def _run(module: CommandModule, options: argparse.Namespace) -> int:
     _read_env_file(options.env_file)
-    if not COMMANDS[options.command].calls_api and (options.service_url or options.key_file or options.profile):
-        raise CommandError(f"{options.command} works on the service's own machine: it calls no service by --url or --profile", exit_code=2)
+    if not COMMANDS[options.command].calls_api and (
+        options.service_url or options.key_file or options.profile
+    ):
+        raise CommandError(
+            f"{options.command} works on the service's own machine: it calls no service by --url or --profile",
+            exit_code=2,
+        )
     if options.output == "json":
         if not hasattr(options, "json"):
             raise CommandError(f"{options.command} has no JSON to print", exit_code=2)
         options.json = True
     present(Presentation(wide=options.output == "wide", ages=options.ages))
-    if COMMANDS[options.command].calls_api and "," in (options.profile or os.environ.get("STATESVC_PROFILE", "")):
+    if COMMANDS[options.command].calls_api and "," in (
+        options.profile or os.environ.get("STATESVC_PROFILE", "")
+    ):
         from statesvc.cli.several_profiles import run_for_each, several_profiles  # noqa: PLC0415 - few commands ask several services
 
         if profiles := several_profiles(options):

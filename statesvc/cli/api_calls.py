@@ -27,13 +27,29 @@ class Calls(Protocol):
     def named(self) -> Mapping[str, str]:
         """Kind of what answers, `database` or `service`, and its name."""
 
-    async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
+    async def call(
+        self,
+        operation_id: str,
+        body: Mapping[str, Json] | None = None,
+        /,
+        *,
+        why: str = "",
+        **given: Json,
+    ) -> Json:
         """Make a call and return the answer's JSON; None where it has none. `why`: of a call whose body has no member for it.
 
         Raises CommandError.
         """
 
-    async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
+    async def fetch(
+        self,
+        operation_id: str,
+        body: Mapping[str, Json] | None = None,
+        /,
+        *,
+        accept: str,
+        **given: Json,
+    ) -> File:
         """Make a call and return the answer as a file of the media type `accept`. Raises CommandError."""
 
 
@@ -45,13 +61,19 @@ class CallRefusedError(CommandError):
     """A call was refused. `problem`: the document of RFC 9457."""
 
     def __init__(self, problem: Mapping[str, Any], operation: ListedOperation) -> None:
-        super().__init__(_sentence(problem, operation), exit_code=2 if problem.get("code") in _WRONG_USE else 1)
+        super().__init__(
+            _sentence(problem, operation), exit_code=2 if problem.get("code") in _WRONG_USE else 1
+        )
         self.problem = problem
 
 
 def _sentence(problem: Mapping[str, Any], operation: ListedOperation) -> str:
     said = str(problem.get("detail") or problem.get("title"))
-    flaws = [(_place(flaw["pointer"], operation), flaw["detail"]) for flaw in problem.get("errors", ()) if flaw["detail"] != said]
+    flaws = [
+        (_place(flaw["pointer"], operation), flaw["detail"])
+        for flaw in problem.get("errors", ())
+        if flaw["detail"] != said
+    ]
     # which options are wrong says it all
     before = [] if flaws and all(place for place, _ in flaws) else [said]
     return "; ".join([*before, *(f"{place}: {why}" if place else why for place, why in flaws)])
@@ -65,7 +87,15 @@ def _place(pointer: str, operation: ListedOperation) -> str:
 
 
 async def work(
-    calls: Calls, operation_id: str, order: Mapping[str, Json], /, *, counted: str, total: int = 0, why: str = "", **given: Json
+    calls: Calls,
+    operation_id: str,
+    order: Mapping[str, Json],
+    /,
+    *,
+    counted: str,
+    total: int = 0,
+    why: str = "",
+    **given: Json,
 ) -> AsyncGenerator[tuple[Progress, Json], None]:
     """Make the calls of work in parts, one after the other, and show how far it is; yield after each its progress and its answer.
 

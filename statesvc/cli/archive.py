@@ -33,15 +33,28 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
     listing = commands.add_parser("list", help="every day, and how far it came")
-    archiving = commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
-    verifying = commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
-    lost = commands.add_parser("lost", help="give a missing file up that no backup has: archiving goes on without it, what it held is gone")
-    lost.add_argument("file", metavar="FILE", help="its name, as `archive list` and `archive log --list` show it")
+    archiving = commands.add_parser(
+        "run",
+        help="archive now what is due, at full speed; a worker does it by itself once an hour",
+    )
+    verifying = commands.add_parser(
+        "verify",
+        help="read every file and compare it with what was written; exit code 1 where one differs",
+    )
+    lost = commands.add_parser(
+        "lost",
+        help="give a missing file up that no backup has: archiving goes on without it, what it held is gone",
+    )
+    lost.add_argument(
+        "file", metavar="FILE", help="its name, as `archive list` and `archive log --list` show it"
+    )
     lost.add_argument("--why", required=True, help="for the log")
     for command in (listing, archiving, verifying, lost):
         command.add_argument("--json", action="store_true", help="for scripts")
     _configure_log(commands.add_parser("log", help="archive months of the log now, or list them"))
-    configure_query(commands.add_parser("query", help="ask the archived months of the log a question in SQL"))
+    configure_query(
+        commands.add_parser("query", help="ask the archived months of the log a question in SQL")
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,12 +81,25 @@ async def _list(settings: Settings, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         ledger = await archives(connection)
     if as_json:
-        write_json([asdict(archive) | {"sha256": archive.sha256.hex() if archive.sha256 else None} for archive in ledger])
+        write_json(
+            [
+                asdict(archive) | {"sha256": archive.sha256.hex() if archive.sha256 else None}
+                for archive in ledger
+            ]
+        )
     elif ledger:
         write_table(
             ("DAY", "STATE", "BODIES", "UNOPENED", "ERASED", "BYTES", "FILE"),
             [
-                (archive.day, _state(archive), archive.bodies, archive.unopened, archive.erased, archive.size_bytes, archive.file_name)
+                (
+                    archive.day,
+                    _state(archive),
+                    archive.bodies,
+                    archive.unopened,
+                    archive.erased,
+                    archive.size_bytes,
+                    archive.file_name,
+                )
                 for archive in ledger
             ],
         )
@@ -103,7 +129,9 @@ async def _run(settings: Settings, folder: ArchivePath, *, as_json: bool) -> int
             connection,
             BodyArchiving(
                 folder=folder,
-                keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
+                keyring=await load_keyring(
+                    connection, await open_master_keys(settings, connection)
+                ),
                 hot_days=settings.archive.hot_days,
                 keep_months=settings.archive.keep_months,
                 pause=_at_full_speed,
@@ -122,12 +150,16 @@ async def _at_full_speed() -> None:
 
 
 def _write_result(outcome: DayPassResult) -> None:
-    write_line(f"{len(outcome.archived)} days archived with {outcome.bodies} bodies, {len(outcome.expired)} expired")
+    write_line(
+        f"{len(outcome.archived)} days archived with {outcome.bodies} bodies, {len(outcome.expired)} expired"
+    )
     _write_refusal(outcome)
     for day in outcome.busy:
         write_line(f"{day}: verified, but its partition is in use: it is dropped later")
     for day in outcome.failed:
-        write_line(f"{day}: failed, its bodies are still in the database; `statesvc archive list --json` says why")
+        write_line(
+            f"{day}: failed, its bodies are still in the database; `statesvc archive list --json` says why"
+        )
     for day in outcome.faults:
         write_line(f"{day}: its file is missing or altered")
 
@@ -140,7 +172,11 @@ def _write_refusal(outcome: ArchivePassResult) -> None:
 async def _verify(settings: Settings, folder: ArchivePath, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         ledger = await archives(connection)
-        retained = [archive for archive in ledger if archive.dropped_at is not None and archive.expired_at is None]
+        retained = [
+            archive
+            for archive in ledger
+            if archive.dropped_at is not None and archive.expired_at is None
+        ]
         faults: dict[str, str] = {}
         for done, archive in enumerate(retained, start=1):
             faults |= await _fault_of(connection, folder, archive)
@@ -149,11 +185,17 @@ async def _verify(settings: Settings, folder: ArchivePath, *, as_json: bool) -> 
     faults |= await asyncio.to_thread(lambda: dict(file_faults(folder, gone)))
     counted = f"{len(retained)} files of bodies and {len(gone)} months of the log read, {len(faults)} files missing or altered"
     lines = [*(f"{name}: {why}" for name, why in faults.items()), counted]
-    write_answer("\n".join(lines), {"files": len(retained), "months": len(gone), "faults": faults}, as_json=as_json)
+    write_answer(
+        "\n".join(lines),
+        {"files": len(retained), "months": len(gone), "faults": faults},
+        as_json=as_json,
+    )
     return 1 if faults else 0
 
 
-async def _fault_of(connection: AsyncConnection[tuple[object, ...]], folder: ArchivePath, archive: DayRecord) -> dict[str, str]:
+async def _fault_of(
+    connection: AsyncConnection[tuple[object, ...]], folder: ArchivePath, archive: DayRecord
+) -> dict[str, str]:
     """Return what is wrong with the file, by its name; nothing where it is well, or where there is none."""
     if archive.file_name is None or archive.sha256 is None:
         return {}
@@ -177,9 +219,22 @@ async def _give_up(settings: Settings, folder: ArchivePath, options: argparse.Na
 
 
 def _configure_log(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--list", action="store_true", help="every archived month, and how far it came; archives nothing")
-    parser.add_argument("--hot-months", type=_count, metavar="N", help="whole months that stay (default: STATESVC_ARCHIVE_LOG_HOT_MONTHS)")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait for the minute of notice: a later run takes the months out")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="every archived month, and how far it came; archives nothing",
+    )
+    parser.add_argument(
+        "--hot-months",
+        type=_count,
+        metavar="N",
+        help="whole months that stay (default: STATESVC_ARCHIVE_LOG_HOT_MONTHS)",
+    )
+    parser.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="do not wait for the minute of notice: a later run takes the months out",
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -189,7 +244,10 @@ def _archive_log(options: argparse.Namespace, settings: Settings, folder: Archiv
         return asyncio.run(_list_months(settings, as_json=options.json))
     hot_months = options.hot_months or settings.archive.log_hot_months
     if hot_months is None:
-        raise CommandError("STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set: the log stays in the database; or say --hot-months N", exit_code=2)
+        raise CommandError(
+            "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set: the log stays in the database; or say --hot-months N",
+            exit_code=2,
+        )
     return asyncio.run(_archive_months(settings, folder, hot_months, options))
 
 
@@ -197,10 +255,23 @@ async def _list_months(settings: Settings, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         ledger = await months(connection)
     if as_json:
-        digests = ({name: digest.hex() if digest else None for name, digest in _digests(month)} for month in ledger)
+        digests = (
+            {name: digest.hex() if digest else None for name, digest in _digests(month)}
+            for month in ledger
+        )
         write_json([asdict(month) | shown for month, shown in zip(ledger, digests, strict=True)])
     elif ledger:
-        rows = [(f"{each.month:%Y-%m}", _month_state(each), each.entries, _range(each), each.size_bytes, each.file_name) for each in ledger]
+        rows = [
+            (
+                f"{each.month:%Y-%m}",
+                _month_state(each),
+                each.entries,
+                _range(each),
+                each.size_bytes,
+                each.file_name,
+            )
+            for each in ledger
+        ]
         write_table(("MONTH", "STATE", "ENTRIES", "INDEXES", "BYTES", "FILE"), rows)
     else:
         write_line("nothing of the log was archived yet")
@@ -227,7 +298,9 @@ def _range(month: LogMonth) -> str:
     return "" if month.first_index is None else f"{month.first_index}..{month.last_index}"
 
 
-async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: int, options: argparse.Namespace) -> int:
+async def _archive_months(
+    settings: Settings, folder: ArchivePath, hot_months: int, options: argparse.Namespace
+) -> int:
     try:
         from statesvc.log.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415 - pyarrow is an extra
     except ImportError as error:
@@ -252,15 +325,25 @@ async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: i
 
 
 def _write_months(outcome: "MonthPassResult") -> None:
-    write_line(f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database")
+    write_line(
+        f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database"
+    )
     _write_refusal(outcome)
     if outcome.packed:
-        write_line(f"{outcome.packed} dedupe keys of shipments that are archived as a whole were packed")
+        write_line(
+            f"{outcome.packed} dedupe keys of shipments that are archived as a whole were packed"
+        )
     for outcome_text, found in (
         ("leaves the database a minute after the notice: run it again", outcome.leaving),
-        ("verified, but the tables are in use, or the whole log is read: it goes later", outcome.busy),
+        (
+            "verified, but the tables are in use, or the whole log is read: it goes later",
+            outcome.busy,
+        ),
         ("not wholly sealed, or no checkpoint covers it: is a sealer running?", outcome.waiting),
-        ("failed, its entries are still in the database; `statesvc archive log --list --json` says why", outcome.failed),
+        (
+            "failed, its entries are still in the database; `statesvc archive log --list --json` says why",
+            outcome.failed,
+        ),
     ):
         for month in found:
             write_line(f"{month:%Y-%m}: {outcome_text}")

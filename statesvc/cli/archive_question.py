@@ -25,10 +25,21 @@ _OF_ENTRIES: Final = re.compile(r"log-[^.]+\.parquet")
 
 def configure_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "sql", metavar="SQL", help="one SELECT over entries, events, transitions, attempts, ...; -: read it from standard input"
+        "sql",
+        metavar="SQL",
+        help="one SELECT over entries, events, transitions, attempts, ...; -: read it from standard input",
     )
-    parser.add_argument("--folder", type=_place, metavar="DIR", help="all files in a copy of the archive (or s3://...), without a database")
-    parser.add_argument("--json", action="store_true", help=f"all rows, an object a line; otherwise a table of at most {_SHOWN_MAX:,}")
+    parser.add_argument(
+        "--folder",
+        type=_place,
+        metavar="DIR",
+        help="all files in a copy of the archive (or s3://...), without a database",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help=f"all rows, an object a line; otherwise a table of at most {_SHOWN_MAX:,}",
+    )
 
 
 def _place(text: str) -> ArchivePath:
@@ -53,7 +64,9 @@ def ask_archive(options: argparse.Namespace, settings: Settings, folder: Archive
             names, rows = answer(connection, question)
             if options.json:
                 for row in rows:
-                    write_json_line({name: _value(value) for name, value in zip(names, row, strict=True)})
+                    write_json_line(
+                        {name: _value(value) for name, value in zip(names, row, strict=True)}
+                    )
             else:
                 _write_rows(names, rows)
     except (ArchiveQueryError, ObjectStoreError) as error:
@@ -61,32 +74,47 @@ def ask_archive(options: argparse.Namespace, settings: Settings, folder: Archive
     return 0
 
 
-def _files(copy: ArchivePath | None, settings: Settings, folder: ArchivePath | None) -> Sequence[ArchivePath]:
+def _files(
+    copy: ArchivePath | None, settings: Settings, folder: ArchivePath | None
+) -> Sequence[ArchivePath]:
     """Return the files of a copy; otherwise those that the ledger says are the log's."""
     found: Sequence[ArchivePath]
     if copy is not None:
-        found = sorted((path for path in files_of(copy) if _OF_ENTRIES.fullmatch(path.name)), key=lambda path: path.name)
+        found = sorted(
+            (path for path in files_of(copy) if _OF_ENTRIES.fullmatch(path.name)),
+            key=lambda path: path.name,
+        )
     else:
         if folder is None:
-            raise CommandError("STATESVC_ARCHIVE_DIR is not set: there is no archive; or say --folder DIR", exit_code=2)
+            raise CommandError(
+                "STATESVC_ARCHIVE_DIR is not set: there is no archive; or say --folder DIR",
+                exit_code=2,
+            )
         found = asyncio.run(_files_of_ledger(settings, folder))
     if not found:
         raise CommandError("no month of the log is archived yet")
     if lacking := [path.name for path in found if not path.exists()]:
-        raise CommandError(f"missing in the archive's folder: {', '.join(lacking)}; put them back from its backup")
+        raise CommandError(
+            f"missing in the archive's folder: {', '.join(lacking)}; put them back from its backup"
+        )
     return found
 
 
 async def _files_of_ledger(settings: Settings, folder: ArchivePath) -> list[ArchivePath]:
     async with service_connection(settings) as connection:
         return [
-            folder / month.file_name for month in await months(connection) if month.verified_at is not None and month.file_name is not None
+            folder / month.file_name
+            for month in await months(connection)
+            if month.verified_at is not None and month.file_name is not None
         ]
 
 
 def _write_rows(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
     shown = list(islice(rows, _SHOWN_MAX))
-    write_table([name.upper() for name in names], [[None if value is None else _text(value) for value in row] for row in shown])
+    write_table(
+        [name.upper() for name in names],
+        [[None if value is None else _text(value) for value in row] for row in shown],
+    )
     if next(rows, None) is not None:
         write_line(f"only the first {_SHOWN_MAX:,} rows; --json prints all")
 

@@ -11,8 +11,14 @@ from statesvc.http.unknown_carrier import no_such_carrier
 
 def add_address(parser: argparse.ArgumentParser) -> None:
     """Add the options of the address to listen on."""
-    parser.add_argument("--host", help="address to listen on (default: STATESVC_HOST, else 127.0.0.1)")
-    parser.add_argument("--port", type=_port, help="port to listen on, 0 for a free one (default: STATESVC_PORT, else 8080)")
+    parser.add_argument(
+        "--host", help="address to listen on (default: STATESVC_HOST, else 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        help="port to listen on, 0 for a free one (default: STATESVC_PORT, else 8080)",
+    )
 
 
 def carrier_named(carrier_id: str) -> Carrier:

@@ -58,7 +58,9 @@ class ReplicationSlot:
     is_active: bool
 
 
-async def check_backup(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+async def check_backup(
+    connection: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[Finding]:
     """Check everything that the database, the settings and the places outside say."""
     provided_days = settings.keys.backup_provider_days
     if provided_days is not None:
@@ -67,7 +69,10 @@ async def check_backup(connection: AsyncConnection[Any], settings: Settings) -> 
         row = await (await connection.execute(_SQL["archiving"])).fetchone()
         for finding in () if row is None else check_archiving(WalArchiving(*row)):
             yield finding
-    slots = [ReplicationSlot(*slot) for slot in await (await connection.execute(_SQL["slots"])).fetchall()]
+    slots = [
+        ReplicationSlot(*slot)
+        for slot in await (await connection.execute(_SQL["slots"])).fetchall()
+    ]
     for finding in check_slots(slots):
         yield finding
     if provided_days is None:
@@ -87,12 +92,18 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
     if not found.is_on:
         if found.is_streamed:
             yield warn(
-                _WAL, "not archived by the server; someone streams it from a slot: a restore needs it to be pg_receivewal, not a standby"
+                _WAL,
+                "not archived by the server; someone streams it from a slot: a restore needs it to be pg_receivewal, not a standby",
             )
         else:
-            yield fail(_WAL, "not archived (archive_mode, archive_command): a restore would lose everything since the last base backup")
+            yield fail(
+                _WAL,
+                "not archived (archive_mode, archive_command): a restore would lose everything since the last base backup",
+            )
         return
-    if found.failed_seconds is not None and (found.archived_seconds is None or found.failed_seconds < found.archived_seconds):
+    if found.failed_seconds is not None and (
+        found.archived_seconds is None or found.failed_seconds < found.archived_seconds
+    ):
         yield fail(
             _WAL,
             f"archiving fails: {found.failed} could not be archived {found.failed_seconds:,.0f} s ago; the server's log says why, "
@@ -100,15 +111,19 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
         )
     elif found.archived_seconds is None:
         yield fail(_WAL, "nothing was archived yet: `SELECT pg_switch_wal()` makes the server try")
-    elif (found.waiting_bytes or 0) > 2 * found.file_bytes and found.archived_seconds > LATE_SECONDS:
+    elif (
+        found.waiting_bytes or 0
+    ) > 2 * found.file_bytes and found.archived_seconds > LATE_SECONDS:
         yield fail(
-            _WAL, f"{(found.waiting_bytes or 0) / _MB:,.0f} MB are not archived; the last file was, {found.archived_seconds:,.0f} s ago"
+            _WAL,
+            f"{(found.waiting_bytes or 0) / _MB:,.0f} MB are not archived; the last file was, {found.archived_seconds:,.0f} s ago",
         )
     else:
         yield ok(_WAL, f"archived up to {found.archived}, {found.archived_seconds:,.0f} s ago")
     if found.timeout_seconds == 0:
         yield warn(
-            _WAL, f"archive_timeout is 0: what is in an open file of {found.file_bytes / _MB:,.0f} MB is lost with the disk; 60s is usual"
+            _WAL,
+            f"archive_timeout is 0: what is in an open file of {found.file_bytes / _MB:,.0f} MB is lost with the disk; 60s is usual",
         )
 
 
@@ -125,25 +140,39 @@ def check_slots(slots: Sequence[ReplicationSlot]) -> Iterator[Finding]:
     """Check whether a reader that is gone fills the disk, or one that reads was left behind."""
     for slot in slots:
         if slot.status == "lost":
-            yield fail("replication slots", f"{slot.name} lost what it needs: its reader must begin anew, from a base backup")
+            yield fail(
+                "replication slots",
+                f"{slot.name} lost what it needs: its reader must begin anew, from a base backup",
+            )
         elif not slot.is_active:
             held = f"{slot.name} has no reader and holds {slot.behind_bytes / _MB:,.0f} MB of the write-ahead log"
-            yield warn("replication slots", f"{held}: start the reader, or drop the slot (docs/runbook/DiskFilling.md)")
+            yield warn(
+                "replication slots",
+                f"{held}: start the reader, or drop the slot (docs/runbook/DiskFilling.md)",
+            )
     if all(slot.is_active and slot.status != "lost" for slot in slots):
         yield ok("replication slots", f"{len(slots)}, none of them without its reader")
 
 
-def check_base_backups(ended: Sequence[datetime], *, now: datetime, backup_days: int) -> Iterator[Finding]:
+def check_base_backups(
+    ended: Sequence[datetime], *, now: datetime, backup_days: int
+) -> Iterator[Finding]:
     """Check the base backups. `ended`: when each did, oldest first.
 
     `backup_days`: for how long erasures say that the oldest is retained.
     """
     if not ended:
-        yield fail(_BASE, "there is none: without one the archived write-ahead log restores nothing")
+        yield fail(
+            _BASE, "there is none: without one the archived write-ahead log restores nothing"
+        )
         return
     newest, oldest = now - ended[-1], now - ended[0]
     text = f"{len(ended)}, the newest ended {newest.total_seconds() / 3600:,.1f} h ago"
-    yield warn(_BASE, f"{text}: everything since is replayed in a restore") if newest.days >= BASE_DAYS_MAX else ok(_BASE, text)
+    yield (
+        warn(_BASE, f"{text}: everything since is replayed in a restore")
+        if newest.days >= BASE_DAYS_MAX
+        else ok(_BASE, text)
+    )
     if oldest.days > backup_days:
         yield warn(
             _BASE,
@@ -154,7 +183,10 @@ def check_base_backups(ended: Sequence[datetime], *, now: datetime, backup_days:
 
 def unknown_base_backups() -> Finding:
     """Warn that nobody said where the base backups lie."""
-    return warn(_BASE, "the database does not know of any: say --stanza NAME (pgBackRest) or --base-backups FOLDER (pg_basebackup)")
+    return warn(
+        _BASE,
+        "the database does not know of any: say --stanza NAME (pgBackRest) or --base-backups FOLDER (pg_basebackup)",
+    )
 
 
 async def _checksums(connection: AsyncConnection[Any]) -> Finding:
@@ -162,7 +194,8 @@ async def _checksums(connection: AsyncConnection[Any]) -> Finding:
     if row is not None and row[0]:
         return ok("data checksums", "on: a backup tool notices a page that the disk altered")
     return warn(
-        "data checksums", "off: a page that the disk altered goes into every backup unnoticed (pg_checksums --enable, server stopped)"
+        "data checksums",
+        "off: a page that the disk altered goes into every backup unnoticed (pg_checksums --enable, server stopped)",
     )
 
 
@@ -174,15 +207,26 @@ async def _master_key(connection: AsyncConnection[Any], settings: Settings) -> F
         if made is not None and made[0]:
             await load_keyring(connection, await open_sources(sources, connection))
     except (KmsError, MasterKeyError, SealError) as error:
-        return fail(_KEY, f"{error}; without it no body, name or signature in a restored database can be read")
+        return fail(
+            _KEY,
+            f"{error}; without it no body, name or signature in a restored database can be read",
+        )
     if sources.kms is not None:
         return ok(_KEY, f"held by the KMS ({sources.kms.name}): the KMS needs a backup of its own")
     if settings.keys.master_key is None:
-        return warn(_KEY, f"a file in {settings.database.data_dir}, and in no backup of the database: store a copy elsewhere")
-    return ok(_KEY, "comes from outside the database, and opens its keys: store it where the backups are not")
+        return warn(
+            _KEY,
+            f"a file in {settings.database.data_dir}, and in no backup of the database: store a copy elsewhere",
+        )
+    return ok(
+        _KEY,
+        "comes from outside the database, and opens its keys: store it where the backups are not",
+    )
 
 
-async def _published_heads(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+async def _published_heads(
+    connection: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[Finding]:
     head = await latest_head(connection)
     size = 0 if head is None else head.tree_size
     file, place = settings.checkpoint_file, settings.checkpoint.publish
@@ -213,11 +257,16 @@ async def _published_heads(connection: AsyncConnection[Any], settings: Settings)
 def _head(where: str, note: str | None, size: int) -> Finding:
     """Check a head. `size`: entries under the newest head that the database has."""
     if note is None:
-        return (fail if size else ok)(_HEADS, f"{where} has none" + ("" if size else "; nothing was sealed yet"))
+        return (fail if size else ok)(
+            _HEADS, f"{where} has none" + ("" if size else "; nothing was sealed yet")
+        )
     try:
         published = read_checkpoint(note).size
     except NoteError as error:
         return fail(_HEADS, f"what lies in {where} is no head: {error}")
     if published > size:
-        return fail(_HEADS, f"{where} has {published:,} entries, the database {size:,}: it was restored, run docs/restore.md")
+        return fail(
+            _HEADS,
+            f"{where} has {published:,} entries, the database {size:,}: it was restored, run docs/restore.md",
+        )
     return ok(_HEADS, f"{where} has {published:,} of {size:,} entries")

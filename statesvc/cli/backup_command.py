@@ -27,10 +27,21 @@ class BaseBackupError(RuntimeError):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
-    checking = commands.add_parser("check", help="what a restore would miss; exit code 1 where something would be")
+    checking = commands.add_parser(
+        "check", help="what a restore would miss; exit code 1 where something would be"
+    )
     where = checking.add_mutually_exclusive_group()
-    where.add_argument("--stanza", metavar="NAME", help="whose base backups pgBackRest lists, which must be installed here")
-    where.add_argument("--base-backups", type=Path, metavar="FOLDER", help="where pg_basebackup puts them, or a folder of such folders")
+    where.add_argument(
+        "--stanza",
+        metavar="NAME",
+        help="whose base backups pgBackRest lists, which must be installed here",
+    )
+    where.add_argument(
+        "--base-backups",
+        type=Path,
+        metavar="FOLDER",
+        help="where pg_basebackup puts them, or a folder of such folders",
+    )
     checking.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -52,17 +63,27 @@ def _base_backups(options: argparse.Namespace, settings: Settings) -> Iterator[F
         yield unknown_base_backups()
         return
     try:
-        ended = in_stanza(options.stanza) if options.stanza is not None else in_folder(options.base_backups)
+        ended = (
+            in_stanza(options.stanza)
+            if options.stanza is not None
+            else in_folder(options.base_backups)
+        )
     except BaseBackupError as error:
         yield fail("base backup", str(error))
         return
-    yield from check_base_backups(ended, now=datetime.now(UTC), backup_days=settings.keys.backup_days)
+    yield from check_base_backups(
+        ended, now=datetime.now(UTC), backup_days=settings.keys.backup_days
+    )
 
 
 def in_folder(folder: Path) -> Sequence[datetime]:
     """Return when those in the folder ended, oldest first: pg_basebackup writes the manifest last. Raises BaseBackupError."""
     try:
-        manifests = [path for path in (folder / _MANIFEST, *(each / _MANIFEST for each in folder.iterdir())) if path.exists()]
+        manifests = [
+            path
+            for path in (folder / _MANIFEST, *(each / _MANIFEST for each in folder.iterdir()))
+            if path.exists()
+        ]
         return sorted(datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in manifests)
     except OSError as error:
         raise BaseBackupError(f"{folder} cannot be read: {error.strerror}") from error
@@ -79,7 +100,9 @@ def in_stanza(name: str, *, program: str = "pgbackrest") -> Sequence[datetime]:
         said = error.stderr.decode(errors="replace").partition("\n")[0]
         raise BaseBackupError(f"`{program} --stanza={name} info` failed: {said}") from error
     except subprocess.TimeoutExpired as error:
-        raise BaseBackupError(f"`{program} --stanza={name} info` did not end within {_ANSWER_SECONDS} s") from error
+        raise BaseBackupError(
+            f"`{program} --stanza={name} info` did not end within {_ANSWER_SECONDS} s"
+        ) from error
     return stanza_times(ended.stdout, name)
 
 
@@ -90,6 +113,12 @@ def stanza_times(answer: bytes, name: str) -> Sequence[datetime]:
         if found is None or found["status"]["code"] != 0:
             why = "is not there" if found is None else found["status"]["message"]
             raise BaseBackupError(f"pgBackRest says of stanza {name}: {why}")
-        return sorted(datetime.fromtimestamp(each["timestamp"]["stop"], UTC) for each in found["backup"] if not each.get("error"))
+        return sorted(
+            datetime.fromtimestamp(each["timestamp"]["stop"], UTC)
+            for each in found["backup"]
+            if not each.get("error")
+        )
     except (KeyError, TypeError, ValueError) as error:
-        raise BaseBackupError(f"pgBackRest's answer about stanza {name} is not understood ({type(error).__name__})") from error
+        raise BaseBackupError(
+            f"pgBackRest's answer about stanza {name} is not understood ({type(error).__name__})"
+        ) from error

@@ -29,12 +29,25 @@ def write_carriers(*, as_json: bool) -> None:
         write_json(carriers)
     else:
         write_table(
-            ("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET", "WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
+            (
+                "CARRIER",
+                "NAME",
+                "VERSIONS",
+                "AUTHENTICATION",
+                "SECRET",
+                "WEIGHT",
+                "IN FLIGHT MAX",
+                "FORMATS",
+                "OPEN",
+            ),
             [
                 (
                     carrier["carrier_id"],
                     carrier["name"],
-                    " ".join(f"{version}*" if version == carrier["stable"] else version for version in carrier["versions"]),
+                    " ".join(
+                        f"{version}*" if version == carrier["stable"] else version
+                        for version in carrier["versions"]
+                    ),
                     ", ".join(carrier["authentication"]),
                     carrier["secret"],
                     carrier["weight"],
@@ -56,8 +69,14 @@ async def described_carrier(carrier_id: str) -> dict[str, Any]:
     return _described(carrier, settings, await _quotas(settings))
 
 
-def _described(carrier: Carrier, settings: Settings, quotas: dict[str, CarrierQuota] | None) -> dict[str, Any]:
-    quota = None if quotas is None else quotas.get(carrier.carrier_id, CarrierQuota(carrier_id=carrier.carrier_id))
+def _described(
+    carrier: Carrier, settings: Settings, quotas: dict[str, CarrierQuota] | None
+) -> dict[str, Any]:
+    quota = (
+        None
+        if quotas is None
+        else quotas.get(carrier.carrier_id, CarrierQuota(carrier_id=carrier.carrier_id))
+    )
     schemes = accepted(carrier, settings)
     return {
         "carrier_id": carrier.carrier_id,
@@ -71,7 +90,10 @@ def _described(carrier: Carrier, settings: Settings, quotas: dict[str, CarrierQu
         "in_flight_max": quota and quota.in_flight_max,
         "secret": secret_state(carrier, settings),
         "open": open_points(carrier, settings),
-        "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
+        "addresses": [
+            str(network)
+            for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())
+        ],
         "key_set": settings.webhook_key_sets.get(carrier.carrier_id.upper()),
     }
 

@@ -22,16 +22,33 @@ _NO_BOUND: Final = "none"
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for scripts")
     commands = parser.add_subparsers(dest="what")
-    commands.add_parser("list", help="this release's carriers, as these settings have them").add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
+    commands.add_parser(
+        "list", help="this release's carriers, as these settings have them"
+    ).add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
+    show = commands.add_parser(
+        "show",
+        help="one carrier: how it is authenticated, read and limited, what it pushed, what waits",
     )
-    show = commands.add_parser("show", help="one carrier: how it is authenticated, read and limited, what it pushed, what waits")
     show.add_argument("carrier", help="a carrier id")
     show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
     configure_mapping(commands)
-    quota = commands.add_parser("quota", help="set a carrier's part of each claim; in effect at the next one")
-    add_fields(quota, "change_quota", "carrier_id", "weight", "why", arguments=["carrier_id"], required=["why"])
-    quota.add_argument("--in-flight", metavar="N", help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound")
+    quota = commands.add_parser(
+        "quota", help="set a carrier's part of each claim; in effect at the next one"
+    )
+    add_fields(
+        quota,
+        "change_quota",
+        "carrier_id",
+        "weight",
+        "why",
+        arguments=["carrier_id"],
+        required=["why"],
+    )
+    quota.add_argument(
+        "--in-flight",
+        metavar="N",
+        help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound",
+    )
     quota.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
 
 
@@ -44,7 +61,10 @@ def run(options: argparse.Namespace) -> int:
     if options.what not in {None, "list"}:
         return run_mapping(options)
     if calls_afar(options):
-        raise CommandError("the list of carriers is that of the machine's own release and settings: it calls no service", exit_code=2)
+        raise CommandError(
+            "the list of carriers is that of the machine's own release and settings: it calls no service",
+            exit_code=2,
+        )
     from statesvc.cli.carrier_list import write_carriers  # noqa: PLC0415 - loads them all
 
     write_carriers(as_json=options.json)
@@ -71,7 +91,9 @@ async def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _in_operation(carrier_id: str, status: Mapping[str, Json], rollout: Mapping[str, Json]) -> dict[str, Json]:
+def _in_operation(
+    carrier_id: str, status: Mapping[str, Json], rollout: Mapping[str, Json]
+) -> dict[str, Json]:
     """Return what it pushed, what waits, who reads it, and what is wrong with it."""
     last = status["last_pushes"].get(carrier_id)
     states = ("hold", "stable", "candidate", "percent", "shadow", "changed_at", "changed_by", "why")
@@ -79,8 +101,12 @@ def _in_operation(carrier_id: str, status: Mapping[str, Json], rollout: Mapping[
         "last_push": None if last is None else datetime.fromtimestamp(last, UTC).isoformat(),
         "pushed_in_an_hour": status["pushes_last_hour"].get(carrier_id),
         "queue": status["queue"]["carriers"].get(carrier_id),
-        "rollout": None if rollout["changed_at"] is None else {name: rollout[name] for name in states},
-        "findings": [finding["text"] for finding in status["troubles"] if finding["about"] == carrier_id],
+        "rollout": None
+        if rollout["changed_at"] is None
+        else {name: rollout[name] for name in states},
+        "findings": [
+            finding["text"] for finding in status["troubles"] if finding["about"] == carrier_id
+        ],
     }
 
 
@@ -92,10 +118,14 @@ async def _quota(options: argparse.Namespace) -> int:
     if not change:
         raise CommandError("name what to set: --weight, --in-flight or both", exit_code=2)
     async with api_calls(options) as calls:
-        quotas = await calls.call("change_quota", {**change, "why": options.why}, carrier_id=options.carrier_id)
+        quotas = await calls.call(
+            "change_quota", {**change, "why": options.why}, carrier_id=options.carrier_id
+        )
     bound = quotas["in_flight_max"]
     bounded = "no bound" if bound is None else f"at most {bound} in flight"
-    sentence = f"{options.carrier_id}: weight {quotas['weight']:g}, {bounded}; in effect at the next claim"
+    sentence = (
+        f"{options.carrier_id}: weight {quotas['weight']:g}, {bounded}; in effect at the next claim"
+    )
     write_answer(sentence, {"carrier_id": options.carrier_id, **quotas}, as_json=options.json)
     return 0
 
@@ -104,5 +134,8 @@ def _bound(text: str) -> int | None:
     if text == _NO_BOUND:
         return None
     if not text.isdecimal():
-        raise CommandError(f"--in-flight must be a number, or {_NO_BOUND}; `statesvc rollout hold` lets none through", exit_code=2)
+        raise CommandError(
+            f"--in-flight must be a number, or {_NO_BOUND}; `statesvc rollout hold` lets none through",
+            exit_code=2,
+        )
     return int(text)

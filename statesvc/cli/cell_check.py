@@ -43,15 +43,21 @@ async def check_cells(directory: CellDirectory) -> list[Finding]:
     contents: dict[str, _Contents] = {}
     for name, dsn in dsns.items():
         if dsn is None:
-            findings.append(warn(name, "its database is not in the directory: only that it answers was checked"))
+            findings.append(
+                warn(name, "its database is not in the directory: only that it answers was checked")
+            )
             continue
         try:
             async with await connect(dsn) as connection:
                 contents[name] = await _read(connection)
                 if not contents[name].pending:
-                    findings += [_about_cell(name, finding) async for finding in check_database(connection)]
+                    findings += [
+                        _about_cell(name, finding) async for finding in check_database(connection)
+                    ]
         except psycopg.Error as error:
-            findings.append(fail(name, f"its database does not answer as it should ({type(error).__name__})"))
+            findings.append(
+                fail(name, f"its database does not answer as it should ({type(error).__name__})")
+            )
     return [*findings, *compared(directory, contents)]
 
 
@@ -69,12 +75,18 @@ async def _answers(client: aiohttp.ClientSession, name: str, url: str) -> Findin
     if response.status == 200:
         return ok(name, f"{url} is ready")
     reasons = answer.get("reasons") if isinstance(answer, dict) else None
-    return fail(name, f"{url} is not ready: {'; '.join(map(str, reasons or ['it gives no reason']))}")
+    return fail(
+        name, f"{url} is not ready: {'; '.join(map(str, reasons or ['it gives no reason']))}"
+    )
 
 
 async def _read(connection: AsyncConnection[Any]) -> _Contents:
-    pending = [each.label for each in compare(read_migrations(), await read_ledger(connection)).pending]
-    carriers = await (await connection.execute(_SQL["carriers_here"], {"carriers": sorted(CARRIERS)})).fetchall()
+    pending = [
+        each.label for each in compare(read_migrations(), await read_ledger(connection)).pending
+    ]
+    carriers = await (
+        await connection.execute(_SQL["carriers_here"], {"carriers": sorted(CARRIERS)})
+    ).fetchall()
     origins = await (await connection.execute(_SQL["log_origins"])).fetchall()
     keys = await (await connection.execute(_SQL["live_keys"])).fetchall()
     subscriptions = await (await connection.execute(_SQL["live_subscriptions"])).fetchall()
@@ -92,11 +104,21 @@ def compared(directory: CellDirectory, contents: Mapping[str, _Contents]) -> lis
     findings: list[Finding] = []
     for name, found in contents.items():
         if found.pending:
-            findings.append(fail(name, f"migrations are pending ({', '.join(found.pending)}): run `statesvc migrate` there"))
+            findings.append(
+                fail(
+                    name,
+                    f"migrations are pending ({', '.join(found.pending)}): run `statesvc migrate` there",
+                )
+            )
         strays = [carrier for carrier in found.carriers if directory.cell_of(carrier) != name]
         if strays:
             where = ", ".join(f"{carrier} ({directory.cell_of(carrier)})" for carrier in strays)
-            findings.append(fail(name, f"it has data of carriers that the directory maps to another cell: {where}"))
+            findings.append(
+                fail(
+                    name,
+                    f"it has data of carriers that the directory maps to another cell: {where}",
+                )
+            )
         else:
             findings.append(ok(name, "it holds no carrier of another cell"))
     return [*findings, *_origins(contents), *_keys(contents), *_subscriptions(contents)]
@@ -106,7 +128,10 @@ def _origins(contents: Mapping[str, _Contents]) -> list[Finding]:
     pairs = [(name, origin) for name, found in contents.items() for origin in found.origins]
     owners = {origin: name for name, origin in reversed(pairs)}
     return [
-        fail(name, f"its log has the same origin as the one of {owners[origin]}, {origin}: one is a copy of the other")
+        fail(
+            name,
+            f"its log has the same origin as the one of {owners[origin]}, {origin}: one is a copy of the other",
+        )
         for name, origin in pairs
         if owners[origin] != name
     ]
@@ -115,7 +140,10 @@ def _origins(contents: Mapping[str, _Contents]) -> list[Finding]:
 def _keys(contents: Mapping[str, _Contents]) -> list[Finding]:
     every = frozenset[str]().union(*(found.keys for found in contents.values()))
     return [
-        warn(name, f"{len(every - found.keys)} API keys are good in other cells and not here: `statesvc cell keys` copies them")
+        warn(
+            name,
+            f"{len(every - found.keys)} API keys are good in other cells and not here: `statesvc cell keys` copies them",
+        )
         for name, found in contents.items()
         if every - found.keys
     ]
@@ -125,7 +153,10 @@ def _subscriptions(contents: Mapping[str, _Contents]) -> list[Finding]:
     """Warn of subscriptions that a cell lacks: one to the carriers of another cell alone may be there alone, the operator knows."""
     every = frozenset[str]().union(*(found.subscriptions for found in contents.values()))
     return [
-        warn(name, f"{len(missing)} subscriptions of other cells are not here ({_few(missing)}): make them by PUT (docs/cells.md)")
+        warn(
+            name,
+            f"{len(missing)} subscriptions of other cells are not here ({_few(missing)}): make them by PUT (docs/cells.md)",
+        )
         for name, found in contents.items()
         if (missing := sorted(every - found.subscriptions))
     ]

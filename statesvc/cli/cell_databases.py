@@ -22,7 +22,9 @@ def address_in(variable: str) -> str:
     """Return the address of a database in this environment variable. Raises CommandError where it is not set."""
     dsn = os.environ.get(variable, "").strip()
     if not dsn:
-        raise CommandError(f"{variable} is not set: it holds the address of a cell's database", exit_code=2)
+        raise CommandError(
+            f"{variable} is not set: it holds the address of a cell's database", exit_code=2
+        )
     return dsn
 
 
@@ -31,6 +33,13 @@ async def all_databases(directory: CellDirectory) -> AsyncIterator[dict[str, Asy
     """Open a connection to each cell's database, by name. Raises CommandError unless there is one for every cell."""
     dsns = {name: address_of(directory, name) for name in directory.cells}
     if unnamed := sorted(name for name, dsn in dsns.items() if dsn is None):
-        raise CommandError(f'the directory names no database for {", ".join(unnamed)}: add `database = "VARIABLE"` there', exit_code=2)
+        raise CommandError(
+            f'the directory names no database for {", ".join(unnamed)}: add `database = "VARIABLE"` there',
+            exit_code=2,
+        )
     async with AsyncExitStack() as stack:
-        yield {name: await stack.enter_async_context(await connect(dsn)) for name, dsn in dsns.items() if dsn is not None}
+        yield {
+            name: await stack.enter_async_context(await connect(dsn))
+            for name, dsn in dsns.items()
+            if dsn is not None
+        }

@@ -32,7 +32,11 @@ class CellStatus:
         """The worst that it has."""
         if self.status is None:
             return "away"
-        return min((MARKS[trouble.urgency] for trouble in self.status.troubles), key=_RANKS.__getitem__, default="ok")
+        return min(
+            (MARKS[trouble.urgency] for trouble in self.status.troubles),
+            key=_RANKS.__getitem__,
+            default="ok",
+        )
 
     @property
     def needs_human(self) -> bool:
@@ -54,18 +58,27 @@ async def _read(name: str, dsn: str | None) -> CellStatus:
         async with await connect(dsn) as connection:
             return CellStatus(name, await read_status(connection))
     except psycopg.Error as error:
-        return CellStatus(name, None, f"its database does not answer as it should ({type(error).__name__})")
+        return CellStatus(
+            name, None, f"its database does not answer as it should ({type(error).__name__})"
+        )
 
 
 def show_cells(cells: Iterable[CellStatus]) -> None:
     """Show the cells for people."""
     listed = list(cells)
-    write_table(("CELL", "", "READY", "OLDEST", "OUTBOX", "DEAD LETTERS", "PROCESSES", "GB"), [_row(cell) for cell in listed])
-    lines: list[tuple[str, str, str, str | None]] = [(cell.name, "away", cell.why, None) for cell in listed if cell.status is None]
+    write_table(
+        ("CELL", "", "READY", "OLDEST", "OUTBOX", "DEAD LETTERS", "PROCESSES", "GB"),
+        [_row(cell) for cell in listed],
+    )
+    lines: list[tuple[str, str, str, str | None]] = [
+        (cell.name, "away", cell.why, None) for cell in listed if cell.status is None
+    ]
     for cell in listed:
         for trouble in () if cell.status is None else cell.status.troubles:
             page = None if trouble.page is None else f"docs/runbook/{trouble.page}.md"
-            lines.append((cell.name, MARKS[trouble.urgency], f"{trouble.about}: {trouble.text}", page))
+            lines.append(
+                (cell.name, MARKS[trouble.urgency], f"{trouble.about}: {trouble.text}", page)
+            )
     if lines:
         write_line("")
         write_table(("CELL", "", "", "SEE"), lines)
@@ -77,7 +90,10 @@ def write_cells(cells: Iterable[CellStatus]) -> None:
     write_json(
         {
             "needs_human": any(cell.needs_human for cell in listed),
-            "cells": {cell.name: {"why": cell.why} if cell.status is None else shown_status(cell.status) for cell in listed},
+            "cells": {
+                cell.name: {"why": cell.why} if cell.status is None else shown_status(cell.status)
+                for cell in listed
+            },
         }
     )
 
@@ -87,7 +103,14 @@ def _row(cell: CellStatus) -> tuple[Any, ...]:
         return (cell.name, cell.mark, None, None, None, None, None, None)
     queue: Mapping[str, Any] = cell.status.queue
     lanes = list(queue["carriers"].values())
-    oldest = max((lane["oldest_ready_seconds"] for lane in lanes if lane["oldest_ready_seconds"] is not None), default=None)
+    oldest = max(
+        (
+            lane["oldest_ready_seconds"]
+            for lane in lanes
+            if lane["oldest_ready_seconds"] is not None
+        ),
+        default=None,
+    )
     return (
         cell.name,
         cell.mark,

@@ -26,29 +26,71 @@ _LIMIT: Final = 200
 
 
 def configure_mapping(commands: Subcommands) -> None:
-    unmapped = commands.add_parser("unmapped", help="codes that no mapping knows yet, and codes read by their category only")
-    unmapped.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
-    for name, summary in (("map", "say what a code means, or list what was said"), ("unmap", "read a code as the normalizer says, again")):
-        command = commands.add_parser(name, help=f"{summary}; shows what it would change, and changes it with --yes")
+    unmapped = commands.add_parser(
+        "unmapped", help="codes that no mapping knows yet, and codes read by their category only"
+    )
+    unmapped.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
+    )
+    for name, summary in (
+        ("map", "say what a code means, or list what was said"),
+        ("unmap", "read a code as the normalizer says, again"),
+    ):
+        command = commands.add_parser(
+            name, help=f"{summary}; shows what it would change, and changes it with --yes"
+        )
         command.add_argument("carrier", nargs="?" if name == "map" else None, help="a carrier id")
         add_fields(command, "preview_code_mapping", *_CODE)
         command.add_argument("--why", default="", help="recorded in the log; needed with --yes")
-        command.add_argument("--yes", action="store_true", help="make the change; without it, only show it")
-        command.add_argument("--renormalize", action="store_true", help="with --yes: read the history of the code again at once")
-        command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
+        command.add_argument(
+            "--yes", action="store_true", help="make the change; without it, only show it"
+        )
+        command.add_argument(
+            "--renormalize",
+            action="store_true",
+            help="with --yes: read the history of the code again at once",
+        )
+        command.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
+        )
         if name == "map":
             meaning = command.add_mutually_exclusive_group()
             statuses = [status.value for status in Status]
             meaning.add_argument(
-                "--status", choices=statuses, metavar="STATUS", help=f"it is a scan, with this status: {', '.join(statuses)}"
+                "--status",
+                choices=statuses,
+                metavar="STATUS",
+                help=f"it is a scan, with this status: {', '.join(statuses)}",
             )
-            meaning.add_argument("--info", action="store_true", help="the code only informs; it never changes the status")
-            meaning.add_argument("--list", action="store_true", help="list the mappings, of one carrier or of all")
-            meaning.add_argument("--show", type=int, metavar="REVISION", help="show a mapping and what came before it")
-            meaning.add_argument("--export", action="store_true", help="print the carrier's mappings as a patch of its table")
-            command.add_argument("--force", action="store_true", help="map the code although no event has it")
+            meaning.add_argument(
+                "--info",
+                action="store_true",
+                help="the code only informs; it never changes the status",
+            )
+            meaning.add_argument(
+                "--list", action="store_true", help="list the mappings, of one carrier or of all"
+            )
+            meaning.add_argument(
+                "--show",
+                type=int,
+                metavar="REVISION",
+                help="show a mapping and what came before it",
+            )
+            meaning.add_argument(
+                "--export",
+                action="store_true",
+                help="print the carrier's mappings as a patch of its table",
+            )
+            command.add_argument(
+                "--force", action="store_true", help="map the code although no event has it"
+            )
             reasons = [reason.value for reason in Reason]
-            command.add_argument("--reason", choices=reasons, metavar="REASON", help=f"the reason of the scan: {', '.join(reasons)}")
+            command.add_argument(
+                "--reason",
+                choices=reasons,
+                metavar="REASON",
+                help=f"the reason of the scan: {', '.join(reasons)}",
+            )
 
 
 def run_mapping(options: argparse.Namespace) -> int:
@@ -60,7 +102,9 @@ async def _run(options: argparse.Namespace) -> int:
     shows = options.what == "map" and (options.list or options.show is not None)
     if options.what != "unmapped" and not shows and options.carrier is None:
         raise CommandError("name the carrier", exit_code=2)
-    teaches = options.what != "unmapped" and not shows and not (options.what == "map" and options.export)
+    teaches = (
+        options.what != "unmapped" and not shows and not (options.what == "map" and options.export)
+    )
     lesson = _lesson(options) if teaches else None
     async with api_calls(options) as calls:
         if lesson is not None:
@@ -84,12 +128,24 @@ def _lesson(options: argparse.Namespace) -> dict[str, Json]:
     if options.what == "unmap":
         return {**code, "meaning": None}
     if all(value is None for value in code.values()):
-        raise CommandError("name the code: --type, --code or --text (`statesvc carriers unmapped` lists codes)", exit_code=2)
+        raise CommandError(
+            "name the code: --type, --code or --text (`statesvc carriers unmapped` lists codes)",
+            exit_code=2,
+        )
     if options.status is None and not options.info:
-        raise CommandError("say what the code means: --status or --info (or --list, --show, --export)", exit_code=2)
+        raise CommandError(
+            "say what the code means: --status or --info (or --list, --show, --export)", exit_code=2
+        )
     if options.info and options.reason:
         raise CommandError("--reason belongs to a scan: name its --status", exit_code=2)
-    return {**code, "meaning": {"kind": "info" if options.info else "scan", "status": options.status, "reason": options.reason}}
+    return {
+        **code,
+        "meaning": {
+            "kind": "info" if options.info else "scan",
+            "status": options.status,
+            "reason": options.reason,
+        },
+    }
 
 
 async def _teach(calls: Calls, lesson: Mapping[str, Json], options: argparse.Namespace) -> None:
@@ -109,62 +165,100 @@ async def _teach(calls: Calls, lesson: Mapping[str, Json], options: argparse.Nam
         if options.json:
             write_json(preview)
         else:
-            write_line("nothing was changed; --yes does it, --yes --renormalize reads the history again, too")
+            write_line(
+                "nothing was changed; --yes does it, --yes --renormalize reads the history again, too"
+            )
         return
     order = {**lesson, "why": options.why, "replaces": preview["replaces"], "force": force}
     try:
         revision = (await calls.call("teach_code", order, carrier_id=options.carrier))["revision"]
     except CallRefusedError as error:
         latest = error.problem.get("latest_revision")
-        raise error if latest is None else CommandError(f"{error} (`statesvc carriers map {options.carrier} --show {latest}`)") from error
+        raise (
+            error
+            if latest is None
+            else CommandError(
+                f"{error} (`statesvc carriers map {options.carrier} --show {latest}`)"
+            )
+        ) from error
     document: dict[str, Json] = {"revision": revision, "preview": preview}
     if options.renormalize:
-        document["renormalized"] = await _reread(calls, options, revision, messages=preview["messages"])
+        document["renormalized"] = await _reread(
+            calls, options, revision, messages=preview["messages"]
+        )
     if options.json:
         write_json(document)
     else:
         _write_applied(document, options)
 
 
-async def _reread(calls: Calls, options: argparse.Namespace, revision: int, *, messages: int) -> dict[str, Json]:
+async def _reread(
+    calls: Calls, options: argparse.Namespace, revision: int, *, messages: int
+) -> dict[str, Json]:
     ended: dict[str, Json] = {}
     given = {"carrier_id": options.carrier, "revision": revision}
     order = {"why": options.why}
-    async for progress, answer in work(calls, "renormalize_code_mapping", order, counted="messages", total=messages, **given):
+    async for progress, answer in work(
+        calls, "renormalize_code_mapping", order, counted="messages", total=messages, **given
+    ):
         ended = {**answer, **progress.sums}
     obstacle = ended["obstacle"]
-    return {**ended, "dead_letter_left": None if obstacle is None else SENTENCES[Obstacle(obstacle)]}
+    return {
+        **ended,
+        "dead_letter_left": None if obstacle is None else SENTENCES[Obstacle(obstacle)],
+    }
 
 
 def _write_preview(preview: Mapping[str, Any], meaning: Mapping[str, Any] | None) -> None:
-    now = "the normalizer reads it" if preview["in_effect"] is None else f"read as {_words(preview['in_effect'])}"
+    now = (
+        "the normalizer reads it"
+        if preview["in_effect"] is None
+        else f"read as {_words(preview['in_effect'])}"
+    )
     then = "as the normalizer says" if meaning is None else f"as {_words(meaning)}"
     least = "at least " if preview["counts_capped"] else ""
     write_line(f"now {now}; would be read {then}")
-    write_line(f"{least}{preview['events']} events of {preview['shipments']} shipments in {preview['messages']} messages have the code")
+    write_line(
+        f"{least}{preview['events']} events of {preview['shipments']} shipments in {preview['messages']} messages have the code"
+    )
     if not preview["messages"]:
         return
-    of = "" if preview["previewed_messages"] == preview["messages"] else f" of the newest {preview['previewed_messages']} messages"
+    of = (
+        ""
+        if preview["previewed_messages"] == preview["messages"]
+        else f" of the newest {preview['previewed_messages']} messages"
+    )
     write_line(
         f"read again{of}: {preview['corrected']} events differ, {preview['transitions']} shipments change status, "
         f"{preview['updates']} change otherwise, {preview['notifications']} notifications go out"
     )
     if preview["readings"]:
-        rows = [(reading["from"], reading["to"], reading["events"]) for reading in preview["readings"]]
+        rows = [
+            (reading["from"], reading["to"], reading["events"]) for reading in preview["readings"]
+        ]
         write_table(("EVENTS READ AS", "WOULD BE", "EVENTS"), rows)
     if preview["moved"]:
-        write_table(("SHIPMENTS IN", "WOULD BE", "SHIPMENTS"), [(one["from"], one["to"], one["shipments"]) for one in preview["moved"]])
-        examples = [(one["tracking_number"], one["from"], one["to"]) for one in preview["examples"][:5]]
+        write_table(
+            ("SHIPMENTS IN", "WOULD BE", "SHIPMENTS"),
+            [(one["from"], one["to"], one["shipments"]) for one in preview["moved"]],
+        )
+        examples = [
+            (one["tracking_number"], one["from"], one["to"]) for one in preview["examples"][:5]
+        ]
         write_table(("FOR EXAMPLE", "FROM", "TO"), examples)
     if preview["unreadable"]:
-        write_line(f"{preview['unreadable']} events stay as they are: their message cannot be read again, and their codes do not decide")
+        write_line(
+            f"{preview['unreadable']} events stay as they are: their message cannot be read again, and their codes do not decide"
+        )
 
 
 def _write_applied(document: Mapping[str, Any], options: argparse.Namespace) -> None:
     write_line(f"revision {document['revision']}; in effect at the next claim")
     done = document.get("renormalized")
     if done is None:
-        before = "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
+        before = (
+            "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
+        )
         write_line(f"what was read before: statesvc {before} --carrier {options.carrier}")
         return
     write_line(
@@ -177,7 +271,9 @@ def _write_applied(document: Mapping[str, Any], options: argparse.Namespace) -> 
 
 async def _show(calls: Calls, options: argparse.Namespace) -> None:
     """Show one with what came before it, those of a carrier, or all."""
-    rows = await _with_texts(calls, "list_mapped_codes", carrier_id=options.carrier, revision=options.show, limit=_LIMIT)
+    rows = await _with_texts(
+        calls, "list_mapped_codes", carrier_id=options.carrier, revision=options.show, limit=_LIMIT
+    )
     _write_mappings(rows["items"], as_json=options.json)
 
 
@@ -188,7 +284,9 @@ async def _export(calls: Calls, options: argparse.Namespace) -> None:
         return
     # lines that no patch takes for its own: the output can be piped as it is
     for revision in exported["redundant"]:
-        write_line(f"# revision {revision} is redundant: the table says the same; `statesvc carriers unmap` takes it back")
+        write_line(
+            f"# revision {revision} is redundant: the table says the same; `statesvc carriers unmap` takes it back"
+        )
     for left in exported["left_out"]:
         write_line(f"# revision {left['revision']} is left out: {left['why']}")
     write_line(exported["patch"].rstrip("\n") if exported["patch"] else "# nothing to change")
@@ -199,7 +297,10 @@ async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
     try:
         return await calls.call(operation_id, **given, include="personal")
     except CallRefusedError as error:
-        if error.problem.get("code") != "missing_scope" or error.problem.get("required_scope") != "pii":
+        if (
+            error.problem.get("code") != "missing_scope"
+            or error.problem.get("required_scope") != "pii"
+        ):
             raise
     return await calls.call(operation_id, **given)
 
@@ -222,31 +323,50 @@ def _write_mappings(rows: list[Mapping[str, Any]], *, as_json: bool) -> None:
             )
             for row in rows
         ]
-        write_table(("REVISION", "CARRIER", "CODE", "READ AS", "TABLE SAYS", "", "ADDED", "BY", "WHY"), cells)
+        write_table(
+            ("REVISION", "CARRIER", "CODE", "READ AS", "TABLE SAYS", "", "ADDED", "BY", "WHY"),
+            cells,
+        )
     else:
         write_line("no code is mapped")
 
 
 def _code(row: Mapping[str, Any]) -> str:
     texts = row["texts"] or {}
-    parts = (("", row["raw_type"]), ("", row["raw_code"]), ("reason ", row["raw_reason"]), ("text ", row["raw_text"]))
+    parts = (
+        ("", row["raw_type"]),
+        ("", row["raw_code"]),
+        ("reason ", row["raw_reason"]),
+        ("text ", row["raw_text"]),
+    )
     return "/".join(f"{label}{texts.get(part, part)}" for label, part in parts if part is not None)
 
 
 def _words(meaning: Mapping[str, Any] | None) -> str:
     if meaning is None:
         return "the normalizer says"
-    return " ".join(word for word in (meaning["status"] or meaning["kind"], meaning["reason"]) if word)
+    return " ".join(
+        word for word in (meaning["status"] or meaning["kind"], meaning["reason"]) if word
+    )
 
 
 def _command(code: Mapping[str, Any]) -> str:
     """Return the command that maps it. Of a text only its place is listed: a history, or a sample of the console, has the text itself."""
     parts = (("--type", code["raw_type"]), ("--code", code["raw_code"]))
-    named = [f"{option} {'TEXT' if part == _TEXT else shlex.quote(part)}" for option, part in parts if part is not None]
+    named = [
+        f"{option} {'TEXT' if part == _TEXT else shlex.quote(part)}"
+        for option, part in parts
+        if part is not None
+    ]
     meant, proposed = ["--status STATUS"], code["proposed"]
     if proposed is not None:
-        meant = [f"--status {proposed['status']}", *((f"--reason {proposed['reason']}",) if proposed["reason"] else ())]
-    return " ".join(["statesvc carriers map", code["carrier_id"], *(named or ["--text TEXT"]), *meant])
+        meant = [
+            f"--status {proposed['status']}",
+            *((f"--reason {proposed['reason']}",) if proposed["reason"] else ()),
+        ]
+    return " ".join(
+        ["statesvc carriers map", code["carrier_id"], *(named or ["--text TEXT"]), *meant]
+    )
 
 
 async def _unmapped(calls: Calls, *, as_json: bool) -> None:
@@ -264,12 +384,28 @@ async def _unmapped(calls: Calls, *, as_json: bool) -> None:
                 time_of(code["since"]),
                 code["dead_letter_id"],
                 f"{_words(code['mapped'])}: replay its dead letter" if code["mapped"] else None,
-                f"{code['proposed']['status']}: {code['proposed']['why']}" if code["proposed"] else None,
+                f"{code['proposed']['status']}: {code['proposed']['why']}"
+                if code["proposed"]
+                else None,
                 " ".join(code["message_ids"][:_EXAMPLES_SHOWN]),
             )
             for code in codes
         ]
-        write_table(("CARRIER", "CODE", "READ", "EVENTS", "SHIPMENTS", "SINCE", "DEAD LETTER", "MAPPED", "PROPOSED", "EXAMPLES"), rows)
+        write_table(
+            (
+                "CARRIER",
+                "CODE",
+                "READ",
+                "EVENTS",
+                "SHIPMENTS",
+                "SINCE",
+                "DEAD LETTER",
+                "MAPPED",
+                "PROPOSED",
+                "EXAMPLES",
+            ),
+            rows,
+        )
         write_line("\nto say what one means (first it shows what would change):")
         for code in codes:
             if code["mapped"] is None:

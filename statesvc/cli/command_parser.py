@@ -11,14 +11,27 @@ from statesvc.cli.wrong_use import close_matches, in_words
 from statesvc.telemetry.colour import Colour
 
 _ANYWHERE: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
-    ("--url",): {"metavar": "URL", "dest": "service_url", "help": "the service to call (or STATESVC_URL)"},
-    ("--key-file",): {"metavar": "FILE", "help": "the file with its key (or the key in STATESVC_API_KEY)"},
+    ("--url",): {
+        "metavar": "URL",
+        "dest": "service_url",
+        "help": "the service to call (or STATESVC_URL)",
+    },
+    ("--key-file",): {
+        "metavar": "FILE",
+        "help": "the file with its key (or the key in STATESVC_API_KEY)",
+    },
     ("--profile",): {"metavar": "NAME", "help": "both, from profiles.toml; NAME,NAME: of each"},
     ("--env-file",): {"metavar": "FILE", "help": "a file of settings (`statesvc init` writes one)"},
-    ("-o",): {"dest": "output", "choices": ("wide", "json"), "help": "further columns; or one JSON document, as --json"},
+    ("-o",): {
+        "dest": "output",
+        "choices": ("wide", "json"),
+        "help": "further columns; or one JSON document, as --json",
+    },
     ("--ages",): {"action": "store_true", "help": "how long ago, in place of times"},
 }
-VALUED: Final = frozenset(flag for flags, described in _ANYWHERE.items() if "action" not in described for flag in flags)
+VALUED: Final = frozenset(
+    flag for flags, described in _ANYWHERE.items() if "action" not in described for flag in flags
+)
 """Those of the options above that are followed by a value."""
 _EXAMPLES: Final = (
     "statesvc up --demo",
@@ -35,9 +48,20 @@ class _ActionsInLine(argparse.HelpFormatter):
     def _format_action(self, action: argparse.Action) -> str:
         if action.nargs != argparse.PARSER:
             return super()._format_action(action)
-        return self._join_parts([super(_ActionsInLine, self)._format_action(listed) for listed in self._iter_indented_subactions(action)])
+        return self._join_parts(
+            [
+                super(_ActionsInLine, self)._format_action(listed)
+                for listed in self._iter_indented_subactions(action)
+            ]
+        )
 
-    def _format_usage(self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None) -> str:
+    def _format_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[Any],
+        prefix: str | None,
+    ) -> str:
         """Leave options to the list below where they would not fit: argparse breaks no line within a group of them or their choices."""
         listed = list(actions)
         whole = super()._format_usage(usage, listed, groups, prefix)
@@ -52,7 +76,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - argparse's own
         # some commands have another --url
-        super().__init__(**{"conflict_handler": "resolve", "formatter_class": _ActionsInLine, **arguments})
+        super().__init__(
+            **{"conflict_handler": "resolve", "formatter_class": _ActionsInLine, **arguments}
+        )
         self.actions: Any = None
         """Action that argparse returned for its subcommands."""
 
@@ -60,13 +86,19 @@ class CommandParser(argparse.ArgumentParser):
         """Take, behind the command's name too, the options that stand before it."""
         for flags, described in _ANYWHERE.items():
             # one that is not given must not undo what stood before the command
-            self.add_argument(*flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+            self.add_argument(
+                *flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS}
+            )
 
     def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
         """Add subcommands, which help lists before the options. What the list says of one, its own help says too."""
-        self.actions = super().add_subparsers(**{"title": "actions", "metavar": "ACTION", "parser_class": ActionParser, **arguments})
+        self.actions = super().add_subparsers(
+            **{"title": "actions", "metavar": "ACTION", "parser_class": ActionParser, **arguments}
+        )
         add = self.actions.add_parser
-        self.actions.add_parser = lambda name, **given: add(name, **{"description": given.get("help"), **given})
+        self.actions.add_parser = lambda name, **given: add(
+            name, **{"description": given.get("help"), **given}
+        )
         self._action_groups.insert(0, self._action_groups.pop())
         self.epilog = f"`{self.prog} ACTION --help` says more about one; `statesvc` lists the options that stand anywhere."
         return self.actions
@@ -82,9 +114,13 @@ class CommandParser(argparse.ArgumentParser):
         word = unknown[0].partition("=")[0]
         if not word.startswith("-"):
             self.error(f"unexpected argument {word!r}")
-        close = close_matches(word, [flag for flag in self._option_string_actions if flag.startswith("--")])
+        close = close_matches(
+            word, [flag for flag in self._option_string_actions if flag.startswith("--")]
+        )
         if close:
-            self.exit(2, f"{self.prog}: unknown option {word}; did you mean {' or '.join(close)}?\n")
+            self.exit(
+                2, f"{self.prog}: unknown option {word}; did you mean {' or '.join(close)}?\n"
+            )
         self.error(f"unknown option {word}")
 
     @property
@@ -94,7 +130,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's own
         if action is self.actions and value not in (known := list(action.choices or ())):
-            self.exit(2, f"{self.prog}: unknown command {value!r}{meant(self.prog, value, known)}\n")
+            self.exit(
+                2, f"{self.prog}: unknown command {value!r}{meant(self.prog, value, known)}\n"
+            )
         super()._check_value(action, value)
 
 
@@ -139,10 +177,14 @@ class TopParser(CommandParser):
     def format_help(self) -> str:
         """Return the groups of commands, the options that stand anywhere, and examples."""
         width = max(map(len, COMMANDS))
-        parts = ["Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change, and tells subscribers.\n"]
+        parts = [
+            "Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change, and tells subscribers.\n"
+        ]
         parts.append(_section("Usage", ["statesvc COMMAND [ACTION] [OPTION ...]"]))
         parts += [
-            _section(title, [f"{name:<{width}}  {command.summary}" for name, command in commands.items()])
+            _section(
+                title, [f"{name:<{width}}  {command.summary}" for name, command in commands.items()]
+            )
             for title, commands in GROUPS.items()
         ]
         parts.append(_section("Options, anywhere", _options()))

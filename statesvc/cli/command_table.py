@@ -16,57 +16,153 @@ class ListedCommand:
 
 GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
     "Start": {
-        "up": ListedCommand("statesvc.cli.up", "run all roles, with a PostgreSQL of its own by default"),
-        "init": ListedCommand("statesvc.cli.init", "write a file of all settings, with defaults and meanings"),
+        "up": ListedCommand(
+            "statesvc.cli.up", "run all roles, with a PostgreSQL of its own by default"
+        ),
+        "init": ListedCommand(
+            "statesvc.cli.init", "write a file of all settings, with defaults and meanings"
+        ),
         "migrate": ListedCommand("statesvc.cli.migrate", "bring the database's schema up to date"),
-        "completion": ListedCommand("statesvc.cli.completion", "print the completion script of a shell"),
+        "completion": ListedCommand(
+            "statesvc.cli.completion", "print the completion script of a shell"
+        ),
     },
     "Look": {
-        "status": ListedCommand("statesvc.cli.status", "what needs a human, what waits, who pushes; worst first", calls_api=True),
-        "shipments": ListedCommand("statesvc.cli.shipments", "find, list and show parcels and their history", calls_api=True),
-        "carriers": ListedCommand("statesvc.cli.carriers", "list and show carriers, teach their unknown codes", calls_api=True),
-        "subscriptions": ListedCommand("statesvc.cli.subscriptions", "who is notified, and with what success", calls_api=True),
-        "queue": ListedCommand("statesvc.cli.queue", "messages that wait, by carrier, and notifications", calls_api=True),
-        "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen", calls_api=True),
-        "actions": ListedCommand("statesvc.cli.declared", "who did what, when and why", calls_api=True),
-        "notices": ListedCommand("statesvc.cli.declared", "what the service wants you to know", calls_api=True),
-        "logs": ListedCommand("statesvc.cli.logs_command", "log lines, short and in colour, from a file or the journal"),
-        "open": ListedCommand("statesvc.cli.open_console", "open the console in a browser", calls_api=True),
-        "listen": ListedCommand("statesvc.cli.listen_command", "forward changes to a receiver on your machine, signed", calls_api=True),
-        "storage": ListedCommand("statesvc.cli.storage", "what fills the disk, and how long it lasts"),
-        "normalize": ListedCommand("statesvc.cli.normalize", "print the events of a payload, without a database"),
+        "status": ListedCommand(
+            "statesvc.cli.status",
+            "what needs a human, what waits, who pushes; worst first",
+            calls_api=True,
+        ),
+        "shipments": ListedCommand(
+            "statesvc.cli.shipments",
+            "find, list and show parcels and their history",
+            calls_api=True,
+        ),
+        "carriers": ListedCommand(
+            "statesvc.cli.carriers",
+            "list and show carriers, teach their unknown codes",
+            calls_api=True,
+        ),
+        "subscriptions": ListedCommand(
+            "statesvc.cli.subscriptions", "who is notified, and with what success", calls_api=True
+        ),
+        "queue": ListedCommand(
+            "statesvc.cli.queue",
+            "messages that wait, by carrier, and notifications",
+            calls_api=True,
+        ),
+        "workers": ListedCommand(
+            "statesvc.cli.workers",
+            "the running processes, and when each was last seen",
+            calls_api=True,
+        ),
+        "actions": ListedCommand(
+            "statesvc.cli.declared", "who did what, when and why", calls_api=True
+        ),
+        "notices": ListedCommand(
+            "statesvc.cli.declared", "what the service wants you to know", calls_api=True
+        ),
+        "logs": ListedCommand(
+            "statesvc.cli.logs_command",
+            "log lines, short and in colour, from a file or the journal",
+        ),
+        "open": ListedCommand(
+            "statesvc.cli.open_console", "open the console in a browser", calls_api=True
+        ),
+        "listen": ListedCommand(
+            "statesvc.cli.listen_command",
+            "forward changes to a receiver on your machine, signed",
+            calls_api=True,
+        ),
+        "storage": ListedCommand(
+            "statesvc.cli.storage", "what fills the disk, and how long it lasts"
+        ),
+        "normalize": ListedCommand(
+            "statesvc.cli.normalize", "print the events of a payload, without a database"
+        ),
     },
     "Repair": {
-        "doctor": ListedCommand("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
-        "runbook": ListedCommand("statesvc.cli.runbook_command", "what to do: a page of the runbook, or their list"),
-        "dead-letters": ListedCommand("statesvc.cli.dead_letters", "what gave up and waits for a human: replay or discard", calls_api=True),
-        "rollout": ListedCommand("statesvc.cli.rollout", "try another normalizer; hold and release a carrier", calls_api=True),
-        "renormalize": ListedCommand("statesvc.cli.renormalize_command", "read history again, append corrections", calls_api=True),
-        "rebuild": ListedCommand("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
-        "expectations": ListedCommand("statesvc.cli.expectation_commands", "when a parcel counts as stalled or overdue", calls_api=True),
+        "doctor": ListedCommand(
+            "statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"
+        ),
+        "runbook": ListedCommand(
+            "statesvc.cli.runbook_command", "what to do: a page of the runbook, or their list"
+        ),
+        "dead-letters": ListedCommand(
+            "statesvc.cli.dead_letters",
+            "what gave up and waits for a human: replay or discard",
+            calls_api=True,
+        ),
+        "rollout": ListedCommand(
+            "statesvc.cli.rollout",
+            "try another normalizer; hold and release a carrier",
+            calls_api=True,
+        ),
+        "renormalize": ListedCommand(
+            "statesvc.cli.renormalize_command",
+            "read history again, append corrections",
+            calls_api=True,
+        ),
+        "rebuild": ListedCommand(
+            "statesvc.cli.rebuild_command",
+            "rebuild a projection from the log, alongside live traffic",
+        ),
+        "expectations": ListedCommand(
+            "statesvc.cli.expectation_commands",
+            "when a parcel counts as stalled or overdue",
+            calls_api=True,
+        ),
     },
     "Evidence": {
-        "evidence": ListedCommand("statesvc.cli.evidence", "a document about a parcel that verifies by itself", calls_api=True),
-        "verify": ListedCommand("statesvc.cli.verify", "check the whole log against its signed heads, or a document"),
-        "log": ListedCommand("statesvc.cli.log_fork", "continue the log after a restore that lost entries"),
-        "legal-hold": ListedCommand("statesvc.cli.declared", "numbers whose data is exempt from retention", calls_api=True),
-        "erase": ListedCommand("statesvc.cli.erase", "make a parcel's personal data unreadable, for ever", calls_api=True),
+        "evidence": ListedCommand(
+            "statesvc.cli.evidence",
+            "a document about a parcel that verifies by itself",
+            calls_api=True,
+        ),
+        "verify": ListedCommand(
+            "statesvc.cli.verify", "check the whole log against its signed heads, or a document"
+        ),
+        "log": ListedCommand(
+            "statesvc.cli.log_fork", "continue the log after a restore that lost entries"
+        ),
+        "legal-hold": ListedCommand(
+            "statesvc.cli.declared", "numbers whose data is exempt from retention", calls_api=True
+        ),
+        "erase": ListedCommand(
+            "statesvc.cli.erase",
+            "make a parcel's personal data unreadable, for ever",
+            calls_api=True,
+        ),
     },
     "Roles": {
-        "ingress": ListedCommand("statesvc.cli.role", "one process that takes webhooks, and nothing else"),
+        "ingress": ListedCommand(
+            "statesvc.cli.role", "one process that takes webhooks, and nothing else"
+        ),
         "api": ListedCommand("statesvc.cli.role", "one process that answers the API"),
-        "worker": ListedCommand("statesvc.cli.role", "one process that turns messages into events and state"),
+        "worker": ListedCommand(
+            "statesvc.cli.role", "one process that turns messages into events and state"
+        ),
         "notifier": ListedCommand("statesvc.cli.role", "one process that notifies subscribers"),
         "sealer": ListedCommand("statesvc.cli.role", "one process that seals and signs the log"),
     },
     "Admin": {
-        "keys": ListedCommand("statesvc.cli.keys", "make, list and revoke API keys; rotate the master key", calls_api=True),
+        "keys": ListedCommand(
+            "statesvc.cli.keys",
+            "make, list and revoke API keys; rotate the master key",
+            calls_api=True,
+        ),
         "archive": ListedCommand("statesvc.cli.archive", "the archives of bodies and of the log"),
         "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss"),
         "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
-        "cell": ListedCommand("statesvc.cli.cell", "several installations: their directory, proxies and moves"),
-        "shovel": ListedCommand("statesvc.cli.shovel_command", "bring messages over from another broker, and back"),
+        "cell": ListedCommand(
+            "statesvc.cli.cell", "several installations: their directory, proxies and moves"
+        ),
+        "shovel": ListedCommand(
+            "statesvc.cli.shovel_command", "bring messages over from another broker, and back"
+        ),
     },
 }
 
-COMMANDS: Final[Mapping[str, ListedCommand]] = {name: command for group in GROUPS.values() for name, command in group.items()}
+COMMANDS: Final[Mapping[str, ListedCommand]] = {
+    name: command for group in GROUPS.values() for name, command in group.items()
+}

@@ -37,18 +37,42 @@ def filter_of(options: argparse.Namespace) -> dict[str, Json]:
 
 def configure_actions(commands: Subcommands) -> None:
     for name, operation_id, summary, dry_run in (
-        ("replay", "replay_dead_letters", "put dead letters back the way they came, once their cause is fixed", "only print the plan"),
-        ("discard", "discard_dead_letters", "give dead letters up; they stay, listed as discarded", "only count them"),
+        (
+            "replay",
+            "replay_dead_letters",
+            "put dead letters back the way they came, once their cause is fixed",
+            "only print the plan",
+        ),
+        (
+            "discard",
+            "discard_dead_letters",
+            "give dead letters up; they stay, listed as discarded",
+            "only count them",
+        ),
     ):
         parser = commands.add_parser(name, help=summary)
-        parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="ids of dead letters; or use the filter options")
+        parser.add_argument(
+            "ids",
+            nargs="*",
+            type=int,
+            metavar="ID",
+            help="ids of dead letters; or use the filter options",
+        )
         add_fields(parser, operation_id, *FILTER, "why")
         parser.add_argument("--dry-run", action="store_true", help=dry_run)
-        parser.add_argument("--json", action="store_true", help="for scripts: a line for the plan, for progress and for the result")
+        parser.add_argument(
+            "--json",
+            action="store_true",
+            help="for scripts: a line for the plan, for progress and for the result",
+        )
         if name == "replay":
             add_fields(parser, operation_id, "canary", "per_second", "stop_at_percent")
             parser.add_argument(
-                "--patience", type=float, default=60.0, metavar="SECONDS", help="stop when none gets a verdict (%(default)s)"
+                "--patience",
+                type=float,
+                default=60.0,
+                metavar="SECONDS",
+                help="stop when none gets a verdict (%(default)s)",
             )
 
 
@@ -70,7 +94,11 @@ async def run_replay(options: argparse.Namespace) -> int:
 
 
 async def _replay(calls: Calls, options: argparse.Namespace) -> int:
-    limits = {name: value for name in ("canary", "per_second", "stop_at_percent") if (value := getattr(options, name)) is not None}
+    limits = {
+        name: value
+        for name in ("canary", "per_second", "stop_at_percent")
+        if (value := getattr(options, name)) is not None
+    }
     wanted = {**filter_of(options), **limits, "why": options.why or ""}
     plan = await calls.call("replay_dead_letters", {**wanted, "dry_run": True})
     replayable = sum(line["replayable"] for line in plan["plan"])
@@ -79,21 +107,39 @@ async def _replay(calls: Calls, options: argparse.Namespace) -> int:
         return 0
     if not replayable:
         obstacles = {obstacle for line in plan["plan"] for obstacle in line["obstacles"]}
-        raise CommandError("nothing was replayed: " + "; ".join(SENTENCES[Obstacle(each)] for each in sorted(obstacles)))
-    order = {**wanted, "patience_seconds": min(options.patience, _PATIENCE_OF_A_CALL), "wait": True, "limit": _LIMIT_OF_A_CALL}
-    ended = await _to_the_end(calls, order, planned=plan["remaining"], patience=options.patience, as_json=options.json)
+        raise CommandError(
+            "nothing was replayed: "
+            + "; ".join(SENTENCES[Obstacle(each)] for each in sorted(obstacles))
+        )
+    order = {
+        **wanted,
+        "patience_seconds": min(options.patience, _PATIENCE_OF_A_CALL),
+        "wait": True,
+        "limit": _LIMIT_OF_A_CALL,
+    }
+    ended = await _to_the_end(
+        calls, order, planned=plan["remaining"], patience=options.patience, as_json=options.json
+    )
     _write_end(ended, as_json=options.json)
     # what another operator replayed meanwhile is done nevertheless
-    return 0 if ended["ended"] == ReplayEnd.DONE and ended["refused"].keys() <= {Obstacle.REPLAYED} else 1
+    return (
+        0
+        if ended["ended"] == ReplayEnd.DONE and ended["refused"].keys() <= {Obstacle.REPLAYED}
+        else 1
+    )
 
 
-async def _to_the_end(calls: Calls, order: Mapping[str, Json], *, planned: int, patience: float, as_json: bool) -> dict[str, Any]:
+async def _to_the_end(
+    calls: Calls, order: Mapping[str, Json], *, planned: int, patience: float, as_json: bool
+) -> dict[str, Any]:
     """Return what the whole run did. It waits for what it put back, as long as some of that gets a verdict in the time."""
     refused: Counter[str] = Counter()
     written_at = float("-inf")
     verdicts, heard_at = 0, time.monotonic()
     ended: dict[str, Any] = {}
-    async with aclosing(work(calls, "replay_dead_letters", order, counted="replayed", total=planned)) as parts:
+    async with aclosing(
+        work(calls, "replay_dead_letters", order, counted="replayed", total=planned)
+    ) as parts:
         async for progress, answer in parts:
             refused.update(answer["refused"])
             ended = {**answer, **progress.sums, "planned": planned, "refused": dict(refused)}
@@ -112,16 +158,32 @@ async def _replay_ids(calls: Calls, options: argparse.Namespace) -> int:
     for letter in letters:
         if letter["resolution"] is not None or letter["obstacle"] is not None:
             why = SENTENCES[Obstacle(letter["resolution"] or letter["obstacle"])]
-            raise CommandError(f"nothing was replayed: dead letter {letter['dead_letter_id']}: {why}")
+            raise CommandError(
+                f"nothing was replayed: dead letter {letter['dead_letter_id']}: {why}"
+            )
     if options.dry_run:
         for letter in letters:
-            _say(options, f"dead letter {letter['dead_letter_id']}: {IN_WORDS[Way(letter['way'])]}", {"plan": letter})
+            _say(
+                options,
+                f"dead letter {letter['dead_letter_id']}: {IN_WORDS[Way(letter['way'])]}",
+                {"plan": letter},
+            )
         return 0
     for letter in letters:
         one = letter["dead_letter_id"]
-        async for progress, answer in work(calls, "replay_dead_letter", {"why": options.why or ""}, counted="messages read again", id=one):
+        async for progress, answer in work(
+            calls,
+            "replay_dead_letter",
+            {"why": options.why or ""},
+            counted="messages read again",
+            id=one,
+        ):
             if answer["resolved"]:
-                _say(options, f"dead letter {one} replayed: {IN_WORDS[Way(answer['way'])]}", {"result": {**answer, **progress.sums}})
+                _say(
+                    options,
+                    f"dead letter {one} replayed: {IN_WORDS[Way(answer['way'])]}",
+                    {"result": {**answer, **progress.sums}},
+                )
     return 0
 
 
@@ -134,7 +196,13 @@ def _say(options: argparse.Namespace, sentence: str, document: Mapping[str, Json
 
 def _write_plan(lines: Sequence[Mapping[str, Any]], dead_letters: int, *, as_json: bool) -> None:
     if as_json:
-        write_json_line({"plan": lines, "dead_letters": dead_letters, "replayable": sum(line["replayable"] for line in lines)})
+        write_json_line(
+            {
+                "plan": lines,
+                "dead_letters": dead_letters,
+                "replayable": sum(line["replayable"] for line in lines),
+            }
+        )
         return
     if not dead_letters:
         write_line("no open dead letters match")
@@ -142,7 +210,14 @@ def _write_plan(lines: Sequence[Mapping[str, Any]], dead_letters: int, *, as_jso
     write_table(
         ("DEAD LETTERS", "CARRIER", "KIND", "CAUSE", "REPLAY MEANS", "CAN"),
         [
-            (line["dead_letters"], line["carrier_id"], line["kind"], line["cause"], IN_WORDS[Way(line["way"])], line["replayable"])
+            (
+                line["dead_letters"],
+                line["carrier_id"],
+                line["kind"],
+                line["cause"],
+                IN_WORDS[Way(line["way"])],
+                line["replayable"],
+            )
             for line in lines
         ],
     )
@@ -159,9 +234,13 @@ def _write_end(ended: Mapping[str, Any], *, as_json: bool) -> None:
         return
     write_line(f"{ended['replayed']:,} of {ended['planned']:,} dead letters replayed")
     if ended["settled"] or ended["failed"] or ended["waiting"]:
-        write_line(f"{ended['settled']:,} took effect, {ended['failed']:,} failed again, {ended['waiting']:,} still wait")
+        write_line(
+            f"{ended['settled']:,} took effect, {ended['failed']:,} failed again, {ended['waiting']:,} still wait"
+        )
     if ended["messages"]:
-        write_line(f"{ended['messages']:,} messages read again: {ended['corrected']:,} events corrected, {ended['added']:,} added")
+        write_line(
+            f"{ended['messages']:,} messages read again: {ended['corrected']:,} events corrected, {ended['added']:,} added"
+        )
     for obstacle, count in Counter(ended["refused"]).most_common():
         write_line(f"{count:,} not replayed: {SENTENCES[Obstacle(obstacle)]}")
     if ended["ended"] in _WHY_STOPPED:
@@ -177,7 +256,11 @@ async def run_discard(options: argparse.Namespace) -> int:
         count, discarded = await (_discard_ids if options.ids else _discard)(calls, options)
     if not options.json and not count:
         raise CommandError("no open dead letter matches")
-    does = f"{count:,} dead letters would be discarded" if options.dry_run else f"{discarded:,} dead letters discarded"
+    does = (
+        f"{count:,} dead letters would be discarded"
+        if options.dry_run
+        else f"{discarded:,} dead letters discarded"
+    )
     _say(options, does, {"dead_letters": count, "discarded": discarded})
     return 0 if discarded or options.dry_run else 1
 
@@ -187,7 +270,9 @@ async def _discard(calls: Calls, options: argparse.Namespace) -> tuple[int, int]
     count = (await calls.call("discard_dead_letters", {**wanted, "dry_run": True}))["remaining"]
     discarded = 0
     if not options.dry_run:
-        async for progress, _ in work(calls, "discard_dead_letters", wanted, counted="dead letters", total=count):
+        async for progress, _ in work(
+            calls, "discard_dead_letters", wanted, counted="dead letters", total=count
+        ):
             discarded = progress.sums["discarded"]
     return count, discarded
 
@@ -195,6 +280,8 @@ async def _discard(calls: Calls, options: argparse.Namespace) -> tuple[int, int]
 async def _discard_ids(calls: Calls, options: argparse.Namespace) -> tuple[int, int]:
     for one in options.ids:
         await calls.call(
-            "get_dead_letter" if options.dry_run else "discard_dead_letter", *([] if options.dry_run else [{"why": options.why}]), id=one
+            "get_dead_letter" if options.dry_run else "discard_dead_letter",
+            *([] if options.dry_run else [{"why": options.why}]),
+            id=one,
         )
     return len(options.ids), 0 if options.dry_run else len(options.ids)

@@ -5,7 +5,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.cli.dead_letter_actions import FILTER, configure_actions, filter_of, run_discard, run_replay
+from statesvc.cli.dead_letter_actions import (
+    FILTER,
+    configure_actions,
+    filter_of,
+    run_discard,
+    run_replay,
+)
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
@@ -28,13 +34,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"list": _list, "groups": _groups, "show": _show, "replay": run_replay, "discard": run_discard}
+    actions = {
+        "list": _list,
+        "groups": _groups,
+        "show": _show,
+        "replay": run_replay,
+        "discard": run_discard,
+    }
     return asyncio.run(actions[options.action](options))
 
 
 async def _list(options: argparse.Namespace) -> int:
     async with api_calls(options) as calls:
-        page = await calls.call("list_dead_letters", **filter_of(options), open=None if options.all else True, limit=options.limit)
+        page = await calls.call(
+            "list_dead_letters",
+            **filter_of(options),
+            open=None if options.all else True,
+            limit=options.limit,
+        )
     if options.json:
         write_json(page["items"])
         return 0
@@ -44,7 +61,14 @@ async def _list(options: argparse.Namespace) -> int:
     write_table(
         ("ID", "SINCE", "CARRIER", "KIND", "CAUSE", "DETAIL"),
         [
-            (letter["dead_letter_id"], time_of(letter["created_at"]), letter["carrier_id"], letter["kind"], letter["cause"], about(letter))
+            (
+                letter["dead_letter_id"],
+                time_of(letter["created_at"]),
+                letter["carrier_id"],
+                letter["kind"],
+                letter["cause"],
+                about(letter),
+            )
             for letter in page["items"]
         ],
     )
@@ -69,7 +93,10 @@ async def _groups(options: argparse.Namespace) -> int:
                 *(group[name] for name in ("dead_letters", "carrier_id", "kind", "cause")),
                 *(time_of(group["oldest_at"]), time_of(group["newest_at"])),
                 group["dead_letter_ids"][0],
-                "; ".join(f"{detail['dead_letters']} x {detail['detail'] or '(no detail)'}" for detail in group["details"][:2]),
+                "; ".join(
+                    f"{detail['dead_letters']} x {detail['detail'] or '(no detail)'}"
+                    for detail in group["details"][:2]
+                ),
             )
             for group in found["items"]
         ],
@@ -96,12 +123,26 @@ async def _show(options: argparse.Namespace) -> int:
 
 
 _ATTEMPTS: Final = ("number", "worker", "started_at", "ended_at", "outcome", "error", "normalizer")
-_RELATED: Final = ("dead_letter_id", "created_at", "cause", "detail", "resolution", "resolved_by", "why")
+_RELATED: Final = (
+    "dead_letter_id",
+    "created_at",
+    "cause",
+    "detail",
+    "resolution",
+    "resolved_by",
+    "why",
+)
 
 
 def _write(details: Mapping[str, Any]) -> None:
-    shown = {name: details[name] for name in DeadLetter.model_fields} | (details["occurrences"] or {})
-    rows = [(name.replace("_", " "), cell(value)) for name, value in shown.items() if value not in (None, "", [])]
+    shown = {name: details[name] for name in DeadLetter.model_fields} | (
+        details["occurrences"] or {}
+    )
+    rows = [
+        (name.replace("_", " "), cell(value))
+        for name, value in shown.items()
+        if value not in (None, "", [])
+    ]
     if details["became"] is not None:
         rows.append(("became", details["became"]))
     obstacle, way = details["obstacle"], details["way"]
@@ -111,11 +152,17 @@ def _write(details: Mapping[str, Any]) -> None:
         write_line("")
         write_table(
             ("ATTEMPT", "WORKER", "STARTED", "ENDED", "OUTCOME", "ERROR", "NORMALIZER"),
-            [[time_of(one[name]) if name.endswith("_at") else one[name] for name in _ATTEMPTS] for one in details["attempts_made"]],
+            [
+                [time_of(one[name]) if name.endswith("_at") else one[name] for name in _ATTEMPTS]
+                for one in details["attempts_made"]
+            ],
         )
     if details["related"]:
         write_line("")
         write_table(
             ("OTHER DEAD LETTER", "SINCE", "CAUSE", "DETAIL", "RESOLUTION", "BY", "WHY"),
-            [[time_of(one[name]) if name.endswith("_at") else one[name] for name in _RELATED] for one in details["related"]],
+            [
+                [time_of(one[name]) if name.endswith("_at") else one[name] for name in _RELATED]
+                for one in details["related"]
+            ],
         )

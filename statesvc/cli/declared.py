@@ -33,11 +33,19 @@ def add_declared(subcommands: Subcommands, group: str) -> None:
         summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
         parser = subcommands.add_parser(command.name.split()[-1], help=summary)
         arguments = _arguments(operation, command)
-        add_fields(parser, operation.operation_id, *arguments, *_options(operation, command), arguments=arguments)
+        add_fields(
+            parser,
+            operation.operation_id,
+            *arguments,
+            *_options(operation, command),
+            arguments=arguments,
+        )
         if operation.takes_why:
             parser.add_argument("--why", default="", help="recorded in the log")
         if command.preview:
-            parser.add_argument("--yes", action="store_true", help="do it; without it, only show what it would do")
+            parser.add_argument(
+                "--yes", action="store_true", help="do it; without it, only show what it would do"
+            )
         parser.add_argument("--json", action="store_true", help="for scripts")
         parser.set_defaults(declared=(operation.operation_id, command))
 
@@ -49,8 +57,16 @@ def _arguments(operation: ListedOperation, command: Command) -> tuple[str, ...]:
 
 
 def _options(operation: ListedOperation, command: Command) -> list[str]:
-    plain = [name for name, field in operation.fields.items() if field.type != "object"] if command.fields is None else command.fields
-    return [name for name in plain if name not in command.fixed and name not in _arguments(operation, command)]
+    plain = (
+        [name for name, field in operation.fields.items() if field.type != "object"]
+        if command.fields is None
+        else command.fields
+    )
+    return [
+        name
+        for name in plain
+        if name not in command.fixed and name not in _arguments(operation, command)
+    ]
 
 
 CompleteIds = Callable[[Calls, argparse.Namespace], Awaitable[None]]
@@ -67,14 +83,24 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
     operation = operation_named(operation_id)
     taken = [*_arguments(operation, command), *_options(operation, command)]
     why = options.why if operation.takes_why else ""
-    if "why" in taken and operation.fields["why"].required and options.why is not None and not options.why.strip():
+    if (
+        "why" in taken
+        and operation.fields["why"].required
+        and options.why is not None
+        and not options.why.strip()
+    ):
         raise CommandError("--why must say why", exit_code=2)
     async with api_calls(options) as calls:
         if complete_ids is not None:
             await complete_ids(calls, options)
         stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
         if command.preview and not options.yes:
-            _write(await _answer(calls, operation_named(command.preview), stated), command, stated, as_json=options.json)
+            _write(
+                await _answer(calls, operation_named(command.preview), stated),
+                command,
+                stated,
+                as_json=options.json,
+            )
             if not options.json:
                 write_line("nothing was changed; --yes does it")
             return 0
@@ -83,15 +109,23 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
     return 0
 
 
-async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str, Json], *, why: str = "") -> Json:
+async def _answer(
+    calls: Calls, operation: ListedOperation, stated: Mapping[str, Json], *, why: str = ""
+) -> Json:
     """Make the call; what was not stated is not sent."""
-    said = {name: value for name, value in stated.items() if value is not None and name in operation.fields}
+    said = {
+        name: value
+        for name, value in stated.items()
+        if value is not None and name in operation.fields
+    }
     body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
     given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
     if operation.parts is None:
         return await calls.call(operation.operation_id, body, why=why, **given)
     answer: Json = None
-    async for progress, part in work(calls, operation.operation_id, body, counted=operation.parts.summed[0], **given):
+    async for progress, part in work(
+        calls, operation.operation_id, body, counted=operation.parts.summed[0], **given
+    ):
         answer = {**part, **progress.sums}
     return answer
 
@@ -102,27 +136,50 @@ def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_jso
         write_json(answer if listed is None else listed)
     elif command.done:
         members = answer if isinstance(answer, dict) else {}
-        write_line(command.done.format_map({**members, **{name: value for name, value in stated.items() if value is not None}}))
+        write_line(
+            command.done.format_map(
+                {**members, **{name: value for name, value in stated.items() if value is not None}}
+            )
+        )
     elif listed is None:
-        write_members({name: value for name, value in (answer or {}).items() if value not in (None, "", [])})
+        write_members(
+            {name: value for name, value in (answer or {}).items() if value not in (None, "", [])}
+        )
     elif listed:
         columns = command.columns or tuple(listed[0])
-        write_table([_words(name).upper() for name in columns], [[cell(row.get(name)) for name in columns] for row in listed])
+        write_table(
+            [_words(name).upper() for name in columns],
+            [[cell(row.get(name)) for name in columns] for row in listed],
+        )
     else:
         write_line(command.nothing)
     if listed is not None and answer.get("next_cursor"):
         # behind a document for scripts nothing else may stand
-        (sys.stderr.write if as_json else write_line)(f"... there are more: --cursor {answer['next_cursor']}")
+        (sys.stderr.write if as_json else write_line)(
+            f"... there are more: --cursor {answer['next_cursor']}"
+        )
 
 
 def write_members(members: Mapping[str, Json]) -> None:
     """Write one member a line, and each list of objects as a table of its own below."""
-    lists = {name: value for name, value in members.items() if isinstance(value, list) and isinstance(value[0], dict)}
-    write_table(("FIELD", "VALUE"), [(_words(name), cell(value)) for name, value in members.items() if name not in lists])
+    lists = {
+        name: value
+        for name, value in members.items()
+        if isinstance(value, list) and isinstance(value[0], dict)
+    }
+    write_table(
+        ("FIELD", "VALUE"),
+        [(_words(name), cell(value)) for name, value in members.items() if name not in lists],
+    )
     for name, rows in lists.items():
         write_line(f"\n{_words(name)}:")
-        columns = [column for column in rows[0] if any(row.get(column) not in (None, "") for row in rows)]
-        write_table([_words(column).upper() for column in columns], [[cell(row.get(column)) for column in columns] for row in rows])
+        columns = [
+            column for column in rows[0] if any(row.get(column) not in (None, "") for row in rows)
+        ]
+        write_table(
+            [_words(column).upper() for column in columns],
+            [[cell(row.get(column)) for column in columns] for row in rows],
+        )
 
 
 def _words(name: str) -> str:

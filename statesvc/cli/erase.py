@@ -15,7 +15,14 @@ _ORDER: Final = ("discriminator", "why", "override_hold")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_fields(parser, "erase_shipment", *_NUMBER, *_ORDER, arguments=_NUMBER, why="recorded in the log: no personal data here")
+    add_fields(
+        parser,
+        "erase_shipment",
+        *_NUMBER,
+        *_ORDER,
+        arguments=_NUMBER,
+        why="recorded in the log: no personal data here",
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -36,9 +43,15 @@ async def _erase(options: argparse.Namespace) -> dict[str, Json]:
     order = {name: value for name in _ORDER if (value := getattr(options, name)) is not None}
     done: dict[str, Json] = {}
     async with api_calls(options) as calls:
-        async for progress, answer in work(calls, "erase_shipment", order, counted="dead letters", **given):
+        async for progress, answer in work(
+            calls, "erase_shipment", order, counted="dead letters", **given
+        ):
             done = {**answer, **done, **progress.sums}
-    return {name: value for name, value in done.items() if name not in {"next_cursor", "dead_letters_left"}}
+    return {
+        name: value
+        for name, value in done.items()
+        if name not in {"next_cursor", "dead_letters_left"}
+    }
 
 
 def _write(done: Json) -> None:
@@ -47,9 +60,15 @@ def _write(done: Json) -> None:
     for shipment_id in done["already_erased"]:
         write_line(f"was erased before: shipment {shipment_id}")
     named, searched = done["dead_letters_named"], done["dead_letters_searched"]
-    write_line(f"{named} of {searched} dead letters of the carrier named it, and are unreadable now")
-    write_line(f"complete on {done['complete_at'][:10]}, when the last backup that holds the key expires (STATESVC_BACKUP_DAYS)")
+    write_line(
+        f"{named} of {searched} dead letters of the carrier named it, and are unreadable now"
+    )
+    write_line(
+        f"complete on {done['complete_at'][:10]}, when the last backup that holds the key expires (STATESVC_BACKUP_DAYS)"
+    )
     if done["tombstones"]:
-        write_line(f"a restore does not undo it: tombstones lie in {', '.join(done['tombstones'])}, for `statesvc log fork`")
+        write_line(
+            f"a restore does not undo it: tombstones lie in {', '.join(done['tombstones'])}, for `statesvc log fork`"
+        )
     else:
         write_line(NO_PLACE)

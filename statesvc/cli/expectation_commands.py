@@ -23,9 +23,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for scripts")
     commands = parser.add_subparsers(dest="what")
     state = commands.add_parser(
-        "set", help="state hours of a carrier, of one of its services, or of all; shows what it would change, and changes it with --yes"
+        "set",
+        help="state hours of a carrier, of one of its services, or of all; shows what it would change, and changes it with --yes",
     )
-    add_fields(state, "get_expectations", "carrier_id", arguments=["carrier_id"], carrier_id="a carrier id, or all")
+    add_fields(
+        state,
+        "get_expectations",
+        "carrier_id",
+        arguments=["carrier_id"],
+        carrier_id="a carrier id, or all",
+    )
     state.add_argument(
         "hours",
         nargs="+",
@@ -34,7 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_fields(state, "get_expectations", "service")
     state.add_argument("--why", default="", help="recorded in the log; needed with --yes")
-    state.add_argument("--yes", action="store_true", help="make the change; without it, only show it")
+    state.add_argument(
+        "--yes", action="store_true", help="make the change; without it, only show it"
+    )
     state.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
 
 
@@ -51,7 +60,10 @@ async def _list(options: argparse.Namespace) -> int:
         return 0
     effective = [dict(named_hours(item["in_effect"])) for item in items]
     own = [dict(named_hours(item["stated"])) for item in items]
-    rows = [(name, *(_cell(name, *each) for each in zip(effective, own, strict=True))) for name in sorted(effective[0])]
+    rows = [
+        (name, *(_cell(name, *each) for each in zip(effective, own, strict=True)))
+        for name in sorted(effective[0])
+    ]
     write_table(["HOURS", *map(_heading, items)], rows)
     write_line("* stated; the others are inherited, at last from the service's defaults")
     return 0
@@ -60,7 +72,9 @@ async def _list(options: argparse.Namespace) -> int:
 def _heading(item: Mapping[str, Json]) -> str:
     if item["carrier_id"] == _ALL_CARRIERS:
         return "all"
-    return f"{item['carrier_id']}: {item['service']}" if item["service"] else str(item["carrier_id"])
+    return (
+        f"{item['carrier_id']}: {item['service']}" if item["service"] else str(item["carrier_id"])
+    )
 
 
 def _cell(name: str, effective: Mapping[str, int | str], own: Mapping[str, int | str]) -> str:
@@ -93,7 +107,9 @@ def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int
     for each in given:
         name, separator, value = each.partition("=")
         if not separator or name not in names:
-            raise CommandError(f"{each!r} is not NAME=HOURS; the names are {', '.join(names)}", exit_code=2)
+            raise CommandError(
+                f"{each!r} is not NAME=HOURS; the names are {', '.join(names)}", exit_code=2
+            )
         if value == _INHERIT:
             stated.pop(name, None)
         else:
@@ -101,7 +117,9 @@ def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int
     return stated
 
 
-async def _checked(calls: Calls, operation_id: str, order: Mapping[str, Json], scope: Mapping[str, Json]) -> Json:
+async def _checked(
+    calls: Calls, operation_id: str, order: Mapping[str, Json], scope: Mapping[str, Json]
+) -> Json:
     """Make the call; hours that it refuses are named as the command names them."""
     try:
         return await calls.call(operation_id, order, **scope)
@@ -109,7 +127,9 @@ async def _checked(calls: Calls, operation_id: str, order: Mapping[str, Json], s
         for flaw in error.problem.get("errors", ()):
             _, _, name = flaw["pointer"].partition("/body/rules/")
             if name:
-                message = f"{name.replace('/', '.')}: {flaw['detail']} (hours, {NEVER} or {_INHERIT})"
+                message = (
+                    f"{name.replace('/', '.')}: {flaw['detail']} (hours, {NEVER} or {_INHERIT})"
+                )
                 raise CommandError(message, exit_code=2) from error
         if "latest_revision" in error.problem:
             raise CommandError(f"{error} (`statesvc expectations`)") from error
@@ -117,10 +137,18 @@ async def _checked(calls: Calls, operation_id: str, order: Mapping[str, Json], s
 
 
 def _write(rules: Mapping[str, Json], preview: Mapping[str, Json], revision: int | None) -> None:
-    write_line(f"would be stated: {', '.join(f'{name}={hours}' for name, hours in named_hours(rules)) or 'nothing'}")
+    write_line(
+        f"would be stated: {', '.join(f'{name}={hours}' for name, hours in named_hours(rules)) or 'nothing'}"
+    )
     least = "at least " if preview["counts_capped"] else ""
-    write_line(f"{least}{preview['rearmed']} of {preview['shipments']} unfinished shipments get another deadline")
+    write_line(
+        f"{least}{preview['rearmed']} of {preview['shipments']} unfinished shipments get another deadline"
+    )
     if preview["observed_at_once"]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in preview["observed_at_once"].items())
         write_line(f"{least}this would be observed at once, and notified: {kinds}")
-    write_line("nothing was changed; --yes does it" if revision is None else f"revision {revision}; in effect with the next event")
+    write_line(
+        "nothing was changed; --yes does it"
+        if revision is None
+        else f"revision {revision}; in effect with the next event"
+    )

@@ -36,9 +36,13 @@ _BASES: Final = {
 }
 
 
-def write_explanation(attribution: Attribution, *, normalizer: Normalizer, personal: bool, as_json: bool) -> None:
+def write_explanation(
+    attribution: Attribution, *, normalizer: Normalizer, personal: bool, as_json: bool
+) -> None:
     """Print it for people, or as one JSON document."""
-    explained = [_explained(each, attribution, normalizer, personal=personal) for each in attribution.events]
+    explained = [
+        _explained(each, attribution, normalizer, personal=personal) for each in attribution.events
+    ]
     if as_json:
         write_json(
             {
@@ -54,7 +58,10 @@ def write_explanation(attribution: Attribution, *, normalizer: Normalizer, perso
     for number, event in enumerate(explained, 1):
         write_line(f"event {number} of {len(explained)}")
         cells = [(row["field"], row["value"], _shortened(row["from"])) for row in event["fields"]]
-        write_table(("FIELD", "VALUE", "FROM"), [[cell and _printable(str(cell)) for cell in row] for row in cells])
+        write_table(
+            ("FIELD", "VALUE", "FROM"),
+            [[cell and _printable(str(cell)) for cell in row] for row in cells],
+        )
         for note in event["notes"]:
             write_line(_printable(f"- {note}"))
         write_line("")
@@ -63,25 +70,35 @@ def write_explanation(attribution: Attribution, *, normalizer: Normalizer, perso
 
 def _write_rest(attribution: Attribution) -> None:
     if not attribution.is_faithful:
-        write_line("where it comes from is not known: the body cannot be printed again so that it reads the same")
+        write_line(
+            "where it comes from is not known: the body cannot be printed again so that it reads the same"
+        )
         return
     if attribution.needed:
         write_line(_printable(f"unreadable without: {_shortened(attribution.needed)}"))
     write_line(f"ignored, {len(attribution.ignored)} of {attribution.leaves} values:")
-    for pointer, count in Counter(_INDEX.sub(_starred, pointer) for pointer in attribution.ignored).items():
+    for pointer, count in Counter(
+        _INDEX.sub(_starred, pointer) for pointer in attribution.ignored
+    ).items():
         write_line(_printable(f"  {pointer}{f' ({count})' if count > 1 else ''}"))
     if attribution.untried:
         write_line(f"not tried, for the body is too large: the last {attribution.untried} values")
 
 
-def _explained(each: AttributedEvent, attribution: Attribution, normalizer: Normalizer, *, personal: bool) -> dict[str, Any]:
+def _explained(
+    each: AttributedEvent, attribution: Attribution, normalizer: Normalizer, *, personal: bool
+) -> dict[str, Any]:
     values = _values(each, personal=personal)
     fields = [
         {"field": name, "value": values[name], "from": list(each.origins.get(name, ()))}
         for name in FIELDS
         if values[name] is not None or name in each.origins
     ]
-    return {"event_id": each.event.event_id, "fields": fields, "notes": list(_notes(each, attribution, normalizer))}
+    return {
+        "event_id": each.event.event_id,
+        "fields": fields,
+        "notes": list(_notes(each, attribution, normalizer)),
+    }
 
 
 def _values(each: AttributedEvent, *, personal: bool) -> dict[str, object]:
@@ -93,9 +110,12 @@ def _values(each: AttributedEvent, *, personal: bool) -> dict[str, object]:
         "code": carrier_code(reading.raw if personal else event.raw),
         "status": f"{status}, {event.reason}" if event.reason else str(status),
         "time": f"{event.occurred_at_raw or '-'} is {event.occurred_at.isoformat()}",
-        "zone": _BASES[event.tz_source] if event.raw_zone is None else f"{_BASES[event.tz_source]}: {event.raw_zone}",
+        "zone": _BASES[event.tz_source]
+        if event.raw_zone is None
+        else f"{_BASES[event.tz_source]}: {event.raw_zone}",
         "precision": str(event.time_precision),
-        "place": " ".join(part for part in (place.city, place.region, place.country) if part) or None,
+        "place": " ".join(part for part in (place.city, place.region, place.country) if part)
+        or None,
         "estimated_delivery": event.estimated_delivery,
         "service": event.service,
         "description": reading.description,
@@ -105,17 +125,27 @@ def _values(each: AttributedEvent, *, personal: bool) -> dict[str, object]:
         "corrects": event.corrects,
         "event_id": event.event_id,
     }
-    return values if personal else {name: MASKED if name in _PERSONAL and value else value for name, value in values.items()}
+    return (
+        values
+        if personal
+        else {
+            name: MASKED if name in _PERSONAL and value else value for name, value in values.items()
+        }
+    )
 
 
-def _notes(each: AttributedEvent, attribution: Attribution, normalizer: Normalizer) -> Iterable[str]:
+def _notes(
+    each: AttributedEvent, attribution: Attribution, normalizer: Normalizer
+) -> Iterable[str]:
     reading = each.reading
     if reading.by_category:
         yield "the status is that of the category: no table has the finer code"
     elif reading.status is None and reading.kind == "unmapped":
         yield "no table has this code: `statesvc carriers map` says what it means"
     pointers = [*each.origins.get("status", ()), *each.origins.get("code", ())]
-    rows = table_rows(normalizer, reading, {pointer: attribution.values[pointer] for pointer in pointers})
+    rows = table_rows(
+        normalizer, reading, {pointer: attribution.values[pointer] for pointer in pointers}
+    )
     if rows:
         yield f"the row of the table: {'; or '.join(rows)}"
     if existence := each.origins.get(EXISTENCE):
@@ -128,17 +158,37 @@ def table_rows(normalizer: Normalizer, reading: Reading, values: Mapping[str, ob
     `values`: by pointer, what gave the status. A column such as `level` names a field: the last part of a pointer.
     """
     module = normalizer.__module__.rpartition(".")[2]
-    printed = (reading.raw.type, reading.raw.code, reading.raw.reason, *reading.raw.further, reading.description, *values.values())
+    printed = (
+        reading.raw.type,
+        reading.raw.code,
+        reading.raw.reason,
+        *reading.raw.further,
+        reading.description,
+        *values.values(),
+    )
     words = {form for word in printed if word is not None for form in _forms(str(word))}
     names = {_INDEX.sub("", pointer).rpartition("/")[2].casefold() for pointer in values}
     found: list[tuple[int, str]] = []
     for file, (columns, table) in _tables(module).items():
         for key, meaning in table.items():
-            parts = [(column, part.casefold()) for column, part in zip(columns, key, strict=False) if part]
+            parts = [
+                (column, part.casefold())
+                for column, part in zip(columns, key, strict=False)
+                if part
+            ]
             codes = [part for column, part in parts if column not in _NAMING]
-            fits = (meaning.kind, meaning.status, meaning.reason) == (reading.kind, reading.status, reading.reason)
+            fits = (meaning.kind, meaning.status, meaning.reason) == (
+                reading.kind,
+                reading.status,
+                reading.reason,
+            )
             if fits and codes and words.issuperset(codes):
-                found.append((sum(part in words or part in names for _, part in parts), f"{','.join(key)} of {file}"))
+                found.append(
+                    (
+                        sum(part in words or part in names for _, part in parts),
+                        f"{','.join(key)} of {file}",
+                    )
+                )
     most = max((count for count, _ in found), default=0)
     return [row for count, row in found if count == most][:ROWS_SHOWN]
 
@@ -167,7 +217,11 @@ def _starred(index: re.Match[str]) -> str:
 
 def _shortened(pointers: Sequence[str]) -> str | None:
     shown = ", ".join(pointers[:POINTERS_SHOWN])
-    return f"{shown} and {len(pointers) - POINTERS_SHOWN} more" if len(pointers) > POINTERS_SHOWN else shown or None
+    return (
+        f"{shown} and {len(pointers) - POINTERS_SHOWN} more"
+        if len(pointers) > POINTERS_SHOWN
+        else shown or None
+    )
 
 
 def _printable(text: str) -> str:

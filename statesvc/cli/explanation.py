@@ -19,7 +19,9 @@ from statesvc.settings.renamed_variables import AmbiguousVariableError
 from statesvc.settings.service_settings import SECTIONS
 from statesvc.settings.variable_names import PREFIX, variable_of
 
-_ENDED: Final = "the database, or a process of this command, ended in the middle of it: run it again"
+_ENDED: Final = (
+    "the database, or a process of this command, ended in the middle of it: run it again"
+)
 _WAY: Final = re.compile(r"^connection failed: (connection to server .*? failed: )?(FATAL: +)?")
 
 
@@ -42,7 +44,9 @@ def explain(error: Exception) -> CommandError | None:
             explained = next(filter(None, map(explain, several)), None)
         case UnknownMasterKeyError():
             explained = CommandError(str(error))
-        case RuntimeError() | ValueError() | OSError() if type(error).__module__.startswith("statesvc."):
+        case RuntimeError() | ValueError() | OSError() if type(error).__module__.startswith(
+            "statesvc."
+        ):
             explained = CommandError(str(error))
         case OSError():
             explained = _of_system(error)
@@ -72,7 +76,10 @@ def _of_system(error: OSError) -> CommandError | None:
     if error.errno == errno.EADDRINUSE:
         return CommandError("the port is in use: choose another one with --port")
     if isinstance(error, PermissionError) and error.filename is not None:
-        return CommandError(f"{error.filename}: permission denied; run it as the user that the service runs as", exit_code=2)
+        return CommandError(
+            f"{error.filename}: permission denied; run it as the user that the service runs as",
+            exit_code=2,
+        )
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -82,12 +89,20 @@ def _of_system(error: OSError) -> CommandError | None:
 
 def _of_database(error: psycopg.Error) -> CommandError | None:
     match error:
-        case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
-            return CommandError("the database has no schema, or an older one: run `statesvc migrate`")
+        case (
+            psycopg.errors.UndefinedTable()
+            | psycopg.errors.InvalidSchemaName()
+            | psycopg.errors.UndefinedFunction()
+        ):
+            return CommandError(
+                "the database has no schema, or an older one: run `statesvc migrate`"
+            )
         case psycopg.InterfaceError():
             return CommandError(_ENDED)
         case _ if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:
-            return CommandError(f"the database refused or does not answer: {said_by_database(error)}{_check(error)}")
+            return CommandError(
+                f"the database refused or does not answer: {said_by_database(error)}{_check(error)}"
+            )
         case _:
             return None
 

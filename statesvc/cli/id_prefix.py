@@ -23,7 +23,9 @@ def shown_ids(ids: Sequence[str]) -> list[str]:
     return [each[:length] for each in ids]
 
 
-def one_beginning_with(prefix: str, listed: Iterable[T], *, name: Callable[[T], str], what: str, where: str = "") -> T:
+def one_beginning_with(
+    prefix: str, listed: Iterable[T], *, name: Callable[[T], str], what: str, where: str = ""
+) -> T:
     """Return the one whose name begins so, or is exactly this. Raises CommandError where there is none, or several.
 
     `where`: the command that lists them, if it is not `statesvc WHATs list`.
@@ -33,7 +35,13 @@ def one_beginning_with(prefix: str, listed: Iterable[T], *, name: Callable[[T], 
         case [one]:
             return one
         case []:
-            raise CommandError(f"there is no {what} {prefix}: `{where or f'statesvc {what}s list'}` names them")
+            raise CommandError(
+                f"there is no {what} {prefix}: `{where or f'statesvc {what}s list'}` names them"
+            )
         case several:
-            names = ", ".join(name(one) for one in several[:_NAMED]) + (", ..." if len(several) > _NAMED else "")
-            raise CommandError(f"{len(several)} {what}s begin with {prefix}: {names}; name more of it", exit_code=2)
+            names = ", ".join(name(one) for one in several[:_NAMED]) + (
+                ", ..." if len(several) > _NAMED else ""
+            )
+            raise CommandError(
+                f"{len(several)} {what}s begin with {prefix}: {names}; name more of it", exit_code=2
+            )

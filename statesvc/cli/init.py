@@ -34,7 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a folder, or s3://bucket/prefix: bodies and months of the log go there. Asked for on a terminal; empty: none",
     )
     parser.add_argument(
-        "file", metavar="FILE", type=Path, nargs="?", default=Path("statesvc.env"), help="the file to write (default: %(default)s)"
+        "file",
+        metavar="FILE",
+        type=Path,
+        nargs="?",
+        default=Path("statesvc.env"),
+        help="the file to write (default: %(default)s)",
     )
 
 
@@ -51,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:
         target.write(settings_file(documented_settings(), chosen=_archive_settings(archive)))
     if not archive:
-        write_line("no archive: with DATABASE_URL everything stays in the database for good (STATESVC_ARCHIVE_DIR)")
+        write_line(
+            "no archive: with DATABASE_URL everything stays in the database for good (STATESVC_ARCHIVE_DIR)"
+        )
     write_line(f"{file}: edit it, then `statesvc --env-file {file} up`")
     return 0
 
@@ -60,7 +67,9 @@ def _asked_archive() -> str:
     """Ask somebody at a terminal; a script is not asked."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return ""
-    return input("Archive for bodies and months of the log (a folder or s3://bucket/prefix; empty: none): ").strip()
+    return input(
+        "Archive for bodies and months of the log (a folder or s3://bucket/prefix; empty: none): "
+    ).strip()
 
 
 def _archive_settings(place: str) -> dict[str, str]:
@@ -72,7 +81,9 @@ def _archive_settings(place: str) -> dict[str, str]:
     }
 
 
-def settings_file(settings: Iterable[DocumentedSetting], *, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
+def settings_file(
+    settings: Iterable[DocumentedSetting], *, chosen: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return the text of the file: sections with their settings, in the order given. `chosen`: values that are not commented out."""
     return HEAD + "".join(f"{line}\n" for line in _lines(settings, chosen))
 
@@ -83,7 +94,13 @@ def _lines(settings: Iterable[DocumentedSetting], chosen: Mapping[str, str]) -> 
         yield f"## {section}"
         for setting in members:
             yield from (
-                f"# {line}" for line in wrap(" ".join(setting.meaning.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+                f"# {line}"
+                for line in wrap(
+                    " ".join(setting.meaning.split()),
+                    WIDTH,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
             )
             if setting.variable in chosen:
                 yield f"{setting.variable}={chosen[setting.variable]}"

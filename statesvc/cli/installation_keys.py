@@ -8,7 +8,14 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import NO_PLACE, show_progress, write_answer, write_json, write_line, write_table
+from statesvc.cli.output import (
+    NO_PLACE,
+    show_progress,
+    write_answer,
+    write_json,
+    write_line,
+    write_table,
+)
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.cli.tombstone_places import configured_tombstones, publish_tombstones
 from statesvc.database.keyring_store import load_keyring
@@ -20,7 +27,9 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(_rotate(options) if options.action == "rotate-master" else _run_log_keys(options))
+    return asyncio.run(
+        _rotate(options) if options.action == "rotate-master" else _run_log_keys(options)
+    )
 
 
 async def _rotate(options: argparse.Namespace) -> int:
@@ -51,7 +60,10 @@ async def _rotate(options: argparse.Namespace) -> int:
 
 async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
     """Return whether an earlier try has done it, and perhaps not published that."""
-    return any(key.verifier.key_id == key_id and key.retired_at is not None for key in await signing_keys.read_keys(connection))
+    return any(
+        key.verifier.key_id == key_id and key.retired_at is not None
+        for key in await signing_keys.read_keys(connection)
+    )
 
 
 async def _publish_tombstone(settings: Settings, kind: TombstoneKind, subject: str) -> list[str]:
@@ -70,16 +82,29 @@ async def _run_log_keys(options: argparse.Namespace) -> int:
             case "rotate-log":
                 async with connection.transaction():
                     key = await signing_keys.rotate(
-                        connection, await open_master_keys(settings, connection), actor=actor(), why=options.why
+                        connection,
+                        await open_master_keys(settings, connection),
+                        actor=actor(),
+                        why=options.why,
                     )
-                write_answer(str(key), {"id": key.key_id.hex(), "key": str(key)}, as_json=options.json)
+                write_answer(
+                    str(key), {"id": key.key_id.hex(), "key": str(key)}, as_json=options.json
+                )
             case _:
                 if not await _is_retired(connection, options.id):
                     async with connection.transaction():
-                        await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
+                        await signing_keys.retire(
+                            connection, options.id, actor=actor(), why=options.why
+                        )
                 places = await _publish_tombstone(settings, TombstoneKind.LOG_KEY, options.id.hex())
-                sentence = "retired; it signs no more" if places else f"retired; it signs no more. {NO_PLACE}"
-                write_answer(sentence, {"id": options.id.hex(), "tombstones": places}, as_json=options.json)
+                sentence = (
+                    "retired; it signs no more"
+                    if places
+                    else f"retired; it signs no more. {NO_PLACE}"
+                )
+                write_answer(
+                    sentence, {"id": options.id.hex(), "tombstones": places}, as_json=options.json
+                )
     return 0
 
 

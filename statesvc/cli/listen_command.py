@@ -32,10 +32,31 @@ _DATA: Final = ("carrier_id", "tracking_number", "from", "to", "occurred_at", "s
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    parser.add_argument("--forward-to", required=True, metavar="URL", help="your receiver: http://localhost:3000/hook")
-    parser.add_argument("--after", metavar="ID", help="begin behind this change, `-1`: from the first on; default: from now on")
-    parser.add_argument("--carrier", action="append", default=[], metavar="ID", help="only of this carrier; may stand more than once")
-    parser.add_argument("--status", action="append", default=[], metavar="S", help="only to this status; may stand more than once")
+    parser.add_argument(
+        "--forward-to",
+        required=True,
+        metavar="URL",
+        help="your receiver: http://localhost:3000/hook",
+    )
+    parser.add_argument(
+        "--after",
+        metavar="ID",
+        help="begin behind this change, `-1`: from the first on; default: from now on",
+    )
+    parser.add_argument(
+        "--carrier",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only of this carrier; may stand more than once",
+    )
+    parser.add_argument(
+        "--status",
+        action="append",
+        default=[],
+        metavar="S",
+        help="only to this status; may stand more than once",
+    )
     parser.add_argument("--count", type=int, metavar="N", help="end after so many")
 
 
@@ -43,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
     """Forward until it is interrupted."""
     service = service_of(options)
     if service is None:
-        raise CommandError("listen follows a running service: --url URL and --key-file FILE, or a profile", exit_code=2)
+        raise CommandError(
+            "listen follows a running service: --url URL and --key-file FILE, or a profile",
+            exit_code=2,
+        )
     target = urlsplit(options.forward_to)
     if target.scheme not in {"http", "https"} or not target.hostname:
         raise CommandError("--forward-to must be an http or https URL", exit_code=2)
@@ -54,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         for change in _changes(service, options):
             last_id = change.id
-            _say(f"{change.id}  {change.data['tracking_number']} {change.data['to']}  {_forward(options.forward_to, key, change)}")
+            _say(
+                f"{change.id}  {change.data['tracking_number']} {change.data['to']}  {_forward(options.forward_to, key, change)}"
+            )
             forwarded += 1
             if forwarded == options.count:
                 break
@@ -76,7 +102,12 @@ class StreamedChange:
 def _changes(service: Service, options: argparse.Namespace) -> Iterator[StreamedChange]:
     last_id, pause_seconds = options.after, 1.0
     told: str | None = None
-    query = urlencode([*(("carrier_id", each) for each in options.carrier), *(("status", each) for each in options.status)])
+    query = urlencode(
+        [
+            *(("carrier_id", each) for each in options.carrier),
+            *(("status", each) for each in options.status),
+        ]
+    )
     while True:
         headers = {"Authorization": f"Bearer {service.key}", "Accept": "text/event-stream"}
         if last_id is not None:
@@ -86,9 +117,13 @@ def _changes(service: Service, options: argparse.Namespace) -> Iterator[Streamed
                 told = None
                 for event in _events(answer):
                     last_id = event.get("id", last_id)
-                    pause_seconds = float(event["retry"]) / 1000 if "retry" in event else pause_seconds
+                    pause_seconds = (
+                        float(event["retry"]) / 1000 if "retry" in event else pause_seconds
+                    )
                     if event.get("event") == "reset":
-                        raise CommandError(f"the log does not have {last_id} any more: begin anew without --after")
+                        raise CommandError(
+                            f"the log does not have {last_id} any more: begin anew without --after"
+                        )
                     if event.get("event") == _CHANGED:
                         yield StreamedChange(event["id"], json.loads(event["data"]))
         except (URLError, OSError, HTTPException) as error:
@@ -104,7 +139,9 @@ def _opened(request: Request) -> HTTPResponse:
         with error:
             if error.code in {429, 502, 503, 504}:
                 raise OSError(error.code) from None
-            raise CommandError(f"{request.host} answered {error.code}: {_detail(error.read())}") from None
+            raise CommandError(
+                f"{request.host} answered {error.code}: {_detail(error.read())}"
+            ) from None
     return opened
 
 
@@ -113,7 +150,12 @@ def _detail(content: bytes) -> str:
         problem = json.loads(content)
     except ValueError:
         return "no service of statesvc, or a proxy before it"
-    return "; ".join([problem.get("detail", ""), *(f"{flaw['pointer']} {flaw['detail']}" for flaw in problem.get("errors", ()))])
+    return "; ".join(
+        [
+            problem.get("detail", ""),
+            *(f"{flaw['pointer']} {flaw['detail']}" for flaw in problem.get("errors", ())),
+        ]
+    )
 
 
 def _say(line: str) -> None:
@@ -144,10 +186,18 @@ def _events(answer: HTTPResponse) -> Iterator[dict[str, str]]:
 def _forward(url: str, key: bytes, change: StreamedChange) -> str:
     """Post it, and say what came of that."""
     data = {name: change.data[name] for name in _DATA}
-    body = json.dumps({"type": _CHANGED, "timestamp": change.data["recorded_at"], "data": data}, ensure_ascii=False).encode()
-    headers = signed_headers([key], webhook_id=f"l1-{change.id}", timestamp=int(time.time()), body=body)
+    body = json.dumps(
+        {"type": _CHANGED, "timestamp": change.data["recorded_at"], "data": data},
+        ensure_ascii=False,
+    ).encode()
+    headers = signed_headers(
+        [key], webhook_id=f"l1-{change.id}", timestamp=int(time.time()), body=body
+    )
     try:
-        with urlopen(Request(url, data=body, headers=headers, method="POST"), timeout=_FORWARD_SECONDS) as answer:  # noqa: S310 - checked
+        with urlopen(  # noqa: S310 - checked
+            Request(url, data=body, headers=headers, method="POST"),  # noqa: S310 - checked
+            timeout=_FORWARD_SECONDS,
+        ) as answer:
             return str(answer.status)
     except HTTPError as error:
         return str(error.code)

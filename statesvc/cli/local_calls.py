@@ -73,17 +73,41 @@ class LocalCalls:
         self.named = {"database": database}
         self._context = context
         name = actor()
-        self._caller: Final = Caller(key_id=name, name=name, owner=name, scopes=frozenset(Scope), actor=name)
+        self._caller: Final = Caller(
+            key_id=name, name=name, owner=name, scopes=frozenset(Scope), actor=name
+        )
 
-    async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
+    async def call(
+        self,
+        operation_id: str,
+        body: Mapping[str, Json] | None = None,
+        /,
+        *,
+        why: str = "",
+        **given: Json,
+    ) -> Json:
         listed = operation_named(operation_id)
         with _refused(listed):
-            return await self._inner(listed).call(self._caller, listed.where, given=given, body=body, why=why)
+            return await self._inner(listed).call(
+                self._caller, listed.where, given=given, body=body, why=why
+            )
 
-    async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
+    async def fetch(
+        self,
+        operation_id: str,
+        body: Mapping[str, Json] | None = None,
+        /,
+        *,
+        accept: str,
+        **given: Json,
+    ) -> File:
         listed = operation_named(operation_id)
         with _refused(listed):
-            return File(*await self._inner(listed).fetch(self._caller, listed.where, given=given, body=body, accept=accept))
+            return File(
+                *await self._inner(listed).fetch(
+                    self._caller, listed.where, given=given, body=body, accept=accept
+                )
+            )
 
     def _inner(self, listed: ListedOperation) -> InnerCalls:
         operation: Operation[Any] = getattr(import_module(listed.module), listed.operation_id)
@@ -98,7 +122,9 @@ def _refused(listed: ListedOperation) -> Iterator[None]:
         document = problem.document()
         if problem.code is Code.MISSING_SCOPE:
             # this process may do anything; its user owns no key
-            document["detail"] = f"{document['detail']}; with --url and --key-file the command acts for the owner of a key"
+            document["detail"] = (
+                f"{document['detail']}; with --url and --key-file the command acts for the owner of a key"
+            )
         raise CallRefusedError(document, listed) from None
 
 
@@ -107,7 +133,9 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
     """Open the calls on the database of this machine's service, over one connection."""
     settings = load_settings()
     async with (
-        service_connection(settings, limits=FINDING if is_finding else PATIENT, announced=not is_finding) as connection,
+        service_connection(
+            settings, limits=FINDING if is_finding else PATIENT, announced=not is_finding
+        ) as connection,
         AsyncExitStack() as stack,
     ):
         held = CommandConnection(connection)
@@ -118,7 +146,14 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             from statesvc.api.computations import ComputingHere  # noqa: PLC0415 - loads what prints evidence, which others do not need
             from statesvc.api.computing import Sources  # noqa: PLC0415
 
-            return ComputingHere(Sources(pool=held, keyring=await keyring(), folder=folder, archive=_log_archive(settings)))
+            return ComputingHere(
+                Sources(
+                    pool=held,
+                    keyring=await keyring(),
+                    folder=folder,
+                    archive=_log_archive(settings),
+                )
+            )
 
         context = Context(
             pool=held,
@@ -162,7 +197,9 @@ def _log_archive(settings: Settings) -> "History":
 def _targets(settings: Settings) -> "Targets":
     from statesvc.delivery.targets import Targets  # noqa: PLC0415 - few operations send to receivers
 
-    return Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
+    return Targets(
+        allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source
+    )
 
 
 def away_database(error: Exception) -> tuple[str, str] | None:
@@ -182,5 +219,7 @@ class _KeyringOnce:
 
     async def __call__(self) -> Keyring:
         if self._keyring is None:
-            self._keyring = await load_keyring(self._connection, await open_master_keys(self._settings, self._connection))
+            self._keyring = await load_keyring(
+                self._connection, await open_master_keys(self._settings, self._connection)
+            )
         return self._keyring

@@ -40,7 +40,9 @@ def run(options: argparse.Namespace) -> int:
     except (NoForkError, RefusalError) as error:
         raise CommandError(str(error)) from error
     except TombstoneError as error:
-        raise CommandError(f"what was erased and revoked since the backup cannot be read, so nothing is forked: {error}") from error
+        raise CommandError(
+            f"what was erased and revoked since the backup cannot be read, so nothing is forked: {error}"
+        ) from error
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -64,7 +66,12 @@ async def _run(options: argparse.Namespace) -> int:
             backup_days=settings.keys.backup_days,
         )
         replayed = await replay_tombstones(connection, task)
-        done = await fork(owner, master, publication, ForkRequest(actor=actor(), why=options.why, retired=replayed.retired))
+        done = await fork(
+            owner,
+            master,
+            publication,
+            ForkRequest(actor=actor(), why=options.why, retired=replayed.retired),
+        )
         # an erasure that came while the fork waited
         late = await replay_tombstones(connection, task)
         replayed.erased += late.erased
@@ -75,19 +82,35 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _publication(settings: Settings) -> Publication:
-    store = None if settings.checkpoint.publish is None else checkpoint_store_at(settings.checkpoint.publish)
+    store = (
+        None
+        if settings.checkpoint.publish is None
+        else checkpoint_store_at(settings.checkpoint.publish)
+    )
     if store is None and settings.checkpoint_file is None:
         raise CommandError(
             "no place with published heads is configured (STATESVC_SEALER_CHECKPOINT_FILE, STATESVC_CHECKPOINT_PUBLISH): run this with "
             "the sealer's settings, where its checkpoint file is"
         )
-    return Publication(file=settings.checkpoint_file, keys_file=settings.log_keys_file, origin=settings.sealer.origin, store=store)
+    return Publication(
+        file=settings.checkpoint_file,
+        keys_file=settings.log_keys_file,
+        origin=settings.sealer.origin,
+        store=store,
+    )
 
 
 def _write_loss(lost: LostHistory, *, as_json: bool) -> None:
     head = lost.head.checkpoint
     if as_json:
-        write_json({"epoch": lost.next_epoch, "size": lost.size, "lost_epoch": head.epoch, "lost_size": head.size})
+        write_json(
+            {
+                "epoch": lost.next_epoch,
+                "size": lost.size,
+                "lost_epoch": head.epoch,
+                "lost_size": head.size,
+            }
+        )
         return
     write_line(_loss(lost))
     write_line(f"A fork would start epoch {lost.next_epoch} at entry {lost.size}.")
@@ -122,7 +145,11 @@ def _write(done: Fork, replayed: ReplayedTombstones, *, as_json: bool) -> None:
     for key in done.retired_keys:
         write_line(f"retired again: log key {key.key_id.hex()}")
     for key in done.lost_keys:
-        write_line(f"lost with the secret that the backup lacks: log key {key.key_id.hex()}; it signs no more")
+        write_line(
+            f"lost with the secret that the backup lacks: log key {key.key_id.hex()}; it signs no more"
+        )
     if done.new_key is not None:
         write_line(f"a new key of the log, for those who verify it: {done.new_key}")
-    write_line(f"The log is in epoch {done.epoch}, which begins at entry {done.lost.size:,}. The sealer goes on within half a minute.")
+    write_line(
+        f"The log is in epoch {done.epoch}, which begins at entry {done.lost.size:,}. The sealer goes on within half a minute."
+    )

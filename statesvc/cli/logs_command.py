@@ -22,11 +22,34 @@ _JOURNAL: Final = ("journalctl", "--output", "cat", "--unit", "statesvc*")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", nargs="?", type=Path, help="a file of log lines; default: standard input, else the journal of systemd")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with new lines of the journal")
-    parser.add_argument("-n", "--lines", type=int, default=200, metavar="N", help="how many of the journal (default: %(default)s)")
-    parser.add_argument("--level", choices=_LEVELS, default="info", help="only lines of this level and above (default: %(default)s)")
-    parser.add_argument("--about", metavar="TEXT", help="only lines that name this: an event, a carrier, a process, an id")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        help="a file of log lines; default: standard input, else the journal of systemd",
+    )
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on with new lines of the journal"
+    )
+    parser.add_argument(
+        "-n",
+        "--lines",
+        type=int,
+        default=200,
+        metavar="N",
+        help="how many of the journal (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--level",
+        choices=_LEVELS,
+        default="info",
+        help="only lines of this level and above (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--about",
+        metavar="TEXT",
+        help="only lines that name this: an event, a carrier, a process, an id",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,7 +60,9 @@ def run(options: argparse.Namespace) -> int:
             fields = _fields(line)
             if fields is None:
                 write_line(line.rstrip("\n"))
-            elif _rank(fields) >= least and (options.about is None or _names(fields, options.about)):
+            elif _rank(fields) >= least and (
+                options.about is None or _names(fields, options.about)
+            ):
                 write_line(short_line(fields, colour=colour))
             sys.stdout.flush()
     return 0
@@ -54,9 +79,17 @@ def _lines(options: argparse.Namespace) -> Iterator[Iterable[str]]:
     elif not sys.stdin.isatty():
         yield sys.stdin
     elif shutil.which(_JOURNAL[0]) is None:
-        raise CommandError("name a file of log lines, or pipe them in: `docker logs statesvc 2>&1 | statesvc logs`", exit_code=2)
+        raise CommandError(
+            "name a file of log lines, or pipe them in: `docker logs statesvc 2>&1 | statesvc logs`",
+            exit_code=2,
+        )
     else:
-        command = [*_JOURNAL, "--lines", str(options.lines), *(("--follow",) if options.follow else ())]
+        command = [
+            *_JOURNAL,
+            "--lines",
+            str(options.lines),
+            *(("--follow",) if options.follow else ()),
+        ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as journal:  # noqa: S603 - systemd's own program
             yield journal.stdout or ()
 

@@ -24,9 +24,15 @@ class MergedOutput:
     parts: list[MergedTable | str] = field(default_factory=list)
     documents: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], wide: Collection[str]) -> None:
+    def table(
+        self, headings: Sequence[str], rows: Iterable[Sequence[object]], wide: Collection[str]
+    ) -> None:
         """Add rows to the table with these headings."""
-        tables = (part for part in self.parts if isinstance(part, MergedTable) and part.headings == ["PROFILE", *headings])
+        tables = (
+            part
+            for part in self.parts
+            if isinstance(part, MergedTable) and part.headings == ["PROFILE", *headings]
+        )
         table = next(tables, None)
         if table is None:
             table = MergedTable(["PROFILE", *headings], wide)
@@ -39,7 +45,10 @@ class MergedOutput:
 
     def document(self, value: Mapping[str, Any] | Sequence[Any]) -> None:
         """Add a document, or those of a list."""
-        self.documents += [{"profile": self.profile, **each} for each in ([value] if isinstance(value, Mapping) else value)]
+        self.documents += [
+            {"profile": self.profile, **each}
+            for each in ([value] if isinstance(value, Mapping) else value)
+        ]
 
 
 _MERGED: Final[ContextVar[MergedOutput | None]] = ContextVar("merged", default=None)

@@ -32,9 +32,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="change nothing; what is pending, and what of it keeps the service waiting; exit 1 if anything is",
     )
-    what.add_argument("--guard", action="store_true", help="print the SQL by which a superuser guards the log's tables")
-    what.add_argument("--roles", action="store_true", help="print the SQL that makes the roles and the database on a server of yours")
-    parser.add_argument("--json", action="store_true", help="for scripts: what was applied and what is pending")
+    what.add_argument(
+        "--guard",
+        action="store_true",
+        help="print the SQL by which a superuser guards the log's tables",
+    )
+    what.add_argument(
+        "--roles",
+        action="store_true",
+        help="print the SQL that makes the roles and the database on a server of yours",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="for scripts: what was applied and what is pending"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.roles:
         sys.stderr.write(ROLES_NEEDS)
-        write_line(files("statesvc.database").joinpath("embedded_roles.sql").read_text("utf-8").rstrip())
+        write_line(
+            files("statesvc.database").joinpath("embedded_roles.sql").read_text("utf-8").rstrip()
+        )
         return 0
     return asyncio.run(_run(check=options.check, as_json=options.json))
 
@@ -54,7 +66,13 @@ async def _run(*, check: bool, as_json: bool) -> int:
     settings = load_settings()
     async with running_database(settings, make=not check, migrated=False) as dsns:
         role = settings.database.auditor_role
-        report = await migrate(dsns.owner, dsns.listen, check_only=check, superuser_dsn=dsns.superuser, auditor_role=role)
+        report = await migrate(
+            dsns.owner,
+            dsns.listen,
+            check_only=check,
+            superuser_dsn=dsns.superuser,
+            auditor_role=role,
+        )
     if as_json:
         write_json(asdict(report))
     else:
@@ -70,6 +88,8 @@ def _write(report: MigrationReport) -> None:
     for pause in report.pauses:
         write_line(f"pause    {pause.label}: {pause.statement}\n         {pause.why}")
     if report.newer:
-        write_line(f"the database is newer than this release (migrations {', '.join(map(str, report.newer))})")
+        write_line(
+            f"the database is newer than this release (migrations {', '.join(map(str, report.newer))})"
+        )
     if not report.applied and not report.pending:
         write_line("the schema is up to date")

@@ -29,31 +29,64 @@ _KEY: Final = b"statesvc normalize"
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("carrier", help="a carrier id, as `statesvc carriers` lists them")
     parser.add_argument("file", help="the raw body, or - for standard input")
-    parser.add_argument("--version", help="the normalizer's version (default: the one that reads messages now)")
-    parser.add_argument("--explain", action="store_true", help="which values of the body gave what, and which were ignored")
-    parser.add_argument("--personal", action="store_true", help="with --explain: print texts, signers and addresses too")
-    parser.add_argument("--json", action="store_true", help="with --explain: one document, for scripts (events are JSON lines anyway)")
-    parser.add_argument("--zone", help="the zone of the account (IANA), as STATESVC_CARRIER_ZONE_<CARRIER> sets it for the service")
-    parser.add_argument("--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)")
+    parser.add_argument(
+        "--version", help="the normalizer's version (default: the one that reads messages now)"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="which values of the body gave what, and which were ignored",
+    )
+    parser.add_argument(
+        "--personal",
+        action="store_true",
+        help="with --explain: print texts, signers and addresses too",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="with --explain: one document, for scripts (events are JSON lines anyway)",
+    )
+    parser.add_argument(
+        "--zone",
+        help="the zone of the account (IANA), as STATESVC_CARRIER_ZONE_<CARRIER> sets it for the service",
+    )
+    parser.add_argument(
+        "--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the events; for a body that cannot be read return 1, with the cause on standard error."""
     carrier = carrier_named(options.carrier)
     if options.version not in (None, *carrier.normalizers):
-        raise CommandError(f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
+        raise CommandError(
+            f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}",
+            exit_code=2,
+        )
     if options.zone is not None and not is_zone(options.zone):
-        raise CommandError(f"there is no zone {options.zone}; use an IANA name such as Asia/Ho_Chi_Minh", exit_code=2)
+        raise CommandError(
+            f"there is no zone {options.zone}; use an IANA name such as Asia/Ho_Chi_Minh",
+            exit_code=2,
+        )
     version = options.version or carrier.stable
     normalizer = carrier.normalizers[version]
     body = _read(options.file)
     received_at = options.received_at or datetime.now(UTC)
-    identified = partial(identify, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True)
+    identified = partial(
+        identify, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True
+    )
     try:
-        normalized = (carrier.in_zone(options.zone) if options.zone else carrier).read(body, received_at, version)
+        normalized = (carrier.in_zone(options.zone) if options.zone else carrier).read(
+            body, received_at, version
+        )
         if options.explain:
-            attribution = attribute(body, normalizer=normalizer, received_at=received_at, identify=identified)
-            write_explanation(attribution, normalizer=normalizer, personal=options.personal, as_json=options.json)
+            attribution = attribute(
+                body, normalizer=normalizer, received_at=received_at, identify=identified
+            )
+            write_explanation(
+                attribution, normalizer=normalizer, personal=options.personal, as_json=options.json
+            )
             return _write_rejections(normalized)
         events = [identified(reading) for reading in normalized.readings]
     except UnreadableMessageError as error:

@@ -24,7 +24,9 @@ def run(options: argparse.Namespace) -> int:
     address = f"{(_named_url(options) or _own_url()).rstrip('/')}/console"
     write_line(address)
     if not _answers(address):
-        raise CommandError("nothing answers there: is it running, and there? --url names another address")
+        raise CommandError(
+            "nothing answers there: is it running, and there? --url names another address"
+        )
     if not options.print:
         webbrowser.open(address)
     return 0
@@ -35,7 +37,9 @@ def _named_url(options: argparse.Namespace) -> str | None:
     url: str | None = options.service_url or (None if options.profile else os.environ.get(URL))
     if url:
         return url
-    service = named_service(url=None, key_file=options.key_file, profile=options.profile, environment=os.environ)
+    service = named_service(
+        url=None, key_file=options.key_file, profile=options.profile, environment=os.environ
+    )
     return None if service is None else service.url
 
 

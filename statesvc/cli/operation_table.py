@@ -57,7 +57,9 @@ class ListedOperation:
 
 @cache
 def _table() -> Mapping[str, Any]:
-    table: dict[str, Any] = json.loads((files("statesvc.cli") / "operation_table.json").read_bytes())
+    table: dict[str, Any] = json.loads(
+        (files("statesvc.cli") / "operation_table.json").read_bytes()
+    )
     return table
 
 
@@ -72,7 +74,10 @@ def operation_named(operation_id: str) -> ListedOperation:
         module=listed.get("module", ""),
         seconds=listed.get("seconds"),
         takes_why=listed.get("takes_why", False),
-        fields={name: TakenField(name=name, **described) for name, described in listed.get("fields", {}).items()},
+        fields={
+            name: TakenField(name=name, **described)
+            for name, described in listed.get("fields", {}).items()
+        },
         parts=None if parts is None else CallParts(**parts),
         commands=tuple(Command(**command) for command in listed.get("commands", ())),
     )
@@ -83,12 +88,18 @@ def commands_of(group: str) -> Iterator[tuple[ListedOperation, Command]]:
     for operation_id, listed in _table().items():
         if any(command["name"].split()[0] == group for command in listed.get("commands", ())):
             operation = operation_named(operation_id)
-            yield from ((operation, command) for command in operation.commands if command.name.split()[0] == group)
+            yield from (
+                (operation, command)
+                for command in operation.commands
+                if command.name.split()[0] == group
+            )
 
 
 def declared_names() -> frozenset[str]:
     """Return the names of all commands that operations declare."""
-    return frozenset(command["name"] for listed in _table().values() for command in listed.get("commands", ()))
+    return frozenset(
+        command["name"] for listed in _table().values() for command in listed.get("commands", ())
+    )
 
 
 def add_fields(
@@ -116,9 +127,14 @@ def add_fields(
             if field.many:
                 described["action"] = "append"
         if name in arguments:
-            parser.add_argument(name, **{**described, "metavar": described.get("metavar") or name.removesuffix("_id")})
+            parser.add_argument(
+                name,
+                **{**described, "metavar": described.get("metavar") or name.removesuffix("_id")},
+            )
         else:
-            parser.add_argument(field.option, dest=name, required=field.required or name in required, **described)
+            parser.add_argument(
+                field.option, dest=name, required=field.required or name in required, **described
+            )
 
 
 def _metavar(field: TakenField) -> str | None:

@@ -28,7 +28,9 @@ _WORD_MAX: Final = 36
 """Length of a UUID."""
 
 
-def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, wide: Collection[str] = ()) -> None:
+def write_table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], *, wide: Collection[str] = ()
+) -> None:
     """Write columns as wide as their widest cell; None is a dash. On a terminal the widest columns wrap, so that the table fits.
 
     Where it would not fit, columns in which nothing stands are left out on a terminal.
@@ -38,20 +40,35 @@ def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, wi
     if (merged := merged_output()) is not None:
         merged.table(headings, rows, wide)
         return
-    shown = [index for index, heading in enumerate(headings) if heading not in wide or presentation().wide]
+    shown = [
+        index
+        for index, heading in enumerate(headings)
+        if heading not in wide or presentation().wide
+    ]
     titles = [Painted(headings[index], Colour.BOLD) for index in shown]
     cells = [titles, *([_cell(row[index]) for index in shown] for row in rows)]
     widths = [max(len(row[column].text) for row in cells) for column in range(len(shown))]
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if columns is not None and _table_width(widths) > columns:
-        filled = [place for place in range(len(shown)) if any(row[place] != _NOTHING for row in cells[1:])]
-        cells, widths = [[row[place] for place in filled] for row in cells], [widths[place] for place in filled]
-        words = [max(len(word) for row in cells for word in (row[column].text.split() or [""])) for column in range(len(filled))]
+        filled = [
+            place for place in range(len(shown)) if any(row[place] != _NOTHING for row in cells[1:])
+        ]
+        cells, widths = (
+            [[row[place] for place in filled] for row in cells],
+            [widths[place] for place in filled],
+        )
+        words = [
+            max(len(word) for row in cells for word in (row[column].text.split() or [""]))
+            for column in range(len(filled))
+        ]
         widths = fitting(widths, words, columns)
     for row in cells:
         wrapped = [_wrapped(cell.text, width) for cell, width in zip(row, widths, strict=True)]
         for line in zip_longest(*wrapped, fillvalue=""):
-            padded = [_padded(text, width, cell.colour) for text, width, cell in zip(line, widths, row, strict=True)]
+            padded = [
+                _padded(text, width, cell.colour)
+                for text, width, cell in zip(line, widths, row, strict=True)
+            ]
             sys.stdout.write(_GAP.join(padded).rstrip() + "\n")
 
 
@@ -88,7 +105,9 @@ def fitting(widths: Sequence[int], words: Sequence[int], columns: int) -> list[i
     fitted = list(widths)
     least = [max(min(word, _WORD_MAX), _WRAPPED_WIDTH_MIN) for word in words]
     excess = _table_width(fitted) - columns
-    while excess > 0 and (wider := [column for column, width in enumerate(fitted) if width > least[column]]):
+    while excess > 0 and (
+        wider := [column for column, width in enumerate(fitted) if width > least[column]]
+    ):
         fitted[max(wider, key=fitted.__getitem__)] -= 1
         excess -= 1
     return fitted
@@ -132,7 +151,12 @@ def cell(value: object) -> object:
         case list():
             return ", ".join(str(cell(each)) for each in value) or None
         case dict():
-            return ", ".join(f"{name} {cell(each)}" for name, each in value.items() if each not in (None, "")) or None
+            return (
+                ", ".join(
+                    f"{name} {cell(each)}" for name, each in value.items() if each not in (None, "")
+                )
+                or None
+            )
         case float():
             return f"{value:g}"
         case _:
@@ -163,7 +187,9 @@ def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) ->
     if sys.stderr.isatty():
         filled = _BAR_WIDTH * min(done, total) // max(total, 1)
         end = "\n" if done >= total and not goes_on else ""
-        sys.stderr.write(f"\r[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done:,}/{total:,} {what}\x1b[K{end}")
+        sys.stderr.write(
+            f"\r[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done:,}/{total:,} {what}\x1b[K{end}"
+        )
         sys.stderr.flush()
 
 

@@ -23,12 +23,25 @@ from statesvc.settings.service_settings import DatabaseSettings, load_settings
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     role = parser.add_mutually_exclusive_group()
-    role.add_argument("--owner", action="store_true", help="as the owner of the tables (STATESVC_OWNER_URL), not as the service")
-    role.add_argument("--superuser", action="store_true", help="as the superuser of the embedded server")
-    parser.add_argument(
-        "-c", dest="commands", action="append", default=[], metavar="SQL", help="run this and end; may stand more than once"
+    role.add_argument(
+        "--owner",
+        action="store_true",
+        help="as the owner of the tables (STATESVC_OWNER_URL), not as the service",
     )
-    parser.add_argument("psql", nargs="*", metavar="-- ARGUMENT", help="what else psql takes, behind --")
+    role.add_argument(
+        "--superuser", action="store_true", help="as the superuser of the embedded server"
+    )
+    parser.add_argument(
+        "-c",
+        dest="commands",
+        action="append",
+        default=[],
+        metavar="SQL",
+        help="run this and end; may stand more than once",
+    )
+    parser.add_argument(
+        "psql", nargs="*", metavar="-- ARGUMENT", help="what else psql takes, behind --"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,14 +59,18 @@ async def _run(options: argparse.Namespace) -> int:
         # a Ctrl-C is psql's: it ends a query, and not the session
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
         environment = os.environ if password is None else {**os.environ, "PGPASSWORD": password}
-        return await asyncio.to_thread(_psql, [program, "-d", address, *arguments, *options.psql], environment)
+        return await asyncio.to_thread(
+            _psql, [program, "-d", address, *arguments, *options.psql], environment
+        )
 
 
 def _address(dsns: Dsns, options: argparse.Namespace) -> str:
     if not options.superuser:
         return dsns.owner if options.owner else dsns.service
     if dsns.superuser is None:
-        raise CommandError("the superuser of a server of your own is not among the settings: psql with its address")
+        raise CommandError(
+            "the superuser of a server of your own is not among the settings: psql with its address"
+        )
     return dsns.superuser
 
 
@@ -69,11 +86,15 @@ async def _address_and_password(dsn: str) -> tuple[str, str | None]:
 def _program(settings: DatabaseSettings) -> Path:
     """Return the one that comes with the server's programs, else the one on the PATH."""
     try:
-        folder = programs(MAJOR) if settings.postgres_bin is None else settings.postgres_bin.absolute()
+        folder = (
+            programs(MAJOR) if settings.postgres_bin is None else settings.postgres_bin.absolute()
+        )
     except EmbeddedServerError:
         found = shutil.which("psql")
         if found is None:
-            raise CommandError("there is no psql: install a client of PostgreSQL, or set STATESVC_POSTGRES_BIN") from None
+            raise CommandError(
+                "there is no psql: install a client of PostgreSQL, or set STATESVC_POSTGRES_BIN"
+            ) from None
         return Path(found)
     return folder / "psql"
 

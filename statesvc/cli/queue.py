@@ -24,17 +24,23 @@ def run(options: argparse.Namespace) -> int:
             (
                 carrier_id,
                 lane["ready"],
-                None if lane["oldest_ready_seconds"] is None else duration(lane["oldest_ready_seconds"]),
+                None
+                if lane["oldest_ready_seconds"] is None
+                else duration(lane["oldest_ready_seconds"]),
                 lane["leased"],
                 lane["scheduled"],
                 lane["held"],
-                None if lane["oldest_held_seconds"] is None else duration(lane["oldest_held_seconds"]),
+                None
+                if lane["oldest_held_seconds"] is None
+                else duration(lane["oldest_held_seconds"]),
             )
             for carrier_id, lane in sorted(depths["carriers"].items())
         ],
     )
     outbox = depths["outbox"]
-    write_line(f"outbox: {outbox['ready']:,} ready, {outbox['leased']:,} on their way, {outbox['scheduled']:,} to be tried later")
+    write_line(
+        f"outbox: {outbox['ready']:,} ready, {outbox['leased']:,} on their way, {outbox['scheduled']:,} to be tried later"
+    )
     write_line(f"dead letters: {depths['dead_letters']:,}")
     if depths["counts_capped"]:
         write_line("the largest counts mean: at least that many")

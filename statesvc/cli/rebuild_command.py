@@ -22,11 +22,24 @@ _SHOWN = 50
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("projection", choices=["shipment"], help="the projection")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--compare", action="store_true", help="only report where the live one differs from the log; 1 where it does")
-    what.add_argument("--rollback", action="store_true", help="put the table back that the last rebuild replaced, brought up to date")
-    what.add_argument("--finish", action="store_true", help="let go of the table that the last rebuild replaced")
+    what.add_argument(
+        "--compare",
+        action="store_true",
+        help="only report where the live one differs from the log; 1 where it does",
+    )
+    what.add_argument(
+        "--rollback",
+        action="store_true",
+        help="put the table back that the last rebuild replaced, brought up to date",
+    )
+    what.add_argument(
+        "--finish", action="store_true", help="let go of the table that the last rebuild replaced"
+    )
     parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, help="processes that fold (default: one per core, %(default)s)"
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes that fold (default: one per core, %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
@@ -41,9 +54,19 @@ async def _run(options: argparse.Namespace) -> int:
     settings = load_settings()
     async with running_database(settings) as dsns:
         # a pooler in transaction mode would lose the lock that makes us alone
-        owner = dsns.owner if settings.database.owner_url is not None or settings.database.database_url is None else dsns.listen
+        owner = (
+            dsns.owner
+            if settings.database.owner_url is not None or settings.database.database_url is None
+            else dsns.listen
+        )
         archive = History(archive_folder(settings))
-        task = Rebuild(owner_dsn=owner, actor=actor(), processes=options.processes, progress=_show_progress, archive=archive)
+        task = Rebuild(
+            owner_dsn=owner,
+            actor=actor(),
+            processes=options.processes,
+            progress=_show_progress,
+            archive=archive,
+        )
         if options.compare:
             events, drift = await task.compare()
             _write_drift(events, drift, as_json=options.json)
@@ -60,7 +83,9 @@ async def _change(task: Rebuild, options: argparse.Namespace) -> tuple[dict[str,
     """Return what was done, for scripts and in words."""
     if options.rollback:
         await task.roll_back()
-        return {"rolled_back": True}, "the table from before the rebuild is live again; `--rollback` once more undoes this"
+        return {
+            "rolled_back": True
+        }, "the table from before the rebuild is live again; `--rollback` once more undoes this"
     if options.finish:
         await task.finish()
         return {"finished": True}, "the old table is gone"
@@ -78,9 +103,16 @@ def _write_drift(events: int, drift: list[Drift], *, as_json: bool) -> None:
     if not drift:
         write_line(f"no drift: every row is what its events add up to ({events:,} events)")
         return
-    write_line(f"{len(drift):,} shipments differ from what their events ({events:,} in all) add up to")
-    write_table(("FIELD", "SHIPMENTS"), Counter(name for one in drift for name in one.fields).most_common())
-    write_table(("SHIPMENT", "CARRIER", "FIELDS"), [(one.shipment_id, one.carrier_id, ", ".join(one.fields)) for one in drift[:_SHOWN]])
+    write_line(
+        f"{len(drift):,} shipments differ from what their events ({events:,} in all) add up to"
+    )
+    write_table(
+        ("FIELD", "SHIPMENTS"), Counter(name for one in drift for name in one.fields).most_common()
+    )
+    write_table(
+        ("SHIPMENT", "CARRIER", "FIELDS"),
+        [(one.shipment_id, one.carrier_id, ", ".join(one.fields)) for one in drift[:_SHOWN]],
+    )
     if len(drift) > _SHOWN:
         write_line(f"... and {len(drift) - _SHOWN:,} more: --json lists all")
 

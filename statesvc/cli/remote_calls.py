@@ -35,18 +35,42 @@ class RemoteCalls:
         self._only_reads = only_reads
         self._opener = build_opener(_NoRedirects)
 
-    async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
+    async def call(
+        self,
+        operation_id: str,
+        body: Mapping[str, Json] | None = None,
+        /,
+        *,
+        why: str = "",
+        **given: Json,
+    ) -> Json:
         operation = operation_named(operation_id)
         with self._open(operation, body, why=why, given=given, accept="application/json") as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
-    async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
-        with self._open(operation_named(operation_id), body, why="", given=given, accept=accept) as answer:
+    async def fetch(
+        self,
+        operation_id: str,
+        body: Mapping[str, Json] | None = None,
+        /,
+        *,
+        accept: str,
+        **given: Json,
+    ) -> File:
+        with self._open(
+            operation_named(operation_id), body, why="", given=given, accept=accept
+        ) as answer:
             return File(answer.read(), dict(answer.headers.items()))
 
     def _open(
-        self, operation: ListedOperation, body: Mapping[str, Json] | None, *, why: str, given: Mapping[str, Json], accept: str
+        self,
+        operation: ListedOperation,
+        body: Mapping[str, Json] | None,
+        *,
+        why: str,
+        given: Mapping[str, Json],
+        accept: str,
     ) -> HTTPResponse:
         request = self._request(operation, body, why=why, given=given, accept=accept)
         seconds = None if operation.seconds is None else operation.seconds + _SPARE_SECONDS
@@ -55,21 +79,43 @@ class RemoteCalls:
         except HTTPError as error:
             raise self._refused(error, operation) from None
         except URLError as error:
-            raise ServiceAwayError(f"{self._service.url} does not answer: {_reason(error.reason)}") from None
+            raise ServiceAwayError(
+                f"{self._service.url} does not answer: {_reason(error.reason)}"
+            ) from None
         except (OSError, HTTPException) as error:
-            raise ServiceAwayError(f"{self._service.url} does not answer: {_reason(error)}") from None
+            raise ServiceAwayError(
+                f"{self._service.url} does not answer: {_reason(error)}"
+            ) from None
         return opened
 
     def _request(
-        self, operation: ListedOperation, body: Mapping[str, Json] | None, *, why: str, given: Mapping[str, Json], accept: str
+        self,
+        operation: ListedOperation,
+        body: Mapping[str, Json] | None,
+        *,
+        why: str,
+        given: Mapping[str, Json],
+        accept: str,
     ) -> Request:
         method, _, path = operation.where.partition(" ")
         if self._only_reads and method != "GET":
-            raise CommandError("several profiles are only read from: name the one to act on", exit_code=2)
+            raise CommandError(
+                "several profiles are only read from: name the one to act on", exit_code=2
+            )
         stated = {name: _text(value) for name, value in given.items() if value is not None}
-        in_path = {name: quote(value, safe="") for name, value in stated.items() if f"{{{name}}}" in path and isinstance(value, str)}
-        query = urlencode({name: value for name, value in stated.items() if name not in in_path}, doseq=True)
-        headers = {"Authorization": f"Bearer {self._service.key}", "Accept": accept, "User-Agent": f"statesvc/{__version__}"}
+        in_path = {
+            name: quote(value, safe="")
+            for name, value in stated.items()
+            if f"{{{name}}}" in path and isinstance(value, str)
+        }
+        query = urlencode(
+            {name: value for name, value in stated.items() if name not in in_path}, doseq=True
+        )
+        headers = {
+            "Authorization": f"Bearer {self._service.key}",
+            "Accept": accept,
+            "User-Agent": f"statesvc/{__version__}",
+        }
         if why:
             headers["Statesvc-Why"] = why.encode().decode("latin-1")
         content = None
@@ -85,7 +131,9 @@ class RemoteCalls:
         if error.headers.get_content_type() == _PROBLEM:
             problem: Mapping[str, Any] = json.loads(content)
             return CallRefusedError(problem, operation)
-        return CommandError(f"{self._service.url} answered {error.code} {error.reason}: is it the address of a service?")
+        return CommandError(
+            f"{self._service.url} answered {error.code} {error.reason}: is it the address of a service?"
+        )
 
 
 def _text(value: Json) -> str | list[str]:
@@ -96,4 +144,6 @@ def _text(value: Json) -> str | list[str]:
 
 def _reason(error: object) -> str:
     """Return an error of the connection without its number."""
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or type(error).__name__
+    return (
+        error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    ) or type(error).__name__

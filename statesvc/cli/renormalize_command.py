@@ -38,7 +38,9 @@ async def _run(options: argparse.Namespace) -> Mapping[str, Json]:
     codes: dict[str, list[Json]] = {"codes": [], "codes_left": []}
     report: dict[str, Json] = {}
     async with api_calls(options) as calls:
-        async for progress, part in work(calls, _OPERATION, order, counted="messages", carrier_id=options.carrier_id):
+        async for progress, part in work(
+            calls, _OPERATION, order, counted="messages", carrier_id=options.carrier_id
+        ):
             for name, counted in (("changes", "events"), ("moved", "shipments")):
                 found[name].update({(row["from"], row["to"]): row[counted] for row in part[name]})
             beyond.update(part["beyond"])
@@ -46,9 +48,19 @@ async def _run(options: argparse.Namespace) -> Mapping[str, Json]:
                 listed += [code for code in part[name] if code not in listed]
             report = {**part, **progress.sums}
     return {
-        **{name: value for name, value in report.items() if name not in {"remaining", "next_cursor"}},
-        "changes": [{"from": before, "to": now, "events": count} for (before, now), count in found["changes"].most_common()],
-        "moved": [{"from": before, "to": now, "shipments": count} for (before, now), count in found["moved"].most_common()],
+        **{
+            name: value
+            for name, value in report.items()
+            if name not in {"remaining", "next_cursor"}
+        },
+        "changes": [
+            {"from": before, "to": now, "events": count}
+            for (before, now), count in found["changes"].most_common()
+        ],
+        "moved": [
+            {"from": before, "to": now, "shipments": count}
+            for (before, now), count in found["moved"].most_common()
+        ],
         "beyond": beyond,
         **codes,
     }
@@ -56,10 +68,17 @@ async def _run(options: argparse.Namespace) -> Mapping[str, Json]:
 
 def _write(report: Mapping[str, Any]) -> None:
     would = "would be " if report["dry_run"] else ""
-    write_line(f"{report['messages']} messages with {report['events']} events read again, {report['unchanged']} as before")
-    write_line(f"{report['corrected']} {would}corrected, {report['retracted']} {would}taken back, {report['added']} {would}added")
+    write_line(
+        f"{report['messages']} messages with {report['events']} events read again, {report['unchanged']} as before"
+    )
+    write_line(
+        f"{report['corrected']} {would}corrected, {report['retracted']} {would}taken back, {report['added']} {would}added"
+    )
     if report["changes"]:
-        write_table(("IN EFFECT", "NOW", "EVENTS"), [(row["from"], row["to"], row["events"]) for row in report["changes"]])
+        write_table(
+            ("IN EFFECT", "NOW", "EVENTS"),
+            [(row["from"], row["to"], row["events"]) for row in report["changes"]],
+        )
     if report["notifications"]:
         write_line(f"{report['notifications']} notifications")
     if report["unreadable"]:
@@ -68,4 +87,6 @@ def _write(report: Mapping[str, Any]) -> None:
             "say what they mean, and no mapping names them. They stand as they were read."
         )
     for name, count in report["beyond"].items():
-        write_line(f"{count} differ in {name}, which no correction can change: they stand as they were read")
+        write_line(
+            f"{count} differ in {name}, which no correction can change: they stand as they were read"
+        )

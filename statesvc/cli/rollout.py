@@ -28,21 +28,52 @@ _NOTHING: Final = (None, "")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
-    show = commands.add_parser("show", help="every rollout that was ever set; of one carrier, what its candidate read differently")
+    show = commands.add_parser(
+        "show",
+        help="every rollout that was ever set; of one carrier, what its candidate read differently",
+    )
     show.add_argument("carrier_id", metavar="carrier", nargs="?", help="a carrier id")
     show.add_argument("--json", action="store_true", help="for scripts")
-    turn = commands.add_parser("set", help="give a candidate version, or another fleet, a share of a carrier's messages")
-    fields = ("carrier_id", "stable", "candidate", "percent", "shadow", "fallback_seconds", "force", "why")
+    turn = commands.add_parser(
+        "set", help="give a candidate version, or another fleet, a share of a carrier's messages"
+    )
+    fields = (
+        "carrier_id",
+        "stable",
+        "candidate",
+        "percent",
+        "shadow",
+        "fallback_seconds",
+        "force",
+        "why",
+    )
     add_fields(turn, "change_rollout", *fields, arguments=["carrier_id"], required=["percent"])
-    turn.add_argument("--guard-messages", type=int, metavar="N", help="fall back to 0 by itself, judging the last N messages")
-    turn.add_argument("--guard-errors", type=float, metavar="PERCENT", help="the highest share that the candidate may fail to read")
     turn.add_argument(
-        "--guard-differences", type=float, metavar="PERCENT", help="the highest share that it may read differently (needs --shadow)"
+        "--guard-messages",
+        type=int,
+        metavar="N",
+        help="fall back to 0 by itself, judging the last N messages",
+    )
+    turn.add_argument(
+        "--guard-errors",
+        type=float,
+        metavar="PERCENT",
+        help="the highest share that the candidate may fail to read",
+    )
+    turn.add_argument(
+        "--guard-differences",
+        type=float,
+        metavar="PERCENT",
+        help="the highest share that it may read differently (needs --shadow)",
     )
     turn.add_argument("--json", action="store_true", help="for scripts")
-    rehearse = commands.add_parser("drill", help="rehearse the way back from another fleet's share: to 0 and forth again")
+    rehearse = commands.add_parser(
+        "drill", help="rehearse the way back from another fleet's share: to 0 and forth again"
+    )
     rehearse.add_argument("carrier_id", metavar="carrier", help="a carrier id")
-    rehearse.add_argument("--seconds", type=float, default=60.0, help="how long to wait at 0 (default: 60)")
+    rehearse.add_argument(
+        "--seconds", type=float, default=60.0, help="how long to wait at 0 (default: 60)"
+    )
     rehearse.add_argument("--json", action="store_true", help="for scripts")
     declared.add_declared(commands, "rollout")
 
@@ -57,7 +88,9 @@ async def _run(options: argparse.Namespace) -> int:
     change = _change(options) if options.action == "set" else None
     async with api_calls(options) as calls:
         if options.action == "drill":
-            return await drill(calls, options.carrier_id, seconds=options.seconds, as_json=options.json)
+            return await drill(
+                calls, options.carrier_id, seconds=options.seconds, as_json=options.json
+            )
         if change is not None:
             await _set(calls, options.carrier_id, change, as_json=options.json)
         elif options.carrier_id is not None:
@@ -68,7 +101,12 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _change(options: argparse.Namespace) -> dict[str, Json]:
-    change = {"percent": options.percent, "shadow": bool(options.shadow), "guard": _guard(options), "why": options.why or ""}
+    change = {
+        "percent": options.percent,
+        "shadow": bool(options.shadow),
+        "guard": _guard(options),
+        "why": options.why or "",
+    }
     if options.stable is not None:
         change["stable"] = None if options.stable == OURS else options.stable
     if options.candidate is not None:
@@ -81,13 +119,21 @@ def _change(options: argparse.Namespace) -> dict[str, Json]:
 
 
 def _guard(options: argparse.Namespace) -> dict[str, Json] | None:
-    bounds = {"errors_percent": options.guard_errors, "differences_percent": options.guard_differences}
+    bounds = {
+        "errors_percent": options.guard_errors,
+        "differences_percent": options.guard_differences,
+    }
     if options.guard_messages is None:
         if any(bound is not None for bound in bounds.values()):
-            raise CommandError("a bound of the guard needs --guard-messages: how many of the last messages it judges", exit_code=2)
+            raise CommandError(
+                "a bound of the guard needs --guard-messages: how many of the last messages it judges",
+                exit_code=2,
+            )
         return None
     if all(bound is None for bound in bounds.values()):
-        raise CommandError("--guard-messages needs --guard-errors or --guard-differences", exit_code=2)
+        raise CommandError(
+            "--guard-messages needs --guard-errors or --guard-differences", exit_code=2
+        )
     return {"messages": options.guard_messages, **bounds}
 
 
@@ -98,7 +144,9 @@ async def _set(calls: Calls, carrier_id: str, change: Mapping[str, Json], *, as_
         return
     shadow = ", with a shadow" if rollout["shadow"] else ""
     rest = f", the rest to {rollout['stable']}" if rollout["stable"] else ""
-    write_line(f"{carrier_id}: {rollout['percent']} % to version {rollout['candidate'] or '-'}{rest}{shadow}; in effect at the next claim")
+    write_line(
+        f"{carrier_id}: {rollout['percent']} % to version {rollout['candidate'] or '-'}{rest}{shadow}; in effect at the next claim"
+    )
     for warning in rollout["warnings"]:
         write_line(warning)
 
@@ -108,26 +156,57 @@ async def _show(calls: Calls, *, as_json: bool) -> None:
     if as_json:
         write_json(shown)
     elif shown:
-        columns = ("carrier", "hold", "stable", "candidate", "percent", "shadow", "guard", "changed_at", "changed_by", "why")
-        write_table([column.upper() for column in columns], [[cell(rollout[column]) for column in columns] for rollout in shown])
+        columns = (
+            "carrier",
+            "hold",
+            "stable",
+            "candidate",
+            "percent",
+            "shadow",
+            "guard",
+            "changed_at",
+            "changed_by",
+            "why",
+        )
+        write_table(
+            [column.upper() for column in columns],
+            [[cell(rollout[column]) for column in columns] for rollout in shown],
+        )
     else:
         write_line("no rollout was ever set: each carrier is read by its stable version")
 
 
 async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
-    page = await calls.call("list_rollout_diffs", carrier_id=carrier_id, candidate=rollout["candidate"], limit=DIFFS_SHOWN)
+    page = await calls.call(
+        "list_rollout_diffs",
+        carrier_id=carrier_id,
+        candidate=rollout["candidate"],
+        limit=DIFFS_SHOWN,
+    )
     if as_json:
-        write_json({**_described(rollout), "readings": rollout["readings"], "totals": page["totals"], "differences": page["items"]})
+        write_json(
+            {
+                **_described(rollout),
+                "readings": rollout["readings"],
+                "totals": page["totals"],
+                "differences": page["items"],
+            }
+        )
         return
     for name, value in _described(rollout).items():
         write_line(f"{name:<12}{'-' if cell(value) in _NOTHING else cell(value)}")
     _write_readings(rollout)
     totals = page["totals"]
     dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""
-    write_line(f"tried on    {totals['messages']} messages, {totals['errors']} failed, {totals['differing']} read differently{dropped}")
+    write_line(
+        f"tried on    {totals['messages']} messages, {totals['errors']} failed, {totals['differing']} read differently{dropped}"
+    )
     if totals["fields"]:
-        write_table(("FIELD", "DIFFERENCES"), sorted(totals["fields"].items(), key=itemgetter(1), reverse=True))
+        write_table(
+            ("FIELD", "DIFFERENCES"),
+            sorted(totals["fields"].items(), key=itemgetter(1), reverse=True),
+        )
     if page["items"]:
         columns = ("message_id", "event_id", "field", "stable_value", "candidate_value")
         rows = [[difference[column] for column in columns] for difference in page["items"]]
@@ -144,7 +223,9 @@ def _write_readings(rollout: Mapping[str, Any]) -> None:
                 "ours" if reading["reading"] == "statesvc" else reading["reading"],
                 reading["role"],
                 f"{reading['share']} %",
-                "never" if reading["asked_seconds_ago"] is None else f"{reading['asked_seconds_ago']:.0f} s ago",
+                "never"
+                if reading["asked_seconds_ago"] is None
+                else f"{reading['asked_seconds_ago']:.0f} s ago",
                 reading["waiting"],
                 reading["leased"],
                 reading["fallbacks"],
@@ -158,7 +239,11 @@ def _write_readings(rollout: Mapping[str, Any]) -> None:
 
 def _described(rollout: Mapping[str, Any]) -> dict[str, Any]:
     guard = rollout["guard"]
-    bounds = (("errors", guard["errors_percent"]), ("differences", guard["differences_percent"])) if guard else ()
+    bounds = (
+        (("errors", guard["errors_percent"]), ("differences", guard["differences_percent"]))
+        if guard
+        else ()
+    )
     bounded = ", ".join(f"{name} <= {bound:g} %" for name, bound in bounds if bound is not None)
     return {
         "carrier": "all" if rollout["carrier_id"] == "*" else rollout["carrier_id"],

@@ -16,24 +16,44 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float, as_json: bool)
     """Set the share to 0, until nothing is left of what waited or was leased then, and back; return 1 where something is left."""
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
     if not rollout["readings"] or not rollout["percent"]:
-        raise CommandError(f"{carrier_id}: no other fleet has a share of it, so there is no way back to rehearse", exit_code=2)
+        raise CommandError(
+            f"{carrier_id}: no other fleet has a share of it, so there is no way back to rehearse",
+            exit_code=2,
+        )
     if rollout["warnings"]:
         # nobody would take over, and what waits would wait for the fallback
-        raise CommandError(f"{carrier_id}: a drill would strand messages, and prove nothing: {'; '.join(rollout['warnings'])}", exit_code=2)
+        raise CommandError(
+            f"{carrier_id}: a drill would strand messages, and prove nothing: {'; '.join(rollout['warnings'])}",
+            exit_code=2,
+        )
     asked_at = time.monotonic()
-    at_zero = await calls.call("change_rollout", {"percent": 0, "why": "drill: the way back"}, carrier_id=carrier_id)
+    at_zero = await calls.call(
+        "change_rollout", {"percent": 0, "why": "drill: the way back"}, carrier_id=carrier_id
+    )
     turned_at = time.monotonic()
     try:
         held = _of(at_zero, "candidate")["leased"]
-        taken, finished, stranded = await _until_nothing_is_left(calls, carrier_id, turned_at, seconds=seconds)
+        taken, finished, stranded = await _until_nothing_is_left(
+            calls, carrier_id, turned_at, seconds=seconds
+        )
     finally:
         again = {"percent": rollout["percent"], "force": True, "why": "drill: forth again"}
         await calls.call("change_rollout", again, carrier_id=carrier_id)
     if as_json:
         seconds_until = {"set": turned_at - asked_at, "taken": taken, "finished": finished}
-        write_json({"carrier_id": carrier_id, "held": held, "stranded": stranded, "seconds": seconds_until, "percent": rollout["percent"]})
+        write_json(
+            {
+                "carrier_id": carrier_id,
+                "held": held,
+                "stranded": stranded,
+                "seconds": seconds_until,
+                "percent": rollout["percent"],
+            }
+        )
         return 1 if stranded else 0
-    write_line(f"{carrier_id}: at 0 % after {turned_at - asked_at:.2f} s; what waited was leased by the stable reader {_said(taken)}")
+    write_line(
+        f"{carrier_id}: at 0 % after {turned_at - asked_at:.2f} s; what waited was leased by the stable reader {_said(taken)}"
+    )
     write_line(f"the candidate held {held} messages, and had ended them {_said(finished)}")
     write_line(f"stranded: {stranded}; at {rollout['percent']} % again")
     return 1 if stranded else 0
@@ -62,7 +82,9 @@ async def _until_nothing_is_left(
 
 
 def _of(rollout: Mapping[str, Any], role: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(reading for reading in rollout["readings"] if reading["role"] == role)
+    found: Mapping[str, Any] = next(
+        reading for reading in rollout["readings"] if reading["role"] == role
+    )
     return found
 
 

@@ -16,7 +16,12 @@ _MARKED: Final = re.compile(r"(?m)^(#+ .*)$|(\*\*[^*]+\*\*)")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("page", nargs="?", metavar="PAGE", help="a page, such as RoleDown; without it, all are listed")
+    parser.add_argument(
+        "page",
+        nargs="?",
+        metavar="PAGE",
+        help="a page, such as RoleDown; without it, all are listed",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,8 +29,13 @@ def run(options: argparse.Namespace) -> int:
     if options.page is None:
         write_table(("PAGE", ""), [(name, title(name)) for name in pages() if name != INDEX])
         return 0
-    name = next((name for name in pages() if name.lower() == options.page.lower().removesuffix(".md")), None)
+    name = next(
+        (name for name in pages() if name.lower() == options.page.lower().removesuffix(".md")), None
+    )
     if name is None:
-        raise CommandError(f"the runbook has no page {options.page!r}{meant('statesvc runbook', options.page, pages())}", exit_code=2)
+        raise CommandError(
+            f"the runbook has no page {options.page!r}{meant('statesvc runbook', options.page, pages())}",
+            exit_code=2,
+        )
     write_line(_MARKED.sub(lambda marked: paint(marked[0], Colour.BOLD), read(name).rstrip("\n")))
     return 0

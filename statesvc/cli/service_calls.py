@@ -18,11 +18,18 @@ def calls_afar(options: argparse.Namespace) -> bool:
 
 def service_of(options: argparse.Namespace) -> Service | None:
     """Return the service that was named to be called; None: none was."""
-    return named_service(url=options.service_url, key_file=options.key_file, profile=options.profile, environment=os.environ)
+    return named_service(
+        url=options.service_url,
+        key_file=options.key_file,
+        profile=options.profile,
+        environment=os.environ,
+    )
 
 
 @asynccontextmanager
-async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) -> AsyncIterator[Calls]:
+async def api_calls(
+    options: argparse.Namespace, *, is_finding: bool = False
+) -> AsyncIterator[Calls]:
     """Open the calls of the service that was named, otherwise in this process. Standard error says which service, or which database.
 
     `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too, and the answer names it.
@@ -61,8 +68,17 @@ def away(error: Exception, options: argparse.Namespace) -> Away | None:
         name, why = database
         text = f"the database is away: no push is acknowledged, and nothing is processed ({why})"
         return Away({"database": name}, _trouble("database", text))
-    return Away({"service": service.url}, _trouble("service", str(error))) if isinstance(error, ServiceAwayError) else None
+    return (
+        Away({"service": service.url}, _trouble("service", str(error)))
+        if isinstance(error, ServiceAwayError)
+        else None
+    )
 
 
 def _trouble(about: str, text: str) -> Mapping[str, Any]:
-    return {"urgency": "now", "about": about, "text": text, "page": "docs/runbook/AckAvailability.md"}
+    return {
+        "urgency": "now",
+        "about": about,
+        "text": text,
+        "page": "docs/runbook/AckAvailability.md",
+    }

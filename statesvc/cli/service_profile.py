@@ -30,7 +30,9 @@ class Service:
     key: str = field(repr=False)
 
 
-def named_service(*, url: str | None, key_file: str | None, profile: str | None, environment: Mapping[str, str]) -> Service | None:
+def named_service(
+    *, url: str | None, key_file: str | None, profile: str | None, environment: Mapping[str, str]
+) -> Service | None:
     """Return the service that was named, the flags before the environment and an address before a profile; None: none was."""
     key = None if key_file is None else _key_in(key_file)
     if url is None and profile is None:
@@ -39,22 +41,38 @@ def named_service(*, url: str | None, key_file: str | None, profile: str | None,
         return Service(url=_checked(url), key=key or environment.get(KEY) or _lacks_key(url))
     if profile is None:
         if key_file is not None:
-            raise CommandError(f"--key-file needs the service that the key is for: --url, --profile or {URL}", exit_code=2)
+            raise CommandError(
+                f"--key-file needs the service that the key is for: --url, --profile or {URL}",
+                exit_code=2,
+            )
         return None
     described = _profile(profile, environment)
     url = _checked(str(described.get("url", "")))
-    kept = described.get("key") or (_key_in(described["key_file"]) if "key_file" in described else None)
+    kept = described.get("key") or (
+        _key_in(described["key_file"]) if "key_file" in described else None
+    )
     return Service(url=url, key=key or kept or _lacks_key(url))
 
 
 def _lacks_key(url: str) -> str:
-    raise CommandError(f"{url} takes a key: --key-file FILE, or {KEY}, or a profile with `key_file`", exit_code=2)
+    raise CommandError(
+        f"{url} takes a key: --key-file FILE, or {KEY}, or a profile with `key_file`", exit_code=2
+    )
 
 
 def _checked(url: str) -> str:
     parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise CommandError(f"{url or 'an empty text'} is no address of a service: write https://HOST or http://HOST:PORT", exit_code=2)
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or parts.username
+        or parts.query
+        or parts.fragment
+    ):
+        raise CommandError(
+            f"{url or 'an empty text'} is no address of a service: write https://HOST or http://HOST:PORT",
+            exit_code=2,
+        )
     return url.rstrip("/")
 
 
@@ -66,22 +84,33 @@ def _key_in(file: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise CommandError(f"the key file {path} cannot be read: {reason}", exit_code=2) from None
     if not key.isprintable() or not key.isascii() or not key:
-        raise CommandError(f"the key file {path} holds no key: one line, as `statesvc keys create` printed it", exit_code=2)
+        raise CommandError(
+            f"the key file {path} holds no key: one line, as `statesvc keys create` printed it",
+            exit_code=2,
+        )
     return key
 
 
 def _profile(name: str, environment: Mapping[str, str]) -> Mapping[str, Any]:
     file = environment.get(PROFILES)
     path = (
-        Path(file).expanduser() if file else Path(environment.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "statesvc/profiles.toml"
+        Path(file).expanduser()
+        if file
+        else Path(environment.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
+        / "statesvc/profiles.toml"
     )
     try:
         profiles = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise CommandError(f"the profile {name} is not there: {path}: {error.strerror}", exit_code=2) from None
+        raise CommandError(
+            f"the profile {name} is not there: {path}: {error.strerror}", exit_code=2
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"the profiles in {path} cannot be read: {error}", exit_code=2) from None
     found = profiles.get(name)
     if not isinstance(found, dict):
-        raise CommandError(f"{path} has no profile {name}; it has: {', '.join(sorted(profiles)) or 'none'}", exit_code=2)
+        raise CommandError(
+            f"{path} has no profile {name}; it has: {', '.join(sorted(profiles)) or 'none'}",
+            exit_code=2,
+        )
     return found

@@ -32,13 +32,17 @@ _AGAIN_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
-async def running_database(settings: Settings, *, make: bool = False, migrated: bool = True, announced: bool = True) -> AsyncIterator[Dsns]:
+async def running_database(
+    settings: Settings, *, make: bool = False, migrated: bool = True, announced: bool = True
+) -> AsyncIterator[Dsns]:
     """Provide the addresses, for the time of the block; `announced`: standard error names the database first.
 
     A server that is stopped is started, and with `migrated` its schema brought up to date, as `up` does it. With `make` it is made where
     there is none; otherwise raises `NoDataError`.
     """
-    configure_logging(process="command", output_format=log_format(settings.telemetry), level="warning")
+    configure_logging(
+        process="command", output_format=log_format(settings.telemetry), level="warning"
+    )
     try:
         found = locate(settings.database)
     except NoDataError:
@@ -55,11 +59,18 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
         try:
             dsns = await asyncio.to_thread(server.start)
         except DataInUseError as error:
-            raise CommandError(f"the database is being started or stopped by process {error.pid or 'unknown'}: try again soon") from error
+            raise CommandError(
+                f"the database is being started or stopped by process {error.pid or 'unknown'}: try again soon"
+            ) from error
         if make:
             ensure_master_key(settings)
         if migrated:
-            await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=settings.database.auditor_role)
+            await migrate(
+                dsns.owner,
+                dsns.listen,
+                superuser_dsn=dsns.superuser,
+                auditor_role=settings.database.auditor_role,
+            )
         yield dsns
     finally:
         await asyncio.to_thread(server.stop)
@@ -80,13 +91,17 @@ async def service_connection(
     ):
         pending = compare(read_migrations(), await read_ledger(connection)).pending
         if pending:
-            raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
+            raise CommandError(
+                f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`"
+            )
         yield connection
         # what the command did may stand in the log, which the sealer seals
         await notify(connection, LOG)
 
 
-async def connect(dsn: str, *, direct: bool = True, writes: bool = False, limits: SessionLimits = PATIENT) -> AsyncConnection[Any]:
+async def connect(
+    dsn: str, *, direct: bool = True, writes: bool = False, limits: SessionLimits = PATIENT
+) -> AsyncConnection[Any]:
     """Open a connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads.
 
     Where there is none left at the moment it waits for one: the kill switch is wanted most when all are in use.
@@ -95,7 +110,11 @@ async def connect(dsn: str, *, direct: bool = True, writes: bool = False, limits
     while True:
         try:
             return await open_connection(
-                dsn, application_name="statesvc command", limits=limits, direct=direct, writes=writes or names_several_hosts(dsn)
+                dsn,
+                application_name="statesvc command",
+                limits=limits,
+                direct=direct,
+                writes=writes or names_several_hosts(dsn),
             )
         except psycopg.OperationalError as error:
             if connection_cause(error) is not ConnectionCause.LIMIT or time.monotonic() > until:

@@ -22,7 +22,9 @@ def several_profiles(options: argparse.Namespace) -> list[str]:
     return names if len(names) > 1 else []
 
 
-def run_for_each(run: Callable[[argparse.Namespace], int], options: argparse.Namespace, profiles: Sequence[str]) -> int:
+def run_for_each(
+    run: Callable[[argparse.Namespace], int], options: argparse.Namespace, profiles: Sequence[str]
+) -> int:
     """Run the command for each profile, then write what all answered; the exit code is the worst of theirs."""
     if getattr(options, "watch", False):
         raise CommandError("--watch takes one profile", exit_code=_WRONG_USE)
@@ -31,7 +33,14 @@ def run_for_each(run: Callable[[argparse.Namespace], int], options: argparse.Nam
         for profile in profiles:
             merged.profile = profile
             try:
-                worst = max(worst, run(argparse.Namespace(**{**vars(options), "profile": profile, "only_reads": True})))
+                worst = max(
+                    worst,
+                    run(
+                        argparse.Namespace(
+                            **{**vars(options), "profile": profile, "only_reads": True}
+                        )
+                    ),
+                )
             except CommandError as error:
                 if error.exit_code == _WRONG_USE:
                     raise

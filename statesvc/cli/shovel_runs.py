@@ -13,7 +13,14 @@ from typing import Final
 
 from events.errors import Cause
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import end_progress, show_progress, write_json, write_json_line, write_line, write_table
+from statesvc.cli.output import (
+    end_progress,
+    show_progress,
+    write_json,
+    write_json_line,
+    write_line,
+    write_table,
+)
 from statesvc.cli.session import actor
 from statesvc.cli.shovel_setup import (
     answering_source,
@@ -69,7 +76,11 @@ def _pause(options: argparse.Namespace) -> int:
 
 async def _explain(options: argparse.Namespace) -> int:
     mapping = read_mapping(options)
-    samples = list(read_samples(Path(options.explain))) if options.explain else await _sample(options, _EXPLAINED)
+    samples = (
+        list(read_samples(Path(options.explain)))
+        if options.explain
+        else await _sample(options, _EXPLAINED)
+    )
     now = datetime.now(UTC)
     for number, taken in enumerate(samples):
         if number:
@@ -92,18 +103,30 @@ async def _dry_run(options: argparse.Namespace) -> int:
         await source.close()
     messages, now = await _sample(options, options.sample), datetime.now(UTC)
     with_workers = () if unacknowledged is None else unacknowledged.messages
-    counted = classify(messages, mapping, now=now) + classify(with_workers, mapping, now=now, at="worker")
+    counted = classify(messages, mapping, now=now) + classify(
+        with_workers, mapping, now=now, at="worker"
+    )
     classified = len(messages) + len(with_workers)
     if options.json:
         classes = [{**kind._asdict(), "messages": count} for kind, count in counted.most_common()]
         total = None if unacknowledged is None else unacknowledged.total
-        write_json({"waiting": waiting, "unacknowledged": total, "classified": classified, "classes": classes})
+        write_json(
+            {
+                "waiting": waiting,
+                "unacknowledged": total,
+                "classified": classified,
+                "classes": classes,
+            }
+        )
         return 0
     write_line(
         f"{waiting:,} messages wait, {_unacknowledged_words(unacknowledged)}; {classified:,} of them were classified, nothing was taken"
     )
     if counted:
-        write_table(("QUEUE", "AT", "TASK", "BECOMES", "DUE", "MESSAGES"), [(*kind, f"{count:,}") for kind, count in counted.most_common()])
+        write_table(
+            ("QUEUE", "AT", "TASK", "BECOMES", "DUE", "MESSAGES"),
+            [(*kind, f"{count:,}") for kind, count in counted.most_common()],
+        )
     return 0
 
 
@@ -141,7 +164,13 @@ async def _take_as_child(options: argparse.Namespace) -> int:
             write_json_line(totals_line(totals))
 
     try:
-        totals = await _transfer(options, source_of(options), stop=stop, report=report, notice=lambda text: write_json_line({NOTICE: text}))
+        totals = await _transfer(
+            options,
+            source_of(options),
+            stop=stop,
+            report=report,
+            notice=lambda text: write_json_line({NOTICE: text}),
+        )
         write_json_line(totals_line(totals))
     except ShovelError as error:
         write_json_line({REFUSED: str(error)})
@@ -231,7 +260,9 @@ class _Meter:
     def show(self, totals: TransferTotals) -> None:
         progress = self._progress
         progress.update(totals.taken, now=time.monotonic())
-        show_progress(progress.done, progress.done + (progress.remaining or 0), progress.words(), goes_on=True)
+        show_progress(
+            progress.done, progress.done + (progress.remaining or 0), progress.words(), goes_on=True
+        )
 
     async def end(self) -> None:
         """Leave the last state on its line."""

@@ -27,7 +27,12 @@ from statesvc.shovel.sources import SourceOptions, is_endless, make_backup_sourc
 from statesvc.shovel.task_mapping import TaskMapping, parse_mapping
 
 _LIMITS: Final = PoolLimits(
-    connections_max=2, connections_min=1, acquire_seconds=5, statement_seconds=60, lock_seconds=20, idle_in_transaction_seconds=30
+    connections_max=2,
+    connections_min=1,
+    acquire_seconds=5,
+    statement_seconds=60,
+    lock_seconds=20,
+    idle_in_transaction_seconds=30,
 )
 
 
@@ -38,7 +43,9 @@ def read_mapping(options: argparse.Namespace) -> TaskMapping:
     try:
         text = options.mapping.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"the mapping {options.mapping} can't be read: {error}", exit_code=2) from None
+        raise CommandError(
+            f"the mapping {options.mapping} can't be read: {error}", exit_code=2
+        ) from None
     return parse_mapping(text, name=options.mapping.name, carriers=CARRIERS)
 
 
@@ -57,9 +64,13 @@ async def checked_source(options: argparse.Namespace) -> Source:
 
 def source_of(options: argparse.Namespace) -> Source:
     """Return the source, not asked yet."""
-    wants = None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
+    wants = (
+        None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
+    )
     if options.restore:
-        return make_backup_source(options.backup, process=options.process or 0, processes=options.processes, wants=wants)
+        return make_backup_source(
+            options.backup, process=options.process or 0, processes=options.processes, wants=wants
+        )
     if options.source is None:
         raise CommandError("name the source: --from URL", exit_code=2)
     return make_source(
@@ -78,7 +89,9 @@ def source_of(options: argparse.Namespace) -> Source:
 
 
 def _wants(mapping: TaskMapping) -> Wants | None:
-    return (lambda taken: mapping.wants(taken, now=datetime.now(UTC))) if mapping.leaves_some else None
+    return (
+        (lambda taken: mapping.wants(taken, now=datetime.now(UTC))) if mapping.leaves_some else None
+    )
 
 
 def goes_on(options: argparse.Namespace) -> bool:
@@ -124,7 +137,9 @@ async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
         async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
             pending = compare(read_migrations(), await read_ledger(connection)).pending
             if pending:
-                raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
+                raise CommandError(
+                    f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`"
+                )
             keyring = await load_keyring(connection, await open_master_keys(settings, connection))
         pool = make_pool(
             dsns.service,
@@ -149,15 +164,31 @@ def stop_event() -> asyncio.Event:
 async def end_with_input(stop: asyncio.Event) -> None:
     """Set `stop` when standard input ends: the process at its other end is gone."""
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     await reader.read()
     stop.set()
 
 
 def child_command(options: argparse.Namespace, number: int) -> list[str]:
     """Return this command once more, as one of several processes."""
-    given = ["--mapping", str(options.mapping), "--backup", str(options.backup), "--batch", str(options.batch)]
-    given += ["--processes", str(options.processes), "--process", str(number), "--unacked", options.unacked]
+    given = [
+        "--mapping",
+        str(options.mapping),
+        "--backup",
+        str(options.backup),
+        "--batch",
+        str(options.batch),
+    ]
+    given += [
+        "--processes",
+        str(options.processes),
+        "--process",
+        str(number),
+        "--unacked",
+        options.unacked,
+    ]
     given += ["--visibility-timeout", str(options.visibility_timeout)]
     if options.source is not None:
         given += ["--from", options.source]
@@ -169,5 +200,9 @@ def child_command(options: argparse.Namespace, number: int) -> list[str]:
         given += ["--prefetch", str(options.prefetch)]
     if options.rate is not None:
         given += ["--rate", str(options.rate / options.processes)]
-    given += [flag for flag, is_set in (("--until-empty", options.until_empty), ("--restore", options.restore)) if is_set]
+    given += [
+        flag
+        for flag, is_set in (("--until-empty", options.until_empty), ("--restore", options.restore))
+        if is_set
+    ]
     return [sys.executable, "-m", "statesvc", "shovel", *given]

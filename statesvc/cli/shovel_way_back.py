@@ -28,7 +28,9 @@ async def give_back(options: argparse.Namespace) -> int:
             return await _restore(options, publisher)
         return await _give_back(options, publisher)
     except SourceLostError as error:
-        raise ShovelError(f"{error}. Run the same command again: it goes on where it ended") from None
+        raise ShovelError(
+            f"{error}. Run the same command again: it goes on where it ended"
+        ) from None
     finally:
         await publisher.close()
 
@@ -63,7 +65,9 @@ async def _give_back(options: argparse.Namespace, publisher: BrokerPublisher) ->
             actor=actor(),
             batch_max=options.batch,
             stopping=stop.is_set,
-            report=lambda totals: show_progress(totals.returned, totals.returned, "messages returned", goes_on=True),
+            report=lambda totals: show_progress(
+                totals.returned, totals.returned, "messages returned", goes_on=True
+            ),
         )
         totals = await way_back.give_back(dry_run=options.dry_run)
     end_progress()
@@ -76,12 +80,18 @@ async def _give_back(options: argparse.Namespace, publisher: BrokerPublisher) ->
 
 def _write(totals: Returned, *, dry_run: bool) -> None:
     would = "would be returned" if dry_run else "returned"
-    write_line(f"{totals.returned + totals.again:,} {would}; {totals.processed:,} were processed here and stay")
+    write_line(
+        f"{totals.returned + totals.again:,} {would}; {totals.processed:,} were processed here and stay"
+    )
     if totals.again:
         write_line(
             f"{totals.again:,} of them had been on their way when an earlier run ended: the broker may have them twice, under one task id"
         )
     if totals.busy:
-        write_line(f"{totals.busy:,} are in workers' hands now: hold their carriers (`statesvc rollout hold`) and run this again")
+        write_line(
+            f"{totals.busy:,} are in workers' hands now: hold their carriers (`statesvc rollout hold`) and run this again"
+        )
     if totals.elsewhere:
-        write_line(f"{totals.elsewhere:,} are of another kind of broker, or wait at their source still")
+        write_line(
+            f"{totals.elsewhere:,} are of another kind of broker, or wait at their source still"
+        )

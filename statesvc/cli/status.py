@@ -31,7 +31,9 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--watch", action="store_true", help="again every two seconds, until Ctrl-C")
+    parser.add_argument(
+        "--watch", action="store_true", help="again every two seconds, until Ctrl-C"
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -86,7 +88,9 @@ def _show_troubles(troubles: Sequence[Mapping[str, Any]]) -> None:
     causes = [one for one in troubles if one.get("cause") is None]
     for index, one in enumerate(causes):
         mark = MARKS[one["urgency"]]
-        _write_indented(f"{mark:<{_MARK_WIDTH}}{one['about']:<{about_width}}{_GAP}", one["text"], COLOURS[mark])
+        _write_indented(
+            f"{mark:<{_MARK_WIDTH}}{one['about']:<{about_width}}{_GAP}", one["text"], COLOURS[mark]
+        )
         page = one["page"]
         if page is None or page in {other["page"] for other in causes[index + 1 :]}:
             continue
@@ -107,7 +111,9 @@ def _effects(effects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _write_indented(start: str, text: str, colour: Colour | None = None) -> None:
     """Wrap the text on a terminal; its lines begin below each other."""
     width = shutil.get_terminal_size().columns - len(start)
-    lines = textwrap.wrap(text, width) if sys.stdout.isatty() and width >= _TEXT_WIDTH_MIN else [text]
+    lines = (
+        textwrap.wrap(text, width) if sys.stdout.isatty() and width >= _TEXT_WIDTH_MIN else [text]
+    )
     write_line(paint(start[:_MARK_WIDTH], colour) + start[_MARK_WIDTH:] + lines[0])
     for line in lines[1:]:
         write_line(" " * len(start) + line)
@@ -123,7 +129,10 @@ def _show(status: Mapping[str, Any]) -> None:
         write_line(_accounted(promise))
     _show_carriers(status)
     write_line(f"Sending: {_sending(status['queue']['outbox'])}")
-    running = ", ".join(f"{count} {role}" for role, count in sorted(status["processes"].items())) or "no process"
+    running = (
+        ", ".join(f"{count} {role}" for role, count in sorted(status["processes"].items()))
+        or "no process"
+    )
     write_line(f"Running: {running}; database: {status['database_bytes'] / 1e9:,.2f} GB")
 
 
@@ -133,7 +142,11 @@ def _accounted(promise: Mapping[str, Any]) -> str:
     checked = "not checked yet" if seconds is None else f"checked {duration(seconds)} ago"
     expected, waiting, missing = promise["expected"], promise["waiting"], promise["missing"]
     if not expected:
-        return f"{name}: not counted yet" if seconds is None else f"{name}: none in {_DAYS} days ({checked})"
+        return (
+            f"{name}: not counted yet"
+            if seconds is None
+            else f"{name}: none in {_DAYS} days ({checked})"
+        )
     if not waiting and not missing:
         return f"{name}: all {expected:,} of {_DAYS} days accounted for ({checked})"
     lost = f", {paint(f'{missing:,} MISSING', Colour.RED)}" if missing else ""
@@ -141,25 +154,55 @@ def _accounted(promise: Mapping[str, Any]) -> str:
 
 
 def _sending(outbox: Mapping[str, int]) -> str:
-    parts = ((outbox["ready"], "to be sent"), (outbox["leased"], "on their way"), (outbox["scheduled"], "to be tried again later"))
-    return ", ".join(f"{count:,} {words}" for count, words in parts if count) or "no notification waits"
+    parts = (
+        (outbox["ready"], "to be sent"),
+        (outbox["leased"], "on their way"),
+        (outbox["scheduled"], "to be tried again later"),
+    )
+    return (
+        ", ".join(f"{count:,} {words}" for count, words in parts if count)
+        or "no notification waits"
+    )
 
 
 def _show_carriers(status: Mapping[str, Any]) -> None:
-    pushed = {carrier_id: tuple(pushes.values()) for carrier_id, pushes in status["pushes_last_hour"].items() if any(pushes.values())}
+    pushed = {
+        carrier_id: tuple(pushes.values())
+        for carrier_id, pushes in status["pushes_last_hour"].items()
+        if any(pushes.values())
+    }
     last, now = status["last_pushes"], time.time()
-    lanes = {carrier_id: lane for carrier_id, lane in status["queue"]["carriers"].items() if carrier_id in pushed or _waits(lane)}
+    lanes = {
+        carrier_id: lane
+        for carrier_id, lane in status["queue"]["carriers"].items()
+        if carrier_id in pushed or _waits(lane)
+    }
     if lanes:
         write_line("")
         write_table(
-            ("CARRIER", "LAST PUSH", "IN AN HOUR", "REPEATED", "REFUSED", "READY", "OLDEST", "IN WORK", "LATER", "HELD"),
+            (
+                "CARRIER",
+                "LAST PUSH",
+                "IN AN HOUR",
+                "REPEATED",
+                "REFUSED",
+                "READY",
+                "OLDEST",
+                "IN WORK",
+                "LATER",
+                "HELD",
+            ),
             [
                 (
                     carrier_id,
-                    f"{duration(max(0.0, now - last[carrier_id]), units=1)} ago" if carrier_id in last else None,
+                    f"{duration(max(0.0, now - last[carrier_id]), units=1)} ago"
+                    if carrier_id in last
+                    else None,
                     *pushed.get(carrier_id, (0, 0, 0)),
                     lane["ready"],
-                    None if lane["oldest_ready_seconds"] is None else duration(lane["oldest_ready_seconds"]),
+                    None
+                    if lane["oldest_ready_seconds"] is None
+                    else duration(lane["oldest_ready_seconds"]),
                     lane["leased"],
                     lane["scheduled"],
                     lane["held"],

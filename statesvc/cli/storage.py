@@ -10,7 +10,14 @@ from typing import Final
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.files.archive_folder import archive_folder
-from statesvc.maintenance.storage_forecast import DAYS_MAX, Hot, TableSize, days_left, size_text, what_to_change
+from statesvc.maintenance.storage_forecast import (
+    DAYS_MAX,
+    Hot,
+    TableSize,
+    days_left,
+    size_text,
+    what_to_change,
+)
 from statesvc.maintenance.table_sizes import StoredData, read_stored_data
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -50,36 +57,57 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write_json(
             asdict(stored)
-            | {"size_bytes": stored.size_bytes, "free_bytes": free, "days_left": left, "days_max": DAYS_MAX, "what_to_change": advice}
+            | {
+                "size_bytes": stored.size_bytes,
+                "free_bytes": free,
+                "days_left": left,
+                "days_max": DAYS_MAX,
+                "what_to_change": advice,
+            }
         )
     else:
         _write(stored, hot, free=free, left=left, advice=advice)
     return 1 if left is not None and left < options.days else 0
 
 
-def _write(stored: StoredData, hot: Hot, *, free: int | None, left: int | None, advice: list[str]) -> None:
+def _write(
+    stored: StoredData, hot: Hot, *, free: int | None, left: int | None, advice: list[str]
+) -> None:
     least = stored.size_bytes * _SHOWN_SHARE
     shown = [table for table in stored.tables if table.size_bytes >= least]
-    write_table(("TABLE", "SIZE", "A DAY", "LEAVES"), [_row(table, hot, known=stored.entries_per_day is not None) for table in shown])
+    write_table(
+        ("TABLE", "SIZE", "A DAY", "LEAVES"),
+        [_row(table, hot, known=stored.entries_per_day is not None) for table in shown],
+    )
     write_line(
         f"{len(stored.tables) - len(shown)} more tables hold {size_text(sum(t.size_bytes for t in stored.tables if t.size_bytes < least))}"
     )
     write_line(f"database: {size_text(stored.size_bytes)}, {stored.entries:,} entries of the log")
-    write_line(f"archive files: bodies {size_text(stored.body_archive_bytes)}, months of the log {size_text(stored.log_archive_bytes)}")
+    write_line(
+        f"archive files: bodies {size_text(stored.body_archive_bytes)}, months of the log {size_text(stored.log_archive_bytes)}"
+    )
     if stored.entries_per_day is None:
         write_line("the log is younger than a day: what it will grow by is not known yet")
     elif free is None:
-        write_line("the database's disk is not seen from here: say --free SIZE to learn how long it lasts")
+        write_line(
+            "the database's disk is not seen from here: say --free SIZE to learn how long it lasts"
+        )
     else:
         lasts = "for more than ten years" if left is None else f"for {left:,} days"
-        write_line(f"{stored.entries_per_day:,.0f} entries a day; {size_text(free)} are free and last {lasts}")
+        write_line(
+            f"{stored.entries_per_day:,.0f} entries a day; {size_text(free)} are free and last {lasts}"
+        )
     for text in advice:
         write_line(f"to change: {text}")
 
 
 def _row(table: TableSize, hot: Hot, *, known: bool) -> tuple[str, str, str | None, str]:
     days = hot.days(table.leaving)
-    leaves = "stays: no archive is set" if days is None and table.leaving.name.endswith(("_ARCHIVE", "_FILE")) else table.leaving.value
+    leaves = (
+        "stays: no archive is set"
+        if days is None and table.leaving.name.endswith(("_ARCHIVE", "_FILE"))
+        else table.leaving.value
+    )
     return (
         table.name,
         size_text(table.size_bytes),
@@ -106,7 +134,11 @@ def hot_time(settings: Settings) -> Hot:
 def free_bytes(settings: Settings) -> int | None:
     """Return the free bytes of the database's disk; None: it is another machine's, or not there yet."""
     folder = settings.database.data_dir
-    return shutil.disk_usage(folder).free if settings.database.database_url is None and folder.exists() else None
+    return (
+        shutil.disk_usage(folder).free
+        if settings.database.database_url is None and folder.exists()
+        else None
+    )
 
 
 def _bytes(text: str) -> int:

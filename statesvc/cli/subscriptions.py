@@ -22,7 +22,14 @@ _ATTEMPTS: Final = 20
 _NOTIFICATIONS_SEARCHED: Final = 2_000
 _WEBHOOK_ID_CHARS: Final = len("n1-") + 32
 _TEST: Final = "subscription.test"
-_LIMITER: Final = ("limit", "in_flight", "mean_latency_seconds", "breaker", "next_allowed_at", "notifiers")
+_LIMITER: Final = (
+    "limit",
+    "in_flight",
+    "mean_latency_seconds",
+    "breaker",
+    "next_allowed_at",
+    "notifiers",
+)
 _ATTEMPT: Final = ("webhook_id", "number", "outcome", "status_code", "started_at", "duration_ms")
 _SUMS: Final = ("matched", "put", "never_written", "waiting", "delivered")
 
@@ -40,16 +47,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("rotate-secret", "a new secret; the former one signs too for a while"),
     ):
         action = actions.add_parser(name, help=summary)
-        action.add_argument("id", type=_subscription_id, help="id of the subscription, or as many characters of it as are unique")
+        action.add_argument(
+            "id",
+            type=_subscription_id,
+            help="id of the subscription, or as many characters of it as are unique",
+        )
         action.add_argument("--json", action="store_true", help="for scripts")
         if name != "show":
             action.add_argument("--why", default="", help="recorded in the log")
         if name == "test":
-            action.add_argument("--type", default=_TEST, help=f"type of the example to send (default: {_TEST})")
+            action.add_argument(
+                "--type", default=_TEST, help=f"type of the example to send (default: {_TEST})"
+            )
         if name == "replay":
-            action.add_argument("--since", type=_instant, required=True, help="RFC 3339, such as 2026-11-23T02:00:00Z")
+            action.add_argument(
+                "--since",
+                type=_instant,
+                required=True,
+                help="RFC 3339, such as 2026-11-23T02:00:00Z",
+            )
             action.add_argument("--until", type=_instant, help="exclusive; default: now")
-            action.add_argument("--delivered-too", action="store_true", help="send again also what the subscriber has accepted")
+            action.add_argument(
+                "--delivered-too",
+                action="store_true",
+                help="send again also what the subscriber has accepted",
+            )
             action.add_argument("--dry-run", action="store_true", help="count only, send nothing")
         if name == "rotate-secret":
             add_fields(action, "rotate_subscription_secret", "grace_hours")
@@ -57,7 +79,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return declared.run(options, complete_ids=_complete_ids) if hasattr(options, "declared") else asyncio.run(_run(options))
+    return (
+        declared.run(options, complete_ids=_complete_ids)
+        if hasattr(options, "declared")
+        else asyncio.run(_run(options))
+    )
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -85,12 +111,23 @@ async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
     newest: list[Mapping[str, Any]] = []
     cursor = None
     while len(newest) < _NOTIFICATIONS_SEARCHED:
-        page = await calls.call("list_notifications", subscription_id=options.subscription_id, limit=_PAGE, cursor=cursor)
+        page = await calls.call(
+            "list_notifications",
+            subscription_id=options.subscription_id,
+            limit=_PAGE,
+            cursor=cursor,
+        )
         newest, cursor = [*newest, *page["items"]], page["next_cursor"]
         if cursor is None:
             break
     listing = f"statesvc subscriptions notifications {options.subscription_id}"
-    found = one_beginning_with(options.webhook_id, newest, name=itemgetter("webhook_id"), what="notification", where=listing)
+    found = one_beginning_with(
+        options.webhook_id,
+        newest,
+        name=itemgetter("webhook_id"),
+        what="notification",
+        where=listing,
+    )
     options.webhook_id = found["webhook_id"]
 
 
@@ -114,7 +151,15 @@ async def _list(calls: Calls, *, as_json: bool) -> None:
     write_table(
         ("ID", "NAME", "STATE", "URL", "OWNER", "FAILING FOR", "LAST ANSWER"),
         [
-            (shown, one["name"], one["state"], one["url"], one["owner"], _failing(one, now), _answer(one))
+            (
+                shown,
+                one["name"],
+                one["state"],
+                one["url"],
+                one["owner"],
+                _failing(one, now),
+                _answer(one),
+            )
             for shown, one in zip(shown_ids([one["id"] for one in found]), found, strict=True)
         ],
         wide=("OWNER",),
@@ -139,28 +184,38 @@ async def _show(calls: Calls, one: Mapping[str, Any], options: argparse.Namespac
     limiter = shown.pop("limiter")
     if options.json:
         attempts = [{name: attempt[name] for name in _ATTEMPT} for attempt in tries]
-        write_json({**shown, "limiter": {name: limiter[name] for name in _LIMITER}, "attempts": attempts})
+        write_json(
+            {**shown, "limiter": {name: limiter[name] for name in _LIMITER}, "attempts": attempts}
+        )
         return 0
     limits = shown.pop("give_up_after_seconds")
-    shown["give_up_after"] = ", ".join(f"{kind} {duration(seconds)}" for kind, seconds in limits.items() if seconds is not None)
+    shown["give_up_after"] = ", ".join(
+        f"{kind} {duration(seconds)}" for kind, seconds in limits.items() if seconds is not None
+    )
     for name, value in shown.items():
         if value not in (None, "", [], {}):
             write_line(f"{name:<16}{cell(value)}")
     next_allowed = limiter["next_allowed_at"]
     write_line(
         f"{'limiter':<16}{limiter['in_flight']} of {limiter['limit']} under way, breaker {limiter['breaker']}, "
-        f"{limiter['notifiers']} notifiers" + (f", nothing before {time_of(next_allowed)}" if next_allowed else "")
+        f"{limiter['notifiers']} notifiers"
+        + (f", nothing before {time_of(next_allowed)}" if next_allowed else "")
     )
     write_line("")
     columns = ("started_at", "number", "outcome", "status_code", "duration_ms", "webhook_id")
-    rows = [[time_of(attempt[name]) if name == "started_at" else attempt[name] for name in columns] for attempt in tries]
+    rows = [
+        [time_of(attempt[name]) if name == "started_at" else attempt[name] for name in columns]
+        for attempt in tries
+    ]
     write_table(("STARTED", "TRY", "OUTCOME", "ANSWER", "MS", "WEBHOOK-ID"), rows)
     return 0
 
 
 async def _pause(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:
     paused = await calls.call("pause_subscription", why=options.why, subscription_id=one["id"])
-    write_answer("paused: what comes is collected and sent once it is resumed", paused, as_json=options.json)
+    write_answer(
+        "paused: what comes is collected and sent once it is resumed", paused, as_json=options.json
+    )
     return 0
 
 
@@ -169,20 +224,30 @@ async def _resume(calls: Calls, one: Mapping[str, Any], options: argparse.Namesp
     write_answer("resumed: what waits is sent now", resumed, as_json=options.json)
     if one["missed_since"] is not None and one["disabled_at"] is not None and not options.json:
         since = f"{datetime.fromisoformat(one['missed_since']).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        write_line(f"nothing was collected while it was disabled: statesvc subscriptions replay {one['id']} --since {since}")
+        write_line(
+            f"nothing was collected while it was disabled: statesvc subscriptions replay {one['id']} --since {since}"
+        )
     return 0
 
 
 async def _test(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:
-    came = await calls.call("test_subscription", {"type": options.type}, why=options.why, subscription_id=one["id"])
+    came = await calls.call(
+        "test_subscription", {"type": options.type}, why=options.why, subscription_id=one["id"]
+    )
     if options.json:
         write_json(came)
     else:
         if came["outcome"] == "address_refused":
-            write_line("its address lies in a network that subscribers may not be in, as STATESVC_SUBSCRIBER_ALLOW has it")
-            write_line("this command read that, as it has no --url: the service's own settings come with --env-file FILE")
+            write_line(
+                "its address lies in a network that subscribers may not be in, as STATESVC_SUBSCRIBER_ALLOW has it"
+            )
+            write_line(
+                "this command read that, as it has no --url: the service's own settings come with --env-file FILE"
+            )
         said = outcome_words(came["outcome"], came["status_code"])
-        write_line(f"{said} after {came['duration_ms']} ms{': ' + came['detail'] if came['detail'] else ''}")
+        write_line(
+            f"{said} after {came['duration_ms']} ms{': ' + came['detail'] if came['detail'] else ''}"
+        )
     return 0 if came["outcome"] == "delivered" else 1
 
 
@@ -196,13 +261,20 @@ async def _replay(calls: Calls, one: Mapping[str, Any], options: argparse.Namesp
     sums: Mapping[str, int] = {}
     run_id = None
     async for progress, answer in work(
-        calls, "replay_subscription", order, counted="notifications", why=options.why, subscription_id=one["id"]
+        calls,
+        "replay_subscription",
+        order,
+        counted="notifications",
+        why=options.why,
+        subscription_id=one["id"],
     ):
         sums, run_id = progress.sums, answer["run_id"]
         if datetime.fromisoformat(answer["until"]) <= options.since:
             raise CommandError("the end of the range must lie after --since", exit_code=2)
     if options.json:
-        write_json({"run_id": run_id, "dry_run": options.dry_run, **{name: sums[name] for name in _SUMS}})
+        write_json(
+            {"run_id": run_id, "dry_run": options.dry_run, **{name: sums[name] for name in _SUMS}}
+        )
         return 0
     would = "would be sent" if options.dry_run else "are sent"
     write_line(
@@ -214,16 +286,22 @@ async def _replay(calls: Calls, one: Mapping[str, Any], options: argparse.Namesp
 
 async def _rotate(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:
     hours = {} if options.grace_hours is None else {"grace_hours": options.grace_hours}
-    made = await calls.call("rotate_subscription_secret", why=options.why, subscription_id=one["id"], **hours)
+    made = await calls.call(
+        "rotate_subscription_secret", why=options.why, subscription_id=one["id"], **hours
+    )
     if options.json:
         write_json({"secret": made["secret"], **hours})
     else:
         write_line(made["secret"])
-        write_line(f"shown this once; the former secret signs too for {duration(3600 * hours.get('grace_hours', 24.0))}")
+        write_line(
+            f"shown this once; the former secret signs too for {duration(3600 * hours.get('grace_hours', 24.0))}"
+        )
     return 0
 
 
-_ACTIONS: Final[dict[str, Callable[[Calls, Mapping[str, Any], argparse.Namespace], Awaitable[int]]]] = {
+_ACTIONS: Final[
+    dict[str, Callable[[Calls, Mapping[str, Any], argparse.Namespace], Awaitable[int]]]
+] = {
     "show": _show,
     "pause": _pause,
     "resume": _resume,

@@ -21,4 +21,6 @@ async def publish_tombstones(tombstones: Tombstones, published: Sequence[Tombsto
     try:
         await tombstones.publish(published)
     except TombstoneError as error:
-        raise CommandError(f"done in this database, but a restore would undo it: {error}. Run the command again to complete it") from error
+        raise CommandError(
+            f"done in this database, but a restore would undo it: {error}. Run the command again to complete it"
+        ) from error

@@ -12,7 +12,14 @@ import setproctitle
 from statesvc.cli import explained
 from statesvc.cli.arguments import add_address
 from statesvc.cli.command_error import CommandError
-from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports, environment_of, forked_programs
+from statesvc.roles.supervisor.child_plan import (
+    ROLES,
+    PortTakenError,
+    ServicePlan,
+    choose_ports,
+    environment_of,
+    forked_programs,
+)
 from statesvc.roles.supervisor.child_watch import ASK_SECONDS
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.preload import preload
@@ -26,9 +33,15 @@ DEMO_RATE = 20.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_address(parser)
-    parser.add_argument("--demo", action="store_true", help="sample carriers push, a sample subscriber listens")
     parser.add_argument(
-        "--demo-rate", type=float, default=DEMO_RATE, metavar="N", help="pushes a second of the sample carriers (default: %(default)g)"
+        "--demo", action="store_true", help="sample carriers push, a sample subscriber listens"
+    )
+    parser.add_argument(
+        "--demo-rate",
+        type=float,
+        default=DEMO_RATE,
+        metavar="N",
+        help="pushes a second of the sample carriers (default: %(default)g)",
     )
 
 
@@ -40,7 +53,11 @@ def run(options: argparse.Namespace, *, ask_seconds: float = ASK_SECONDS) -> int
     if options.demo and not 0 < options.demo_rate <= 10_000:
         raise CommandError("--demo-rate must lie between 0 and 10000", exit_code=2)
     require_usable(settings, host=host)
-    configure_logging(process="up", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
+    configure_logging(
+        process="up",
+        output_format=log_format(settings.telemetry),
+        level=settings.telemetry.log_level,
+    )
     try:
         ports = choose_ports(host, port, ROLES)
     except PortTakenError as error:

@@ -27,14 +27,27 @@ async def _run(options: argparse.Namespace) -> int:
         write_json({"workers": found["items"], "rescues_last_hour": found["rescues_last_hour"]})
         return 0
     write_table(
-        ("ROLE", "HOST", "PID", "STATE", "SEEN", "STARTED", "LEASES", "LOST A DAY", "VERSION", "WORKER"),
+        (
+            "ROLE",
+            "HOST",
+            "PID",
+            "STATE",
+            "SEEN",
+            "STARTED",
+            "LEASES",
+            "LOST A DAY",
+            "VERSION",
+            "WORKER",
+        ),
         [
             (
                 worker["role"],
                 worker["host"],
                 worker["pid"],
                 Painted(worker["state"], _COLOURS.get(worker["state"])),
-                None if worker["seen_seconds_ago"] is None else f"{worker['seen_seconds_ago']:.0f} s ago",
+                None
+                if worker["seen_seconds_ago"] is None
+                else f"{worker['seen_seconds_ago']:.0f} s ago",
                 time_of(worker["started_at"]),
                 worker["leases"],
                 worker["leases_lost"],
@@ -44,7 +57,11 @@ async def _run(options: argparse.Namespace) -> int:
             for worker in found["items"]
         ],
         # a worker in another language is known by its id alone
-        wide=() if any(worker["role"] is None for worker in found["items"]) else ("VERSION", "WORKER"),
+        wide=()
+        if any(worker["role"] is None for worker in found["items"])
+        else ("VERSION", "WORKER"),
     )
-    write_line(f"messages taken over from a worker whose lease had ended, in the last hour: {found['rescues_last_hour']}")
+    write_line(
+        f"messages taken over from a worker whose lease had ended, in the last hour: {found['rescues_last_hour']}"
+    )
     return 0

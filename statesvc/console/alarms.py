@@ -9,10 +9,17 @@ from typing import Final
 
 from statesvc.health.finding import Finding, Urgency
 
-_ALIKE: Final = frozenset({"Lag", "CarrierSilent", "DeadLettersGrow", "UnknownCodes", "FormatChanged", "WorkersOutdated"})
+_ALIKE: Final = frozenset(
+    {"Lag", "CarrierSilent", "DeadLettersGrow", "UnknownCodes", "FormatChanged", "WorkersOutdated"}
+)
 """Pages of findings that are one thing to do, however many carriers or causes they name."""
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_LABELS: Final[Mapping[Urgency, str]] = {Urgency.NOW: "NOW", Urgency.HUMAN: "TODAY", Urgency.NOTE: "NOTE", Urgency.OK: "WELL"}
+_LABELS: Final[Mapping[Urgency, str]] = {
+    Urgency.NOW: "NOW",
+    Urgency.HUMAN: "TODAY",
+    Urgency.NOTE: "NOTE",
+    Urgency.OK: "WELL",
+}
 
 
 @dataclass(slots=True)
@@ -60,7 +67,11 @@ def _parts(now: int, today: int) -> Iterator[str]:
     if now:
         yield f"{_counted(now)} need{'s' if now == 1 else ''} you now"
     if today:
-        yield f"{_word(today)} today" if now else f"{_counted(today)} need{'s' if today == 1 else ''} you today"
+        yield (
+            f"{_word(today)} today"
+            if now
+            else f"{_counted(today)} need{'s' if today == 1 else ''} you today"
+        )
 
 
 def _counted(count: int) -> str:

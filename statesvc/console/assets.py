@@ -13,7 +13,11 @@ from aiohttp import hdrs, web
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import Code, Problem
 
-_TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES: Final[Mapping[str, str]] = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _DIGEST_CHARS: Final = 12
 
@@ -44,14 +48,20 @@ class Assets:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         asset = self._served.get(f"{request.match_info['digest']}/{request.match_info['name']}")
         if asset is None:
-            raise Problem(Code.NOT_FOUND, "no such file; it belongs to another version of this service")
+            raise Problem(
+                Code.NOT_FOUND, "no such file; it belongs to another version of this service"
+            )
         headers = {hdrs.CACHE_CONTROL: _FOR_EVER, "X-Content-Type-Options": "nosniff"}
-        return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
+        return web.Response(
+            body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers
+        )
 
     def route(self) -> Route:
         """Serve the files, to anyone."""
         path = "/console/static/{digest}/{name}"
-        contract: Operation[None] = operation(operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False)
+        contract: Operation[None] = operation(
+            operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False
+        )
         return Route("GET", path, self._serve, contract)
 
 

@@ -26,7 +26,10 @@ async def show_awaited(visit: PageRequest) -> Mapping[str, Any]:
         "is_waiting": is_waiting,
         "carrier_id": carrier_id,
         "carriers": sorted(CARRIERS),
-        "lines": [(one, path_of({**one, "tracking_number": one["number"], "discriminator": ""})) for one in page["items"]],
+        "lines": [
+            (one, path_of({**one, "tracking_number": one["number"], "discriminator": ""}))
+            for one in page["items"]
+        ],
         "next_cursor": page["next_cursor"],
     }
 

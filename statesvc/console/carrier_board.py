@@ -63,15 +63,28 @@ class CarrierLine:
     @property
     def weight(self) -> tuple[bool, int, int]:
         """Trouble first, then who pushes most."""
-        return not (self.is_held or self.dead_letters or self.unknown_codes), -self.pushed, -self.refused
+        return (
+            not (self.is_held or self.dead_letters or self.unknown_codes),
+            -self.pushed,
+            -self.refused,
+        )
 
     @property
     def is_quiet(self) -> bool:
         """True if nothing is known of it that anyone would ask for."""
         lane = self.depths
-        waiting = lane is not None and (lane["ready"] or lane["leased"] or lane["scheduled"] or lane["held"])
+        waiting = lane is not None and (
+            lane["ready"] or lane["leased"] or lane["scheduled"] or lane["held"]
+        )
         turned = self.rollout.hold or self.rollout.candidate is not None
-        return not (waiting or turned or self.pushed or self.refused or self.unknown_codes or self.dead_letters)
+        return not (
+            waiting
+            or turned
+            or self.pushed
+            or self.refused
+            or self.unknown_codes
+            or self.dead_letters
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +111,18 @@ async def read_board(connection: AsyncConnection[Any], carrier_ids: Sequence[str
         await connection.execute(_SQL["hours"], {"carrier_id": one})
     ).fetchall():
         of = found.setdefault(carrier_id, _Found())
-        of.hours[hour] = Hour(begins=hour, accepted=accepted, duplicates=duplicates, refused=refused)
+        of.hours[hour] = Hour(
+            begins=hour, accepted=accepted, duplicates=duplicates, refused=refused
+        )
         of.last_at = max(filter(None, (of.last_at, last_at)), default=None)
     rollouts = {rollout.carrier_id: rollout for rollout in await list_rollouts(connection)}
     depths = (await read_depths(connection))["carriers"]
-    waiting = {row[0]: row[1:] for row in await (await connection.execute(_SQL["open_dead_letters"], {"count_max": _COUNT_MAX})).fetchall()}
+    waiting = {
+        row[0]: row[1:]
+        for row in await (
+            await connection.execute(_SQL["open_dead_letters"], {"count_max": _COUNT_MAX})
+        ).fetchall()
+    }
     all_held = ALL in rollouts and rollouts[ALL].hold
     first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     begins = [first + timedelta(hours=place) for place in range(HOURS)]

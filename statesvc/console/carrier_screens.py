@@ -49,9 +49,13 @@ class CarrierScreens:
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier_id)
         diffs = None
         if rollout["candidate"] is not None:
-            diffs = await visit.call_api("GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES)
+            diffs = await visit.call_api(
+                "GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES
+            )
         codes = await visit.call_api("GET /v1/unmapped-codes", carrier_id=carrier_id)
-        mappings = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50)
+        mappings = await visit.call_api(
+            "GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50
+        )
         quotas = (await visit.call_api("GET /v1/quotas"))["items"]
         return {
             "title": carrier.name,
@@ -70,7 +74,11 @@ class CarrierScreens:
         lines = await self._lines(visit)
         ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
         pushed = sum(line.hours[-1].accepted for line in lines)
-        refusal = "It is on hold already." if all(line.rollout.hold for line in lines) and not self._means_all(visit) else None
+        refusal = (
+            "It is on hold already."
+            if all(line.rollout.hold for line in lines) and not self._means_all(visit)
+            else None
+        )
         return DryRun(
             sentences=[
                 f"Messages of {self._name(visit)} are still acknowledged and stored, and none is processed until a release.",
@@ -82,26 +90,38 @@ class CarrierScreens:
 
     async def hold(self, visit: PageRequest, values: Values) -> Done:
         """Turn the kill switch on."""
-        return await self._turn(visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold.")
+        return await self._turn(
+            visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold."
+        )
 
     async def would_release(self, visit: PageRequest, _values: Values) -> DryRun:
         """Preview what a release starts."""
         lines = await self._lines(visit)
         held = sum(line.depths["held"] for line in lines if line.depths is not None)
         return DryRun(
-            sentences=[f"{held:,} messages of {self._name(visit)} that wait are processed, the oldest first, and so is what comes."]
+            sentences=[
+                f"{held:,} messages of {self._name(visit)} that wait are processed, the oldest first, and so is what comes."
+            ]
         )
 
     async def release(self, visit: PageRequest, values: Values) -> Done:
         """Turn the kill switch off."""
-        return await self._turn(visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released.")
+        return await self._turn(
+            visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released."
+        )
 
     async def rollout_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """Return the inputs, filled with the present rollout."""
         carrier = self._carrier(visit)
-        rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
+        rollout = await visit.call_api(
+            "GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id
+        )
         versions = ", ".join(carrier.normalizers)
-        guard = rollout["guard"] or {"messages": "", "errors_percent": None, "differences_percent": None}
+        guard = rollout["guard"] or {
+            "messages": "",
+            "errors_percent": None,
+            "differences_percent": None,
+        }
         return [
             Input(
                 name="stable",
@@ -115,7 +135,12 @@ class CarrierScreens:
                 value=rollout["candidate"] or "",
                 hint=f"One of our versions ({versions}), or another fleet's name@version. Empty: the rollout ends.",
             ),
-            Input(name="percent", label="Share of its messages, in percent", type="number", value=str(rollout["percent"])),
+            Input(
+                name="percent",
+                label="Share of its messages, in percent",
+                type="number",
+                value=str(rollout["percent"]),
+            ),
             Input(
                 name="shadow",
                 label="Shadow: read every message with both versions, and store the differences",
@@ -129,7 +154,11 @@ class CarrierScreens:
                 value=str(guard["messages"]),
                 hint="Empty: no guard. The share falls to 0 by itself when one of the two bounds is passed.",
             ),
-            Input(name="guard_errors", label="At most this percentage may fail", value=_number(guard["errors_percent"])),
+            Input(
+                name="guard_errors",
+                label="At most this percentage may fail",
+                value=_number(guard["errors_percent"]),
+            ),
             Input(
                 name="guard_differences",
                 label="At most this percentage may be read differently",
@@ -141,24 +170,33 @@ class CarrierScreens:
     async def would_change(self, visit: PageRequest, values: Values) -> DryRun:
         """Preview the rollout before and after."""
         carrier = self._carrier(visit)
-        rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
+        rollout = await visit.call_api(
+            "GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id
+        )
         line = (await self._lines(visit))[0]
         change = _changes_of(values)
         wanted = checked_body(RolloutChange, {**change, "why": values["why"]})
         refused = "; ".join(each.why for each in refusals(_wanted_rollout(wanted), carrier))
-        sentences = [f"Now: {_rollout_in_words(rollout)}.", f"Then: {_rollout_in_words(change)}, from the next claim of every worker on."]
+        sentences = [
+            f"Now: {_rollout_in_words(rollout)}.",
+            f"Then: {_rollout_in_words(change)}, from the next claim of every worker on.",
+        ]
         hour = line.hours[-1].accepted + line.hours[-2].accepted
         if change["percent"]:
             sentences.append(
                 f"About {hour * int(change['percent']) / 100:,.0f} messages of the last two hours would have gone to the candidate."
             )
         if change["percent"] and is_foreign(change["stable"] or change["candidate"]):
-            sentences.append(f"Rehearse the way back while the share is small: statesvc rollout drill {carrier.carrier_id}.")
+            sentences.append(
+                f"Rehearse the way back while the share is small: statesvc rollout drill {carrier.carrier_id}."
+            )
         return DryRun(sentences=sentences, refusal=refused or None)
 
     async def rollout(self, visit: PageRequest, values: Values) -> Done:
         """Set the rollout."""
-        return await self._turn(visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed.")
+        return await self._turn(
+            visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed."
+        )
 
     async def quota_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """Return the inputs, filled with the present quota."""
@@ -188,10 +226,14 @@ class CarrierScreens:
     async def _turn(self, visit: PageRequest, change: Mapping[str, Any], sentence: str) -> Done:
         carrier_id = visit.path("carrier_id")
         await visit.call_api("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
-        return Done(sentence=sentence, then=LIST if self._means_all(visit) else f"{LIST}/{carrier_id}")
+        return Done(
+            sentence=sentence, then=LIST if self._means_all(visit) else f"{LIST}/{carrier_id}"
+        )
 
     async def _lines(self, visit: PageRequest) -> Sequence[CarrierLine]:
-        wanted = sorted(self.carriers) if self._means_all(visit) else [self._carrier(visit).carrier_id]
+        wanted = (
+            sorted(self.carriers) if self._means_all(visit) else [self._carrier(visit).carrier_id]
+        )
         async with self.pool.connection() as connection:
             return (await read_board(connection, wanted)).lines
 
@@ -224,7 +266,11 @@ def _number(value: float | None) -> str:
 
 
 def _quota(values: Values) -> dict[str, Any]:
-    return {"weight": values.get("weight", ""), "in_flight_max": values.get("in_flight_max") or None, "why": values["why"]}
+    return {
+        "weight": values.get("weight", ""),
+        "in_flight_max": values.get("in_flight_max") or None,
+        "why": values["why"],
+    }
 
 
 def _changes_of(values: Values) -> dict[str, Any]:
@@ -261,13 +307,29 @@ def _rollout_in_words(rollout: Mapping[str, Any]) -> str:
     return f"version {rollout['candidate']} reads {rollout['percent']} %{rest}{shadow}{guarded}"
 
 
-def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS) -> tuple[list[Screen], list[FormAction]]:
+def carrier_pages(
+    pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS
+) -> tuple[list[Screen], list[FormAction]]:
     """Return the rows of the tables."""
     pages = CarrierScreens(pool, carriers)
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST, "back": ONE}
     return [
-        Screen(path=LIST, title="Carriers", template="carriers.html", scope=Scope.OPS, show=pages.show_list, menu="Carriers"),
-        Screen(path=ONE, title="Carrier", template="carrier.html", scope=Scope.OPS, show=pages.show_one, section=LIST),
+        Screen(
+            path=LIST,
+            title="Carriers",
+            template="carriers.html",
+            scope=Scope.OPS,
+            show=pages.show_list,
+            menu="Carriers",
+        ),
+        Screen(
+            path=ONE,
+            title="Carrier",
+            template="carrier.html",
+            scope=Scope.OPS,
+            show=pages.show_one,
+            section=LIST,
+        ),
     ], [
         FormAction(
             path=ONE + "/hold",

@@ -58,7 +58,10 @@ def bars(
         lines = [step * number for number in range(1, int(most / step) + 1)]
         drawn += [_grid_line(height * (1 - value / most)) for value in lines]
         # no column reaches above the highest line: there is room for the unit
-        scale = [_scale_text(value, height * (1 - value / most), unit if value == lines[-1] else "") for value in lines]
+        scale = [
+            _scale_text(value, height * (1 - value / most), unit if value == lines[-1] else "")
+            for value in lines
+        ]
     share = (100 if unit is None else _BESIDE_SCALE) / len(columns)
     for place, column in enumerate(columns):
         y = float(height)
@@ -67,20 +70,40 @@ def bars(
             y -= tall
             if part:
                 drawn.append(
-                    Markup('<rect class="{}" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}"><title>{}</title></rect>').format(
-                        name, place * share, y, share * 0.88, tall, column.label
-                    )
+                    Markup(
+                        '<rect class="{}" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}"><title>{}</title></rect>'
+                    ).format(name, place * share, y, share * 0.88, tall, column.label)
                 )
         if label_every and place % label_every == 0:
-            drawn.append(Markup('<text x="{:.2f}%" y="{}">{}</text>').format(place * share, height + 13, column.tick or column.label))
+            drawn.append(
+                Markup('<text x="{:.2f}%" y="{}">{}</text>').format(
+                    place * share, height + 13, column.tick or column.label
+                )
+            )
     if mark:
         y = max(height * (1 - mark / most), 1)
-        drawn.append(Markup('<line class="mark" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(y, y))
-    drawn.append(Markup('<line class="axis" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=height + 0.5))
-    return _chart([*drawn, *scale], title=title, width=width, height=height + (_LABEL_HEIGHT if label_every else 2))
+        drawn.append(
+            Markup('<line class="mark" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(y, y)
+        )
+    drawn.append(
+        Markup('<line class="axis" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=height + 0.5)
+    )
+    return _chart(
+        [*drawn, *scale],
+        title=title,
+        width=width,
+        height=height + (_LABEL_HEIGHT if label_every else 2),
+    )
 
 
-def line(points: Sequence[float | None], *, title: str, limit: float | None = None, style: str = "", width: int | None = None) -> Markup:
+def line(
+    points: Sequence[float | None],
+    *,
+    title: str,
+    limit: float | None = None,
+    style: str = "",
+    width: int | None = None,
+) -> Markup:
     """Draw a line through values at equal distances; None: a gap. `limit`: a value that a dashed line is drawn at, where it is near."""
     known = [value for value in points if value is not None]
     if not known:
@@ -91,7 +114,9 @@ def line(points: Sequence[float | None], *, title: str, limit: float | None = No
     if limit is not None and most > limit / 4:
         most = max(most, limit * 1.1)
         y = height * (1 - limit / most)
-        drawn.append(Markup('<line class="mark" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(y, y))
+        drawn.append(
+            Markup('<line class="mark" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(y, y)
+        )
     step = 100 / max(len(points) - 1, 1)
     parts: list[list[str]] = [[]]
     for place, value in enumerate(points):
@@ -102,14 +127,16 @@ def line(points: Sequence[float | None], *, title: str, limit: float | None = No
     for part in filter(None, parts):
         path = " ".join(part if len(part) > 1 else [*part, *part])
         drawn.append(Markup('<polyline class="line {}" points="{}"/>').format(style, path))
-    curve = Markup('<svg viewBox="0 0 100 {0}" preserveAspectRatio="none" width="100%" height="{0}">{1}</svg>').format(
-        height, Markup().join(one for one in drawn if "polyline" in one)
-    )
+    curve = Markup(
+        '<svg viewBox="0 0 100 {0}" preserveAspectRatio="none" width="100%" height="{0}">{1}</svg>'
+    ).format(height, Markup().join(one for one in drawn if "polyline" in one))
     marks = [one for one in drawn if "polyline" not in one]
     return _chart([*marks, curve], title=title, width=width, height=height)
 
 
-def meter(value: float, of: float, *, title: str, width: int | None = 160, style: str = "first") -> Markup:
+def meter(
+    value: float, of: float, *, title: str, width: int | None = 160, style: str = "first"
+) -> Markup:
     """Draw a bar that is filled so far."""
     filled = 0 if of <= 0 else min(max(value / of, 0.0), 1) * 100
     kind, across, height = ("meter", "100%", 6) if width is None else ("chart", f"{width}", 10)
@@ -137,6 +164,11 @@ def _scale_text(value: float, y: float, unit: str) -> Markup:
 
 
 def _chart(drawn: Sequence[Markup], *, title: str, width: int | None, height: float) -> Markup:
-    return Markup('<svg class="chart" role="img" width="{width}" height="{height:g}"><title>{title}</title>{drawn}</svg>').format(
-        width="100%" if width is None else width, height=height, title=title, drawn=Markup().join(drawn)
+    return Markup(
+        '<svg class="chart" role="img" width="{width}" height="{height:g}"><title>{title}</title>{drawn}</svg>'
+    ).format(
+        width="100%" if width is None else width,
+        height=height,
+        title=title,
+        drawn=Markup().join(drawn),
     )

@@ -6,7 +6,16 @@ from typing import Any, Final
 from statesvc.api.dead_letter_replay_models import DiscardMany, ReplayMany
 from statesvc.console.operation_forms import inputs_of, stated_in
 from statesvc.console.progress_page import WorkProgress, next_part, stated
-from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Shown, Values, counted
+from statesvc.console.screen import (
+    Done,
+    DryRun,
+    FormAction,
+    Input,
+    PageRequest,
+    Shown,
+    Values,
+    counted,
+)
 from statesvc.http.keys.key_store import Scope
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
@@ -36,11 +45,17 @@ async def _replay_inputs(visit: PageRequest) -> Sequence[Input]:
 
 
 def _wish(values: Values) -> dict[str, Any]:
-    return {**stated_in(values, ReplayMany, *_FILTER, *_PACE), "limit": _AT_ONCE, "why": values["why"]}
+    return {
+        **stated_in(values, ReplayMany, *_FILTER, *_PACE),
+        "limit": _AT_ONCE,
+        "why": values["why"],
+    }
 
 
 async def _would_replay(visit: PageRequest, values: Values) -> DryRun:
-    answer = await visit.call_api("POST /v1/dead-letters/replay", {**_wish(values), "dry_run": True})
+    answer = await visit.call_api(
+        "POST /v1/dead-letters/replay", {**_wish(values), "dry_run": True}
+    )
     plan = answer["plan"]
     replayable = sum(line["replayable"] for line in plan)
     rows = [
@@ -51,16 +66,33 @@ async def _would_replay(visit: PageRequest, values: Values) -> DryRun:
             IN_WORDS[Way(line["way"])],
             line["dead_letters"],
             line["replayable"],
-            "; ".join(f"{count:,}: {SENTENCES[Obstacle(obstacle)]}" for obstacle, count in line["obstacles"].items()),
+            "; ".join(
+                f"{count:,}: {SENTENCES[Obstacle(obstacle)]}"
+                for obstacle, count in line["obstacles"].items()
+            ),
         )
         for line in plan
     ]
     canary = int(values.get("canary") or _LIMITS.canary)
-    first = f"{min(canary, replayable):,} go first; the rest when these went well." if canary else "All go without a canary."
+    first = (
+        f"{min(canary, replayable):,} go first; the rest when these went well."
+        if canary
+        else "All go without a canary."
+    )
     return DryRun(
-        sentences=[f"Of {counted(answer['remaining'], 'dead letter')}, {replayable:,} can be replayed, oldest first. {first}"],
+        sentences=[
+            f"Of {counted(answer['remaining'], 'dead letter')}, {replayable:,} can be replayed, oldest first. {first}"
+        ],
         hidden={"total": str(answer["remaining"])},
-        columns=("Carrier", "Kind", "Cause", "How", "Dead letters", "Replayable", "What stands in the way"),
+        columns=(
+            "Carrier",
+            "Kind",
+            "Cause",
+            "How",
+            "Dead letters",
+            "Replayable",
+            "What stands in the way",
+        ),
         rows=rows,
         refusal=None if replayable else "There is nothing that can be replayed.",
     )
@@ -80,7 +112,9 @@ async def _replay(visit: PageRequest, values: Values) -> Shown:
 
 def _outcome(answer: Mapping[str, Any]) -> list[str]:
     sentences = [
-        f"Remaining: {counted(answer['remaining'], 'dead letter')}." if answer["remaining"] else "No dead letter of the plan remains."
+        f"Remaining: {counted(answer['remaining'], 'dead letter')}."
+        if answer["remaining"]
+        else "No dead letter of the plan remains."
     ]
     if answer["settled"] or answer["failed"] or answer["waiting"]:
         sentences.append(
@@ -88,7 +122,10 @@ def _outcome(answer: Mapping[str, Any]) -> list[str]:
         )
     if answer["messages"]:
         sentences.append(_reread(answer))
-    sentences += [f"Left as they are: {count:,}: {SENTENCES[Obstacle(obstacle)]}." for obstacle, count in answer["refused"].items()]
+    sentences += [
+        f"Left as they are: {count:,}: {SENTENCES[Obstacle(obstacle)]}."
+        for obstacle, count in answer["refused"].items()
+    ]
     return sentences
 
 
@@ -127,7 +164,9 @@ async def _would_replay_one(visit: PageRequest, _values: Values) -> DryRun:
     one = await visit.call_api("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
     obstacle = one["resolution"] or one["obstacle"]
     code = one["occurrences"]
-    sentences = [f"Dead letter {one['dead_letter_id']} of {one['carrier_id']}: {IN_WORDS[Way(one['way'])]}."]
+    sentences = [
+        f"Dead letter {one['dead_letter_id']} of {one['carrier_id']}: {IN_WORDS[Way(one['way'])]}."
+    ]
     if code is not None:
         sentences.append(
             f"It is about {counted(code['events'], 'event')} on {counted(code['shipments'], 'shipment')}."
@@ -135,18 +174,31 @@ async def _would_replay_one(visit: PageRequest, _values: Values) -> DryRun:
         )
     return DryRun(
         sentences=sentences,
-        refusal=None if obstacle is None else f"It cannot be replayed: {SENTENCES[Obstacle(obstacle)]}.",
+        refusal=None
+        if obstacle is None
+        else f"It cannot be replayed: {SENTENCES[Obstacle(obstacle)]}.",
     )
 
 
 async def _replay_one(visit: PageRequest, values: Values) -> Done | Shown:
     dead_letter_id = visit.path("dead_letter_id")
-    progress, answer = await next_part(visit, "POST /v1/dead-letters/{id}/replay", {"why": values["why"]}, values, id=dead_letter_id)
+    progress, answer = await next_part(
+        visit,
+        "POST /v1/dead-letters/{id}/replay",
+        {"why": values["why"]},
+        values,
+        id=dead_letter_id,
+    )
     then = ONE.format(dead_letter_id=answer["dead_letter_id"])
     if not progress.goes_on and not values.get("cursor"):
-        return Done(sentence=f"Dead letter {dead_letter_id} is replayed: {IN_WORDS[Way(answer['way'])]}.", then=then)
+        return Done(
+            sentence=f"Dead letter {dead_letter_id} is replayed: {IN_WORDS[Way(answer['way'])]}.",
+            then=then,
+        )
     sentences = [_reread({**answer, **progress.sums})]
-    return WorkProgress(progress=progress, sentences=sentences, order={}, then=then, then_label="To the dead letter").page
+    return WorkProgress(
+        progress=progress, sentences=sentences, order={}, then=then, then_label="To the dead letter"
+    ).page
 
 
 async def _would_discard_one(visit: PageRequest, _values: Values) -> DryRun:
@@ -157,15 +209,25 @@ async def _would_discard_one(visit: PageRequest, _values: Values) -> DryRun:
         "notification": "Its subscriber is not notified of this change.",
     }
     return DryRun(
-        sentences=[f"Dead letter {one['dead_letter_id']} of {one['carrier_id']} is given up: {one['cause']}.", lost[one["kind"]]],
-        refusal=None if one["resolution"] is None else f"It cannot be discarded: {SENTENCES[Obstacle(one['resolution'])]}.",
+        sentences=[
+            f"Dead letter {one['dead_letter_id']} of {one['carrier_id']} is given up: {one['cause']}.",
+            lost[one["kind"]],
+        ],
+        refusal=None
+        if one["resolution"] is None
+        else f"It cannot be discarded: {SENTENCES[Obstacle(one['resolution'])]}.",
     )
 
 
 async def _discard_one(visit: PageRequest, values: Values) -> Done:
     dead_letter_id = visit.path("dead_letter_id")
-    await visit.call_api("POST /v1/dead-letters/{id}/discard", {"why": values["why"]}, id=dead_letter_id)
-    return Done(sentence=f"Dead letter {dead_letter_id} is discarded.", then=ONE.format(dead_letter_id=int(dead_letter_id)))
+    await visit.call_api(
+        "POST /v1/dead-letters/{id}/discard", {"why": values["why"]}, id=dead_letter_id
+    )
+    return Done(
+        sentence=f"Dead letter {dead_letter_id} is discarded.",
+        then=ONE.format(dead_letter_id=int(dead_letter_id)),
+    )
 
 
 def dead_letter_actions() -> list[FormAction]:

@@ -14,7 +14,14 @@ from events.errors import Cause
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.console.charts import line
 from statesvc.console.dead_letter_forms import GROUP, LIST, ONE, dead_letter_actions
-from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.console.screen import (
+    FormAction,
+    PageRequest,
+    PersonalDataRequest,
+    Screen,
+    Shown,
+    Values,
+)
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope
@@ -40,7 +47,9 @@ class DeadLetterList:
         """Show the groups."""
         values = await show_groups(visit)
         async with self.pool.connection() as connection:
-            rows = await (await connection.execute(_SQL["hours"], {"count_max": _COUNT_MAX})).fetchall()
+            rows = await (
+                await connection.execute(_SQL["hours"], {"count_max": _COUNT_MAX})
+            ).fetchall()
         hours: dict[tuple[str, str, str], list[float | None]] = defaultdict(lambda: [0.0] * _HOURS)
         for kind, carrier_id, cause, hour, count in rows:
             hours[kind, carrier_id, cause][_HOURS - 1 - min(max(hour, 0), _HOURS - 1)] = count
@@ -48,12 +57,21 @@ class DeadLetterList:
             DeadLetterRow(
                 group=group,
                 path=path,
-                chart=line(hours[group["kind"], group["carrier_id"], group["cause"]], title=_HOURLY, style="warn", width=200),
+                chart=line(
+                    hours[group["kind"], group["carrier_id"], group["cause"]],
+                    title=_HOURLY,
+                    style="warn",
+                    width=200,
+                ),
                 carrier_path=f"/console/carriers/{group['carrier_id']}",
             )
             for group, path in values["groups"]
         ]
-        return {**values, "rows": rows_shown, "total": sum(group["dead_letters"] for group, _ in values["groups"])}
+        return {
+            **values,
+            "rows": rows_shown,
+            "total": sum(group["dead_letters"] for group, _ in values["groups"]),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +96,9 @@ class DeadLetterRow:
         if self.group["kind"] == "code" and len(details) == 1:
             return ""
         shown = ", ".join(
-            f"{each['detail']}: {each['dead_letters']:,}" if each["dead_letters"] > 1 else each["detail"]
+            f"{each['detail']}: {each['dead_letters']:,}"
+            if each["dead_letters"] > 1
+            else each["detail"]
             for each in details[:2]
             if each["detail"]
         )
@@ -108,7 +128,13 @@ async def show_group(visit: PageRequest) -> Mapping[str, Any]:
     wanted = {name: visit.query(name) for name in ("kind", "carrier_id", "cause")}
     settled = visit.query("settled") == "1"
     groups = (await visit.call_api("GET /v1/dead-letters/groups", **_stated(wanted)))["items"]
-    page = await visit.call_api("GET /v1/dead-letters", **_stated(wanted), open=not settled, cursor=visit.query("cursor") or None, limit=50)
+    page = await visit.call_api(
+        "GET /v1/dead-letters",
+        **_stated(wanted),
+        open=not settled,
+        cursor=visit.query("cursor") or None,
+        limit=50,
+    )
     sample = None
     if len(groups) == 1 and not settled and not visit.query("cursor"):
         sample = await _sample(visit, groups[0]["dead_letter_ids"][0])
@@ -138,8 +164,14 @@ async def _read_body(visit: PageRequest, _values: Values) -> Shown:
     message_id = sample["one"]["message_id"]
     body = None
     if message_id is not None:
-        message = await visit.call_api("GET /v1/messages/{message_id}", message_id=UUID(message_id), include="personal")
-        body = {"text": message["body_text"], "base64": message["body_base64"], "indented": _indented(message["body_text"])}
+        message = await visit.call_api(
+            "GET /v1/messages/{message_id}", message_id=UUID(message_id), include="personal"
+        )
+        body = {
+            "text": message["body_text"],
+            "base64": message["body_base64"],
+            "indented": _indented(message["body_text"]),
+        }
     return Shown("dead_letter.html", {"title": _title(sample), "sample": {**sample, "body": body}})
 
 
@@ -150,7 +182,14 @@ async def _sample(visit: PageRequest, dead_letter_id: int | str) -> dict[str, An
     events = None
     if one["kind"] == "code":
         code = {name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}
-        events = (await visit.call_api("GET /v1/unmapped-codes/samples", carrier_id=one["carrier_id"], **code, limit=_EVENTS_MAX))["items"]
+        events = (
+            await visit.call_api(
+                "GET /v1/unmapped-codes/samples",
+                carrier_id=one["carrier_id"],
+                **code,
+                limit=_EVENTS_MAX,
+            )
+        )["items"]
     return {
         "one": one,
         "way": IN_WORDS[Way(one["way"])],
@@ -159,7 +198,9 @@ async def _sample(visit: PageRequest, dead_letter_id: int | str) -> dict[str, An
         "events": events,
         "body": None,
         "group_path": _group_path(one),
-        "code_query": urlencode({name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}),
+        "code_query": urlencode(
+            {name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}
+        ),
     }
 
 
@@ -168,7 +209,9 @@ async def _message(visit: PageRequest, message_id: str | None) -> Mapping[str, A
     if message_id is None or not visit.has(Scope.AUDIT):
         return None
     try:
-        found: Mapping[str, Any] = await visit.call_api("GET /v1/messages/{message_id}", message_id=UUID(message_id), structure=True)
+        found: Mapping[str, Any] = await visit.call_api(
+            "GET /v1/messages/{message_id}", message_id=UUID(message_id), structure=True
+        )
     except Problem as problem:
         if problem.code is not Code.NOT_FOUND:
             raise
@@ -196,10 +239,14 @@ def _stated(wanted: Mapping[str, str]) -> dict[str, str]:
 def _group_path(group: Mapping[str, Any]) -> str:
     """Return the path of a group; it leaves out a cause that a foreign worker named, which is no filter of the API."""
     cause = {"cause": group["cause"]} if group["cause"] in _CAUSES else {}
-    return f"{GROUP}?{urlencode({'kind': group['kind'], 'carrier_id': group['carrier_id'], **cause})}"
+    return (
+        f"{GROUP}?{urlencode({'kind': group['kind'], 'carrier_id': group['carrier_id'], **cause})}"
+    )
 
 
-def dead_letter_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
+def dead_letter_pages(
+    pool: Connections,
+) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
     """Return the rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     return (
@@ -212,9 +259,25 @@ def dead_letter_pages(pool: Connections) -> tuple[list[Screen], list[FormAction]
                 menu="Dead letters",
                 **about,
             ),
-            Screen(path=GROUP, title="Dead letters", template="dead_letter_group.html", show=show_group, **about),
-            Screen(path=ONE, title="Dead letter", template="dead_letter.html", show=show_one, **about),
+            Screen(
+                path=GROUP,
+                title="Dead letters",
+                template="dead_letter_group.html",
+                show=show_group,
+                **about,
+            ),
+            Screen(
+                path=ONE, title="Dead letter", template="dead_letter.html", show=show_one, **about
+            ),
         ],
         dead_letter_actions(),
-        [PersonalDataRequest(path=ONE + "/body", title="Dead letter", scope=Scope.PII, disclose=_read_body, section=LIST)],
+        [
+            PersonalDataRequest(
+                path=ONE + "/body",
+                title="Dead letter",
+                scope=Scope.PII,
+                disclose=_read_body,
+                section=LIST,
+            )
+        ],
     )

@@ -16,7 +16,18 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 PATH: Final = ONE + "/events/{version}"
-_PLACED: Final = frozenset({"batch_id", "ordinal", "leaf_hash", "previous_hash", "sealed_at", "log_index", "body_place", "erased"})
+_PLACED: Final = frozenset(
+    {
+        "batch_id",
+        "ordinal",
+        "leaf_hash",
+        "previous_hash",
+        "sealed_at",
+        "log_index",
+        "body_place",
+        "erased",
+    }
+)
 """Members that an event binds or is bound by, and that only say where things are: not what the carrier said."""
 
 
@@ -40,7 +51,8 @@ async def _event_page(visit: PageRequest, include: str | None) -> dict[str, Any]
         "event": event,
         "line": timeline_lines([event])[0],
         "canonical": orjson.dumps(
-            {name: value for name, value in event.items() if name not in _PLACED}, option=orjson.OPT_INDENT_2
+            {name: value for name, value in event.items() if name not in _PLACED},
+            option=orjson.OPT_INDENT_2,
         ).decode(),
         "personal": include is not None,
         "message": message,
@@ -52,7 +64,9 @@ async def _event_page(visit: PageRequest, include: str | None) -> dict[str, Any]
 async def _event(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
     wanted, cursor = visit.path("version"), None
     while True:
-        audit = await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=include, cursor=cursor)
+        audit = await visit.call_api(
+            f"GET {CALL}/audit", **asked.given(), include=include, cursor=cursor
+        )
         event = next((each for each in audit["events"] if str(each["version"]) == wanted), None)
         cursor = audit["next_cursor"]
         if event is not None:
@@ -61,7 +75,9 @@ async def _event(visit: PageRequest, asked: AskedShipment, include: str | None) 
             raise Problem(Code.NOT_FOUND, "the shipment has no such event")
 
 
-async def _message(visit: PageRequest, message_id: str, include: str | None) -> tuple[Json, str | None]:
+async def _message(
+    visit: PageRequest, message_id: str, include: str | None
+) -> tuple[Json, str | None]:
     """Return the message, if it is stored, and why its body can't be shown though it was asked for."""
     call = "GET /v1/messages/{message_id}"
     try:
@@ -97,6 +113,19 @@ async def _proof(visit: PageRequest, event: Mapping[str, Any]) -> dict[str, Any]
 def event_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
     """Return the rows of the tables."""
     return (
-        [Screen(path=PATH, title="Event", template="shipment_event.html", scope=Scope.AUDIT, show=show_event, section=LIST)],
-        [PersonalDataRequest(path=PATH, title="Event", scope=Scope.PII, disclose=disclose_event, section=LIST)],
+        [
+            Screen(
+                path=PATH,
+                title="Event",
+                template="shipment_event.html",
+                scope=Scope.AUDIT,
+                show=show_event,
+                section=LIST,
+            )
+        ],
+        [
+            PersonalDataRequest(
+                path=PATH, title="Event", scope=Scope.PII, disclose=disclose_event, section=LIST
+            )
+        ],
     )

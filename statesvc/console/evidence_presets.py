@@ -18,7 +18,9 @@ class EvidencePreset:
     upload: str
 
 
-_ADDRESS: Final = frozenset({"ship_to.name", "ship_to.line1", "ship_to.city", "ship_to.postal_code", "ship_to.country"})
+_ADDRESS: Final = frozenset(
+    {"ship_to.name", "ship_to.line1", "ship_to.city", "ship_to.postal_code", "ship_to.country"}
+)
 PRESETS: Final[Mapping[str, EvidencePreset]] = {
     "stripe": EvidencePreset(
         name="Stripe",
@@ -29,7 +31,14 @@ PRESETS: Final[Mapping[str, EvidencePreset]] = {
     "visa": EvidencePreset(
         name="Visa 13.1",
         reason_code="13.1",
-        wanted=_ADDRESS | {"order.number", "order.description", "order.placed_on", "merchant.name", "merchant.descriptor"},
+        wanted=_ADDRESS
+        | {
+            "order.number",
+            "order.description",
+            "order.placed_on",
+            "merchant.name",
+            "merchant.descriptor",
+        },
         upload="Hand the PDF to your acquirer as the response to the dispute, with the date that you had agreed on.",
     ),
     "mastercard": EvidencePreset(

@@ -9,7 +9,15 @@ from urllib.parse import parse_qsl, urlencode
 from aiohttp import hdrs, web
 
 from statesvc.console.evidence_presets import PRESETS
-from statesvc.console.screen import Input, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
+from statesvc.console.screen import (
+    Input,
+    PageRequest,
+    PersonalDataRequest,
+    Redirect,
+    Screen,
+    Shown,
+    Values,
+)
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.bundle import FORMS
 from statesvc.evidence.dispute_fields import carrier_name
@@ -111,7 +119,15 @@ async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     if asked.discriminator is None and (named := await _named(visit, asked)) is not None:
         return Redirect(replace(asked, discriminator=named).path("/evidence"))
     reason_code = PRESETS[preset].reason_code if preset in PRESETS else ""
-    return _form(asked, {**_remembered(visit), "as_of": asked.as_of_field, "preset": preset, "reason_code": reason_code})
+    return _form(
+        asked,
+        {
+            **_remembered(visit),
+            "as_of": asked.as_of_field,
+            "preset": preset,
+            "reason_code": reason_code,
+        },
+    )
 
 
 async def _named(visit: PageRequest, asked: AskedShipment) -> str | None:
@@ -139,23 +155,57 @@ async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.Strea
         raise Problem(Code.INVALID_REQUEST, f"`form` is one of {', '.join(FORMS)}")
     part = "annex" if values.get("annex") == "1" else "document"
     try:
-        content = await visit.fetch(f"POST {CALL}/evidence", _statement(values), accept=FORMS[end], **asked.given(), part=part)
+        content = await visit.fetch(
+            f"POST {CALL}/evidence",
+            _statement(values),
+            accept=FORMS[end],
+            **asked.given(),
+            part=part,
+        )
     except Problem as problem:
-        if problem.code not in {Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.OVERLOADED, Code.TOO_MANY_REQUESTS}:
+        if problem.code not in {
+            Code.INVALID_REQUEST,
+            Code.CONFLICT,
+            Code.NOT_FOUND,
+            Code.OVERLOADED,
+            Code.TOO_MANY_REQUESTS,
+        }:
             raise
-        errors = [f"{each.pointer.removeprefix('/body/')}: {each.detail}" for each in problem.violations] or [problem.detail]
+        errors = [
+            f"{each.pointer.removeprefix('/body/')}: {each.detail}" for each in problem.violations
+        ] or [problem.detail]
         return Shown(TEMPLATE, {**_form(asked, values), "errors": errors})
-    name = _ODD.sub("-", f"{'annex' if part == 'annex' else 'evidence'}-{asked.carrier_id}-{asked.tracking_number}")[:100] + end
+    name = (
+        _ODD.sub(
+            "-",
+            f"{'annex' if part == 'annex' else 'evidence'}-{asked.carrier_id}-{asked.tracking_number}",
+        )[:100]
+        + end
+    )
     headers = {
         hdrs.CONTENT_DISPOSITION: f'attachment; filename="{name}"',
         hdrs.CACHE_CONTROL: "no-store",
         "X-Content-Type-Options": "nosniff",
     }
     made = web.Response(body=content, content_type=FORMS[end], headers=headers)
-    merchant = urlencode({name: text for name, text in values.items() if name.startswith("merchant.") and text.strip()})
+    merchant = urlencode(
+        {
+            name: text
+            for name, text in values.items()
+            if name.startswith("merchant.") and text.strip()
+        }
+    )
     if merchant and len(merchant) <= _MERCHANT_BYTES_MAX:
         is_secure = visit.request.secure
-        made.set_cookie(_MERCHANT, merchant, max_age=_REMEMBERED_SECONDS, path=LIST, httponly=True, samesite="Strict", secure=is_secure)
+        made.set_cookie(
+            _MERCHANT,
+            merchant,
+            max_age=_REMEMBERED_SECONDS,
+            path=LIST,
+            httponly=True,
+            samesite="Strict",
+            secure=is_secure,
+        )
     return made
 
 
@@ -176,7 +226,11 @@ def _statement(values: Values) -> dict[str, Any]:
     """Return the members that were filled in."""
     statement: dict[str, Any] = {}
     for group in GROUPS:
-        filled = {each.name: text for each in group.inputs if (text := values.get(field_name(group, each), "").strip())}
+        filled = {
+            each.name: text
+            for each in group.inputs
+            if (text := values.get(field_name(group, each), "").strip())
+        }
         if not group.member:
             statement |= filled
         elif filled:
@@ -192,6 +246,24 @@ def field_name(group: FieldGroup, each: Input) -> str:
 def evidence_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
     """Return the rows of the tables."""
     return (
-        [Screen(path=PATH, title="Evidence", template=TEMPLATE, scope=Scope.AUDIT, show=show_form, section=LIST)],
-        [PersonalDataRequest(path=PATH, title="Evidence", scope=Scope.AUDIT, disclose=make_evidence, section=LIST, reason="case")],
+        [
+            Screen(
+                path=PATH,
+                title="Evidence",
+                template=TEMPLATE,
+                scope=Scope.AUDIT,
+                show=show_form,
+                section=LIST,
+            )
+        ],
+        [
+            PersonalDataRequest(
+                path=PATH,
+                title="Evidence",
+                scope=Scope.AUDIT,
+                disclose=make_evidence,
+                section=LIST,
+                reason="case",
+            )
+        ],
     )

@@ -18,8 +18,26 @@ from statesvc.api.computing import COMPUTING_SECONDS
 from statesvc.console.frame_menu import Menu
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect
 from statesvc.console.pages import Templates
-from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
-from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
+from statesvc.console.screen import (
+    Done,
+    DryRun,
+    FormAction,
+    Input,
+    PageRequest,
+    PersonalDataRequest,
+    Redirect,
+    Screen,
+    Shown,
+    Values,
+)
+from statesvc.console.web_sessions import (
+    Cookie,
+    WebSession,
+    WebSessions,
+    form_token,
+    fresh_token,
+    is_form_token,
+)
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
@@ -30,7 +48,16 @@ LOGIN: Final = "/console/login"
 WHY_CHARS_MAX: Final = 1000
 _NOTE: Final = "statesvc_note"
 _INNER: Final = re.compile(r"/console(?:[/?][!-~]*)?")
-_REFUSED: Final = frozenset({Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.HELD, Code.TOO_MANY_REQUESTS})
+_REFUSED: Final = frozenset(
+    {
+        Code.INVALID_REQUEST,
+        Code.CONFLICT,
+        Code.NOT_FOUND,
+        Code.UNKNOWN_CARRIER,
+        Code.HELD,
+        Code.TOO_MANY_REQUESTS,
+    }
+)
 """Problems that a person can do something about: the form shows them and stays filled."""
 
 Answer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
@@ -60,7 +87,11 @@ class ScreenFrame:
 
     def routes(self) -> list[Route]:
         page: Operation[None] = operation(
-            operation_id="show_console_page", summary="A page of the console", scope=None, checked=False, response_types=("text/html",)
+            operation_id="show_console_page",
+            summary="A page of the console",
+            scope=None,
+            checked=False,
+            response_types=("text/html",),
         )
         served = [
             Route("GET", LOGIN, self._readable(self._login_form), page),
@@ -70,7 +101,12 @@ class ScreenFrame:
         ]
         working = replace(page, deadline_seconds=COMPUTING_SECONDS)
         served += [
-            Route("GET", screen.path, self._visited(self._shown(screen)), working if screen.is_computed else page)
+            Route(
+                "GET",
+                screen.path,
+                self._visited(self._shown(screen)),
+                working if screen.is_computed else page,
+            )
             for screen in self._screens.values()
         ]
         for action in self._actions:
@@ -78,14 +114,26 @@ class ScreenFrame:
                 Route("GET", action.path, self._visited(self._asked(action)), page),
                 Route("POST", action.path, self._visited(self._posted(action)), working),
             ]
-        served += [Route("POST", each.path, self._visited(self._disclosed(each)), working) for each in self._disclosures]
+        served += [
+            Route("POST", each.path, self._visited(self._disclosed(each)), working)
+            for each in self._disclosures
+        ]
         return [*served, Route("GET", "/console/{path:.+}", self._visited(self._unknown), page)]
 
     async def response(
-        self, visit: PageRequest, template: str, title: str, values: Mapping[str, Any], *, section: str = "", status: int = OK
+        self,
+        visit: PageRequest,
+        template: str,
+        title: str,
+        values: Mapping[str, Any],
+        *,
+        section: str = "",
+        status: int = OK,
     ) -> web.Response:
         """Render a page inside the frame."""
-        response = self._pages.response(template, {**await self._frame(visit, title, section), **values}, status=status)
+        response = self._pages.response(
+            template, {**await self._frame(visit, title, section), **values}, status=status
+        )
         if _NOTE in visit.request.cookies:
             response.del_cookie(_NOTE, path=HOME)
         return response
@@ -97,7 +145,9 @@ class ScreenFrame:
             "title": title,
             "menu": await self._menu.groups(visit, section),
             "section_name": title if here is None or here.menu is None else here.menu,
-            "scopes": ", ".join(sorted(scope.value for scope in session.caller.scopes)) if not session.may(Scope.ADMIN) else "admin",
+            "scopes": ", ".join(sorted(scope.value for scope in session.caller.scopes))
+            if not session.may(Scope.ADMIN)
+            else "admin",
             "session": session,
             "form_token": form_token(session.token),
             "note": _note_of(visit),
@@ -117,7 +167,10 @@ class ScreenFrame:
             if request.method == hdrs.METH_POST:
                 posted = await read_form(request)
                 if not is_form_token(session.token, posted.get("form_token", "")):
-                    raise Problem(Code.BAD_REQUEST, "this form is not of your session: open its page again and send it from there")
+                    raise Problem(
+                        Code.BAD_REQUEST,
+                        "this form is not of your session: open its page again and send it from there",
+                    )
             return await answer(PageRequest(request, session, self._calls, self._screens))
 
         return self._readable(call)
@@ -134,7 +187,12 @@ class ScreenFrame:
         cookie, to = Cookie(request), request.query.get("to", HOME)
         token = cookie.token or fresh_token()
         response = self._pages.response(
-            "login.html", {"form_token": form_token(token), "error": error, "to": to if _INNER.fullmatch(to) else HOME}
+            "login.html",
+            {
+                "form_token": form_token(token),
+                "error": error,
+                "to": to if _INNER.fullmatch(to) else HOME,
+            },
         )
         cookie.set(response, token)
         return response
@@ -144,9 +202,13 @@ class ScreenFrame:
         if not is_form_token(cookie.token, posted.get("form_token", "")):
             error = "Your browser sent no cookie with this form. Use HTTPS, or http://localhost through a tunnel, and try again."
             return self._login_page(request, error)
-        token = await self._sessions.begin(posted.get("key", "").strip(), may_change="may_change" in posted)
+        token = await self._sessions.begin(
+            posted.get("key", "").strip(), may_change="may_change" in posted
+        )
         if token is None:
-            return self._login_page(request, "This key is not valid: it is mistyped, or was revoked.")
+            return self._login_page(
+                request, "This key is not valid: it is mistyped, or was revoked."
+            )
         to = posted.get("to", HOME)
         response = redirect(to if _INNER.fullmatch(to) else HOME)
         cookie.set(response, token)
@@ -160,7 +222,9 @@ class ScreenFrame:
 
     async def _allow_changes(self, visit: PageRequest) -> web.StreamResponse:
         posted = await read_form(visit.request)
-        await self._sessions.set_may_change(visit.session.token, may_change=posted.get("may_change") == "1")
+        await self._sessions.set_may_change(
+            visit.session.token, may_change=posted.get("may_change") == "1"
+        )
         to = posted.get("to", HOME)
         return redirect(to if _INNER.fullmatch(to) else HOME)
 
@@ -176,7 +240,9 @@ class ScreenFrame:
                 return redirect(values.path)
             if isinstance(values, web.StreamResponse):
                 return values
-            return await self.response(visit, screen.template, screen.title, values, section=screen.section or screen.path)
+            return await self.response(
+                visit, screen.template, screen.title, values, section=screen.section or screen.path
+            )
 
         return answer
 
@@ -187,7 +253,9 @@ class ScreenFrame:
         return await self.response(visit, "nothing.html", "Nothing to see", {})
 
     async def _unknown(self, visit: PageRequest) -> web.StreamResponse:
-        return await self.response(visit, "unknown.html", "There is no such page", {}, status=NOT_FOUND)
+        return await self.response(
+            visit, "unknown.html", "There is no such page", {}, status=NOT_FOUND
+        )
 
     def _disclosed(self, disclosure: PersonalDataRequest) -> Answer:
         async def answer(visit: PageRequest) -> web.StreamResponse:
@@ -198,7 +266,13 @@ class ScreenFrame:
                 raise Problem(Code.INVALID_REQUEST, "say what for: the log stores it with your key")
             found = await disclosure.disclose(replace(visit, why=reason), posted)
             if isinstance(found, Shown):
-                return await self.response(visit, found.template, disclosure.title, found.values, section=disclosure.section)
+                return await self.response(
+                    visit,
+                    found.template,
+                    disclosure.title,
+                    found.values,
+                    section=disclosure.section,
+                )
             return found
 
         return answer
@@ -206,7 +280,9 @@ class ScreenFrame:
     def _asked(self, action: FormAction) -> Answer:
         async def answer(visit: PageRequest) -> web.StreamResponse:
             _require(visit.session, action)
-            return await self._form_page(visit, action, values={**visit.request.query}, dry_run=None)
+            return await self._form_page(
+                visit, action, values={**visit.request.query}, dry_run=None
+            )
 
         return answer
 
@@ -216,23 +292,45 @@ class ScreenFrame:
             posted = await read_form(visit.request)
             why = posted.get("why", "").strip()
             if not why or len(why) > WHY_CHARS_MAX:
-                return await self._form_page(visit, action, values=posted, dry_run=None, errors=["Say why: the log stores it."])
+                return await self._form_page(
+                    visit,
+                    action,
+                    values=posted,
+                    dry_run=None,
+                    errors=["Say why: the log stores it."],
+                )
             values = {**posted, "why": why}
             try:
                 if posted.get("step") != "do":
-                    return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
+                    return await self._form_page(
+                        visit, action, values=values, dry_run=await action.dry_run(visit, values)
+                    )
                 acting = replace(visit, why=why)
                 return await self._finished(acting, action, await action.carry_out(acting, values))
             except Problem as problem:
                 if problem.code not in _REFUSED:
                     raise
-                errors = [problem.detail, *(f"{each.pointer.removeprefix('/body/')}: {each.detail}" for each in problem.violations)]
-                return await self._form_page(visit, action, values=values, dry_run=None, errors=errors)
+                errors = [
+                    problem.detail,
+                    *(
+                        f"{each.pointer.removeprefix('/body/')}: {each.detail}"
+                        for each in problem.violations
+                    ),
+                ]
+                return await self._form_page(
+                    visit, action, values=values, dry_run=None, errors=errors
+                )
 
         return answer
 
     async def _form_page(
-        self, visit: PageRequest, action: FormAction, *, values: Values, dry_run: DryRun | None, errors: Sequence[str] = ()
+        self,
+        visit: PageRequest,
+        action: FormAction,
+        *,
+        values: Values,
+        dry_run: DryRun | None,
+        errors: Sequence[str] = (),
     ) -> web.Response:
         inputs: Sequence[Input] = () if action.inputs is None else await action.inputs(visit)
         return await self.response(
@@ -245,25 +343,48 @@ class ScreenFrame:
                 "values": values,
                 "dry_run": dry_run,
                 "errors": errors,
-                "back": action.back.format_map({name: quote(part, safe="") for name, part in visit.request.match_info.items()}),
+                "back": action.back.format_map(
+                    {name: quote(part, safe="") for name, part in visit.request.match_info.items()}
+                ),
             },
             section=action.section,
         )
 
-    async def _finished(self, visit: PageRequest, action: FormAction, done: Done | Shown) -> web.Response:
+    async def _finished(
+        self, visit: PageRequest, action: FormAction, done: Done | Shown
+    ) -> web.Response:
         if isinstance(done, Shown):
             title = action.title.format_map(visit.request.match_info)
-            return await self.response(visit, done.template, title, {"why": visit.why, **done.values}, section=action.section)
+            return await self.response(
+                visit,
+                done.template,
+                title,
+                {"why": visit.why, **done.values},
+                section=action.section,
+            )
         response = redirect(done.then)
-        response.set_cookie(_NOTE, _signed_note(visit.session, done.sentence), max_age=60, path=HOME, httponly=True, samesite="Strict")
+        response.set_cookie(
+            _NOTE,
+            _signed_note(visit.session, done.sentence),
+            max_age=60,
+            path=HOME,
+            httponly=True,
+            samesite="Strict",
+        )
         return response
 
 
 def _require(session: WebSession, wanted: Screen | FormAction | PersonalDataRequest) -> None:
     if not session.may(wanted.scope):
-        raise Problem(Code.MISSING_SCOPE, f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it")
+        raise Problem(
+            Code.MISSING_SCOPE,
+            f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it",
+        )
     if isinstance(wanted, FormAction) and not session.may_change:
-        raise Problem(Code.MISSING_SCOPE, "this session only reads: allow changes at the top of any page first")
+        raise Problem(
+            Code.MISSING_SCOPE,
+            "this session only reads: allow changes at the top of any page first",
+        )
 
 
 def _to_login(request: web.Request) -> web.Response:
@@ -281,11 +402,15 @@ def _signed_note(session: WebSession, sentence: str) -> str:
 
 
 def _note_signature(session: WebSession, text: str) -> str:
-    return hmac.new(session.token.encode(), b"note" + text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    return hmac.new(
+        session.token.encode(), b"note" + text.encode("utf-8", "replace"), hashlib.sha256
+    ).hexdigest()
 
 
 def _note_of(visit: PageRequest) -> str | None:
     text, _, signature = visit.request.cookies.get(_NOTE, "").partition(".")
-    if not signature or not hmac.compare_digest(signature.encode("utf-8", "replace"), _note_signature(visit.session, text).encode()):
+    if not signature or not hmac.compare_digest(
+        signature.encode("utf-8", "replace"), _note_signature(visit.session, text).encode()
+    ):
         return None
     return base64.urlsafe_b64decode(text).decode()

@@ -26,7 +26,13 @@ class Menu:
         return [
             {"name": group.value, "entries": entries}
             for group in MenuGroup
-            if (entries := [_entry(screen, section, counts) for screen in self._screens if _is_shown(screen, group, visit)])
+            if (
+                entries := [
+                    _entry(screen, section, counts)
+                    for screen in self._screens
+                    if _is_shown(screen, group, visit)
+                ]
+            )
         ]
 
     async def _counts(self, visit: PageRequest) -> Mapping[str, tuple[int, str, bool]]:
@@ -34,7 +40,9 @@ class Menu:
         if not visit.has(Scope.OPS):
             return {}
         async with self._pool.connection() as connection:
-            ((letters, receivers, notices),) = await (await connection.execute(_SQL["counts"], {"count_max": _COUNT_MAX})).fetchall()
+            ((letters, receivers, notices),) = await (
+                await connection.execute(_SQL["counts"], {"count_max": _COUNT_MAX})
+            ).fetchall()
         return {
             "/console/dead-letters": (letters, "wait", False),
             "/console/subscriptions": (receivers, "fail or are disabled", True),
@@ -46,7 +54,9 @@ def _is_shown(screen: Screen, group: MenuGroup, visit: PageRequest) -> bool:
     return screen.menu is not None and screen.group is group and visit.has(screen.scope)
 
 
-def _entry(screen: Screen, section: str, counts: Mapping[str, tuple[int, str, bool]]) -> dict[str, Any]:
+def _entry(
+    screen: Screen, section: str, counts: Mapping[str, tuple[int, str, bool]]
+) -> dict[str, Any]:
     count, counted, is_bad = counts.get(screen.path, (0, "", False))
     shown = f"{count:,}" if count < _COUNT_MAX else f"{_COUNT_MAX - 1}+"
     return {

@@ -32,7 +32,11 @@ def readable(handler: Handler, pages: Templates, template: str) -> Handler:
     async def call(request: web.Request) -> web.StreamResponse:
         response = await problems(request, handler)
         code = response.get(PROBLEM)
-        if code is None or not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+        if (
+            code is None
+            or not isinstance(response, web.Response)
+            or not isinstance(response.body, bytes)
+        ):
             return response
         document = orjson.loads(response.body)
         page = pages.response(template, {"problem": document}, status=response.status)
@@ -47,10 +51,14 @@ def utc_instant(text: str, name: str) -> str:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise Problem(Code.INVALID_REQUEST, f"`{name}` is not a valid time; use 2026-03-01T08:00") from None
+        raise Problem(
+            Code.INVALID_REQUEST, f"`{name}` is not a valid time; use 2026-03-01T08:00"
+        ) from None
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
 def redirect(to: str) -> web.Response:
     """Redirect to a path of ours, by GET."""
-    return web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"})
+    return web.Response(
+        status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"}
+    )

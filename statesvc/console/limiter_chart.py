@@ -45,7 +45,9 @@ def minutes_of(tries: Sequence[Try], *, now: datetime) -> list[Minute]:
 
 def _count_in_flight(tries: Sequence[Try], hour: Sequence[Minute]) -> None:
     # at the same time an end comes before a beginning
-    changes = deque(sorted([*((one.started_at, 1) for one in tries), *((one.ended_at, -1) for one in tries)]))
+    changes = deque(
+        sorted([*((one.started_at, 1) for one in tries), *((one.ended_at, -1) for one in tries)])
+    )
     under_way = 0
     for minute in hour:
         while changes and changes[0][0] <= minute.begins:
@@ -70,19 +72,34 @@ class LimiterCharts:
 def limiter_charts(recent: RecentTries, *, limit: int) -> LimiterCharts | None:
     """Draw the charts; None where nothing was sent. `limit`: how many may be under way now; 0: unknown."""
     hour = minutes_of(recent.tries, now=recent.now)
-    total, most = sum(one.delivered + one.failed for one in hour), max(one.in_flight for one in hour)
+    total, most = (
+        sum(one.delivered + one.failed for one in hour),
+        max(one.in_flight for one in hour),
+    )
     if not total:
         return None
     requests = [
-        Bar(f"{_time(one)}: {one.delivered:,} delivered, {one.failed:,} failed", (one.delivered, 0, one.failed), tick=_time(one))
+        Bar(
+            f"{_time(one)}: {one.delivered:,} delivered, {one.failed:,} failed",
+            (one.delivered, 0, one.failed),
+            tick=_time(one),
+        )
         for one in hour
     ]
-    in_flight = [Bar(f"{_time(one)}: {one.in_flight:,} at a time", (one.in_flight,), tick=_time(one)) for one in hour]
+    in_flight = [
+        Bar(f"{_time(one)}: {one.in_flight:,} at a time", (one.in_flight,), tick=_time(one))
+        for one in hour
+    ]
     allowed = f"; {limit:,} are allowed now" if limit else ""
     return LimiterCharts(
         total=total,
         most=most,
-        requests=bars(requests, title=f"Requests of the last hour, minute by minute: {total:,}", label_every=_TICK_EVERY, unit=" a minute"),
+        requests=bars(
+            requests,
+            title=f"Requests of the last hour, minute by minute: {total:,}",
+            label_every=_TICK_EVERY,
+            unit=" a minute",
+        ),
         in_flight=bars(
             in_flight,
             title=f"Requests under way at a time, minute by minute: {most:,} at most{allowed}",

@@ -14,9 +14,17 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route
 
 
-def inputs_of(model: type[BaseModel], *names: str, values: Mapping[str, Any] | None = None, left_out: str = "any") -> list[Input]:
+def inputs_of(
+    model: type[BaseModel],
+    *names: str,
+    values: Mapping[str, Any] | None = None,
+    left_out: str = "any",
+) -> list[Input]:
     """Return inputs for fields of a call, filled with these values, else with their defaults. `left_out`: a choice of none."""
-    return [_input(name, model.model_fields[name], {} if values is None else values, left_out) for name in names]
+    return [
+        _input(name, model.model_fields[name], {} if values is None else values, left_out)
+        for name in names
+    ]
 
 
 def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str) -> Input:
@@ -33,7 +41,11 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
         return Input(**described, type="checkbox", value="1" if value else "")
     if choices := _choices(kind):
         options = [(choice, choice) for choice in choices]
-        return Input(**described, options=options if field.is_required() else [("", left_out), *options], value=_text(value))
+        return Input(
+            **described,
+            options=options if field.is_required() else [("", left_out), *options],
+            value=_text(value),
+        )
     return Input(**described, type="number" if kind is int else "text", value=_text(value))
 
 
@@ -47,7 +59,11 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
 def _choices(kind: Any) -> list[str]:  # noqa: ANN401 - as `_plain`
     if get_origin(kind) is Literal:
         return [str(choice) for choice in get_args(kind)]
-    return [choice.value for choice in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
+    return (
+        [choice.value for choice in kind]
+        if isinstance(kind, type) and issubclass(kind, Enum)
+        else []
+    )
 
 
 def _text(value: object) -> str:
@@ -75,7 +91,11 @@ def declared_actions(routes: Iterable[Route]) -> Iterator[FormAction]:
 
 def _declared(operation: Operation[Any], form: Form) -> FormAction:
     async def inputs(visit: PageRequest) -> list[Input]:
-        return inputs_of(operation.request, *form.fields, values=visit.request.query) if operation.request is not None else []
+        return (
+            inputs_of(operation.request, *form.fields, values=visit.request.query)
+            if operation.request is not None
+            else []
+        )
 
     def order(values: Values) -> dict[str, Any] | None:
         if operation.request is None:
@@ -89,7 +109,9 @@ def _declared(operation: Operation[Any], form: Form) -> FormAction:
         if body is not None:
             visit.calls.check(operation.where, body)
         sentences = form.would or (operation.description,)
-        return DryRun(sentences=[sentence.format_map(visit.request.match_info) for sentence in sentences])
+        return DryRun(
+            sentences=[sentence.format_map(visit.request.match_info) for sentence in sentences]
+        )
 
     async def carry_out(visit: PageRequest, values: Values) -> Done:
         answer = await visit.call_api(operation.where, order(values), **visit.request.match_info)

@@ -76,12 +76,19 @@ class CarrierRow:
     @property
     def oldest_seconds(self) -> float | None:
         """Age of the oldest that waits."""
-        return None if self.depths is None else self.depths["oldest_ready_seconds"] or self.depths["oldest_held_seconds"]
+        return (
+            None
+            if self.depths is None
+            else self.depths["oldest_ready_seconds"] or self.depths["oldest_held_seconds"]
+        )
 
     @property
     def is_late(self) -> bool:
         """True if the oldest has waited too long; what a human holds waits for that human."""
-        return self.depths is not None and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
+        return (
+            self.depths is not None
+            and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +117,27 @@ class Overview:
                 await read_minutes(connection, minutes=HOUR_MINUTES),
                 await read_shares(connection, minutes=BUDGET_MINUTES),
                 now=now,
-                oldest_ready_seconds=max((lane["oldest_ready_seconds"] or 0 for lane in status.queue["carriers"].values()), default=0),
+                oldest_ready_seconds=max(
+                    (
+                        lane["oldest_ready_seconds"] or 0
+                        for lane in status.queue["carriers"].values()
+                    ),
+                    default=0,
+                ),
                 oldest_unsealed_seconds=status.sample.oldest_unsealed_seconds,
             )
             pushes = await _pushes(connection, span, now)
-            actions, _ = await list_actions(connection, WantedActions(), before=NEWEST_ACTION, limit=_ACTIONS_MAX)
+            actions, _ = await list_actions(
+                connection, WantedActions(), before=NEWEST_ACTION, limit=_ACTIONS_MAX
+            )
         alarms = alarms_of(status.troubles)
         carriers = _carriers(status)
         return {
             "title": headline(alarms),
             "alarms": [(alarm, _place(alarm.first, visit)) for alarm in alarms],
-            "settled": next((one for one in status.sample.promises if one.promise == "settled"), None),
+            "settled": next(
+                (one for one in status.sample.promises if one.promise == "settled"), None
+            ),
             "cards": cards,
             "pushes": pushes,
             "span": span,
@@ -133,7 +150,14 @@ class Overview:
 
     def screen(self) -> Screen:
         """Return the row of the table."""
-        return Screen(path="/console", title="Overview", template="overview.html", scope=Scope.OPS, show=self.show, menu="Overview")
+        return Screen(
+            path="/console",
+            title="Overview",
+            template="overview.html",
+            scope=Scope.OPS,
+            show=self.show,
+            menu="Overview",
+        )
 
 
 async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Mapping[str, Any]:
@@ -141,12 +165,17 @@ async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) ->
     shown, minutes, step = _SPANS[span]
     if span == "1h":
         rows = await (await connection.execute(_SQL["minutes"])).fetchall()
-        columns = [Bar(_label(f"{minute:%H:%M}", counts), counts, tick=f"{minute:%H:%M}") for minute, *counts in rows]
+        columns = [
+            Bar(_label(f"{minute:%H:%M}", counts), counts, tick=f"{minute:%H:%M}")
+            for minute, *counts in rows
+        ]
         names: tuple[str, ...] = ("new", "repeated", "refused")
         every = 10
     else:
         found = await read_minutes(connection, minutes=minutes, step=step)
-        counts_at = {one.begins: one.counted for one in found if one.objective == ACK_AVAILABILITY.name}
+        counts_at = {
+            one.begins: one.counted for one in found if one.objective == ACK_AVAILABILITY.name
+        }
         width = timedelta(minutes=step)
         last = now - timedelta(seconds=now.timestamp() % width.total_seconds())
         form = "%a %H:%M" if span == "7d" else "%H:%M"
@@ -161,15 +190,24 @@ async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) ->
     totals = [sum(column.parts[place] for column in columns) for place in range(3)]
     return {
         "chart": bars(
-            columns, title=f"Webhooks, {shown.lower()}: {_words(names, totals)}", label_every=every, unit=" a minute" if step == 1 else ""
+            columns,
+            title=f"Webhooks, {shown.lower()}: {_words(names, totals)}",
+            label_every=every,
+            unit=" a minute" if step == 1 else "",
         ),
-        "legend": [(style, name, total) for style, name, total in zip(("first", "second", "third"), names, totals, strict=True) if name],
+        "legend": [
+            (style, name, total)
+            for style, name, total in zip(("first", "second", "third"), names, totals, strict=True)
+            if name
+        ],
         "step": step,
     }
 
 
 def _words(names: Sequence[str], totals: Sequence[float]) -> str:
-    return ", ".join(f"{total:,.0f} {name}" for name, total in zip(names, totals, strict=True) if name)
+    return ", ".join(
+        f"{total:,.0f} {name}" for name, total in zip(names, totals, strict=True) if name
+    )
 
 
 def _label(when: str, parts: Sequence[float]) -> str:
@@ -183,7 +221,12 @@ def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
         return None
     if trouble.subscription_id is not None:
         return f"{path}/{trouble.subscription_id}", "Subscription"
-    return path if trouble.subscription_state is None else f"{path}?state={trouble.subscription_state}", name
+    return (
+        path
+        if trouble.subscription_state is None
+        else f"{path}?state={trouble.subscription_state}",
+        name,
+    )
 
 
 def _carriers(status: ServiceStatus) -> list[CarrierRow]:
@@ -199,22 +242,35 @@ def _carriers(status: ServiceStatus) -> list[CarrierRow]:
         for carrier_id in {*status.pushes, *lanes}
         if carrier_id
     ]
-    return sorted(rows, key=lambda row: (not row.is_late, not row.is_held, -row.pushed, row.carrier_id))
+    return sorted(
+        rows, key=lambda row: (not row.is_late, not row.is_held, -row.pushed, row.carrier_id)
+    )
 
 
 def _roles(status: ServiceStatus) -> list[RoleRow]:
     running = dict(status.sample.processes)
     rows = []
     for role in _ROLES:
-        silent = [one for one in status.sample.running if one.role == role and one.is_silent and not one.is_replaced]
+        silent = [
+            one
+            for one in status.sample.running
+            if one.role == role and one.is_silent and not one.is_replaced
+        ]
         alive = running.get(role, 0)
         count = f"{alive:,} of {alive + len(silent):,}" if silent else f"{alive:,}"
         if silent:
-            state, style = f"silent {duration(min(one.seen_seconds_ago for one in silent))}", "bad" if not alive else "warn"
+            state, style = (
+                f"silent {duration(min(one.seen_seconds_ago for one in silent))}",
+                "bad" if not alive else "warn",
+            )
         elif alive:
             state, style = "alive", "good"
         else:
             # api takes webhooks where no ingress runs
-            state, style = ("none", "idle") if role == "ingress" and running.get("api") else ("none runs", "bad")
+            state, style = (
+                ("none", "idle")
+                if role == "ingress" and running.get("api")
+                else ("none runs", "bad")
+            )
         rows.append(RoleRow(role=role, count=count, state=state, style=style))
     return rows

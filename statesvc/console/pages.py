@@ -44,11 +44,22 @@ class Templates:
         self._environment = _environment()
 
     def response(
-        self, template: str, values: Mapping[str, Any], *, status: int = OK, headers: Mapping[str, str] | None = None
+        self,
+        template: str,
+        values: Mapping[str, Any],
+        *,
+        status: int = OK,
+        headers: Mapping[str, str] | None = None,
     ) -> web.Response:
         """Render the page. It may show what only this caller may see: nobody stores it."""
         text = self._environment.get_template(template).render(now=datetime.now(UTC), **values)
-        return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers={**_HEADERS, **(headers or {})})
+        return web.Response(
+            text=text,
+            status=status,
+            content_type="text/html",
+            charset="utf-8",
+            headers={**_HEADERS, **(headers or {})},
+        )
 
 
 @cache
@@ -77,7 +88,12 @@ def _environment() -> Environment:
         "spaced": spaced,
         "unbroken": _unbroken,
     }
-    environment.globals |= {"asset": shipped_assets().url, "meter": meter, "outcome_words": outcome_words, "version": __version__}
+    environment.globals |= {
+        "asset": shipped_assets().url,
+        "meter": meter,
+        "outcome_words": outcome_words,
+        "version": __version__,
+    }
     return environment
 
 
@@ -109,7 +125,9 @@ def _instant(at: datetime | str | None) -> Markup | str:
         return ""
     parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
     utc = parsed.astimezone(UTC)
-    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+    return Markup('<time datetime="{}">{}</time>').format(
+        utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    )
 
 
 def _clock(at: str) -> Markup:
@@ -126,7 +144,11 @@ def _unbroken(text: str) -> Markup:
 
 def _stated(at: str | None) -> Markup | str:
     """Format as `<time>`, in the offset that it is written with: the carrier's own clock."""
-    return "" if at is None else Markup('<time datetime="{}">{}</time>').format(at, _unbroken(stated_instant(at)))
+    return (
+        ""
+        if at is None
+        else Markup('<time datetime="{}">{}</time>').format(at, _unbroken(stated_instant(at)))
+    )
 
 
 def _stated_short(at: str | None) -> Markup | str:

@@ -11,7 +11,13 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from events.crypto.keyring import Keyring
-from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks, PortalVisit
+from statesvc.api.subscriptions.portal_links import (
+    LINK,
+    MINUTES_MAX,
+    PORTAL,
+    PortalLinks,
+    PortalVisit,
+)
 from statesvc.api.subscriptions.subscription_operations import ONE, PATH
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect, utc_instant
 from statesvc.console.pages import Templates
@@ -60,32 +66,56 @@ class Guest:
         """Path of the subscription's page."""
         return _SUBSCRIPTION.format_map(self.request.match_info)
 
-    async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
+    async def call_api(
+        self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json
+    ) -> Json:
         """Make a call of the API, of the subscription that the path names if any. Raises Problem."""
-        return await self._calls.call(self.visit.caller, name, given={**self.request.match_info, **given}, body=body)
+        return await self._calls.call(
+            self.visit.caller, name, given={**self.request.match_info, **given}, body=body
+        )
 
 
 class Portal:
     """The pages. `calls`: those of the API, of which it uses `CALLS`."""
 
-    def __init__(self, calls: Sequence[Route], *, pages: Templates, links: PortalLinks, keys: Keys, limits: KeyLimits | None) -> None:
-        self._calls = InnerCalls([route for route in calls if f"{route.method} {route.path}" in CALLS], limits)
+    def __init__(
+        self,
+        calls: Sequence[Route],
+        *,
+        pages: Templates,
+        links: PortalLinks,
+        keys: Keys,
+        limits: KeyLimits | None,
+    ) -> None:
+        self._calls = InnerCalls(
+            [route for route in calls if f"{route.method} {route.path}" in CALLS], limits
+        )
         self._pages = pages
         self._links = links
         self._keys = keys
 
     def routes(self) -> list[Route]:
         page: Operation[None] = operation(
-            operation_id="show_portal", summary="The portal of a subscriber", scope=None, checked=False, response_types=("text/html",)
+            operation_id="show_portal",
+            summary="The portal of a subscriber",
+            scope=None,
+            checked=False,
+            response_types=("text/html",),
         )
         served: list[tuple[str, str, Handler]] = [
             ("GET", PORTAL, self._enter),
             ("GET", _SUBSCRIPTION, self._visited(self._subscription)),
             ("POST", f"{_SUBSCRIPTION}/replay", self._visited(self._replay)),
             ("POST", f"{_SUBSCRIPTION}/rotate-secret", self._visited(self._rotate_secret)),
-            *(("POST", f"{_SUBSCRIPTION}/{deed}", self._visited(self._done(deed))) for deed in _DONE),
+            *(
+                ("POST", f"{_SUBSCRIPTION}/{deed}", self._visited(self._done(deed)))
+                for deed in _DONE
+            ),
         ]
-        return [Route(method, path, readable(handler, self._pages, "portal_problem.html"), page) for method, path, handler in served]
+        return [
+            Route(method, path, readable(handler, self._pages, "portal_problem.html"), page)
+            for method, path, handler in served
+        ]
 
     # who is there
 
@@ -106,30 +136,49 @@ class Portal:
             if request.method == hdrs.METH_POST:
                 posted = await read_form(request)
                 if not is_form_token(visit.token, posted.get("form_token", "")):
-                    raise Problem(Code.BAD_REQUEST, "this form is not of your visit: open its page again and send it from there")
+                    raise Problem(
+                        Code.BAD_REQUEST,
+                        "this form is not of your visit: open its page again and send it from there",
+                    )
             return await answer(Guest(request, visit, self._calls))
 
         return call
 
-    def _page(self, guest: Guest, template: str, title: str, values: Mapping[str, Any]) -> web.Response:
-        frame = {"title": title, "visit": guest.visit, "form_token": form_token(guest.visit.token), "portal": PORTAL}
+    def _page(
+        self, guest: Guest, template: str, title: str, values: Mapping[str, Any]
+    ) -> web.Response:
+        frame = {
+            "title": title,
+            "visit": guest.visit,
+            "form_token": form_token(guest.visit.token),
+            "portal": PORTAL,
+        }
         return self._pages.response(template, {**frame, **values})
 
     # pages
 
     async def _subscriptions(self, guest: Guest) -> web.StreamResponse:
         cursor = guest.request.query.get("cursor")
-        listed = await guest.call_api(f"GET {PATH}", **({} if cursor is None else {"cursor": cursor}))
+        listed = await guest.call_api(
+            f"GET {PATH}", **({} if cursor is None else {"cursor": cursor})
+        )
         return self._page(guest, "portal.html", "Your subscriptions", {"page": listed})
 
     async def _subscription(self, guest: Guest) -> web.StreamResponse:
         return await self._shown(guest, note=_DONE.get(guest.request.query.get("done", "")))
 
-    async def _shown(self, guest: Guest, *, note: str | None = None, replay: Mapping[str, Any] | None = None) -> web.Response:
+    async def _shown(
+        self, guest: Guest, *, note: str | None = None, replay: Mapping[str, Any] | None = None
+    ) -> web.Response:
         one = await guest.call_api(f"GET {ONE}")
         cursor = guest.request.query.get("cursor")
         position = {} if cursor is None else {"cursor": cursor}
-        attempts = await guest.call_api(f"GET {ONE}/attempts", limit=_ATTEMPTS, responses=guest.visit.shows_responses, **position)
+        attempts = await guest.call_api(
+            f"GET {ONE}/attempts",
+            limit=_ATTEMPTS,
+            responses=guest.visit.shows_responses,
+            **position,
+        )
         values = {
             "one": one,
             "attempts": attempts,
@@ -145,7 +194,9 @@ class Portal:
     def _done(self, deed: str) -> Answer:
         async def answer(guest: Guest) -> web.StreamResponse:
             kind = (await read_form(guest.request)).get("type")
-            await guest.call_api(f"POST {ONE}/{deed}", {"type": kind} if deed == "test" and kind else None)
+            await guest.call_api(
+                f"POST {ONE}/{deed}", {"type": kind} if deed == "test" and kind else None
+            )
             return redirect(f"{guest.path}?done={deed}")
 
         return answer
@@ -157,20 +208,45 @@ class Portal:
         for name in ("since", "until"):
             if name in asked:
                 asked[name] = utc_instant(asked[name], name)
-        wish = {**asked, "delivered_too": posted.get("delivered_too") == "1", "dry_run": posted.get("step") != "do"}
-        return await self._shown(guest, replay={"wish": wish, "progress": await guest.call_api(f"POST {ONE}/replay", wish)})
+        wish = {
+            **asked,
+            "delivered_too": posted.get("delivered_too") == "1",
+            "dry_run": posted.get("step") != "do",
+        }
+        return await self._shown(
+            guest,
+            replay={"wish": wish, "progress": await guest.call_api(f"POST {ONE}/replay", wish)},
+        )
 
     async def _rotate_secret(self, guest: Guest) -> web.StreamResponse:
         hours = (await read_form(guest.request)).get("grace_hours", "")
         made = await guest.call_api(f"POST {ONE}/rotate-secret", grace_hours=hours or "24")
-        return self._page(guest, "portal_secret.html", "A new secret", {"made": made, "path": guest.path, "hours": hours or "24"})
+        return self._page(
+            guest,
+            "portal_secret.html",
+            "A new secret",
+            {"made": made, "path": guest.path, "hours": hours or "24"},
+        )
 
 
 def _cookie(request: web.Request, visit: PortalVisit | None = None) -> Cookie:
-    seconds = MINUTES_MAX * 60.0 if visit is None else (visit.expires_at - datetime.now(UTC)).total_seconds()
+    seconds = (
+        MINUTES_MAX * 60.0
+        if visit is None
+        else (visit.expires_at - datetime.now(UTC)).total_seconds()
+    )
     return Cookie(request, name="statesvc-portal", same_site="Lax", seconds=max(seconds, 1.0))
 
 
-def routes(calls: Sequence[Route], *, pool: Connections, keyring: Keyring, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
+def routes(
+    calls: Sequence[Route],
+    *,
+    pool: Connections,
+    keyring: Keyring,
+    keys: Keys,
+    limits: KeyLimits | None = None,
+) -> list[Route]:
     """Return the pages' routes; the console serves their styles and scripts. `calls`: those of the API."""
-    return Portal(calls, pages=Templates(), links=PortalLinks(pool, keyring), keys=keys, limits=limits).routes()
+    return Portal(
+        calls, pages=Templates(), links=PortalLinks(pool, keyring), keys=keys, limits=limits
+    ).routes()

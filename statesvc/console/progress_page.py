@@ -28,7 +28,10 @@ class WorkProgress:
         """Arguments of the next part; None at the end."""
         if not self.progress.goes_on:
             return None
-        counts = {name: str(count) for name, count in {**self.progress.sums, "total": self.progress.total}.items()}
+        counts = {
+            name: str(count)
+            for name, count in {**self.progress.sums, "total": self.progress.total}.items()
+        }
         return {**self.order, **counts, "cursor": self.progress.cursor or ""}
 
     @property
@@ -44,7 +47,9 @@ async def next_part(
     parts = visit.calls.parts(name)
     sums = {counted: count_in(values, counted) for counted in parts.summed}
     cursor = values.get("cursor")
-    answer = await visit.call_api(name, {**order, **({"cursor": cursor} if cursor else {})}, **given)
+    answer = await visit.call_api(
+        name, {**order, **({"cursor": cursor} if cursor else {})}, **given
+    )
     return Progress(total=count_in(values), sums=sums).after(answer, parts), answer
 
 

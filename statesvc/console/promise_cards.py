@@ -10,7 +10,15 @@ from markupsafe import Markup
 from statesvc.background.duration import duration
 from statesvc.console.charts import line, meter
 from statesvc.telemetry.objective_minutes import ObjectiveMinute
-from statesvc.telemetry.objectives import ACK_AVAILABILITY, ACK_LATENCY, FIRST_ATTEMPT, LAG, SEALING, MinuteCount, Objective
+from statesvc.telemetry.objectives import (
+    ACK_AVAILABILITY,
+    ACK_LATENCY,
+    FIRST_ATTEMPT,
+    LAG,
+    SEALING,
+    MinuteCount,
+    Objective,
+)
 
 HOUR_MINUTES: Final = 60
 BUDGET_MINUTES: Final = 3 * 24 * 60
@@ -48,7 +56,12 @@ def promise_cards(
     hours = {objective.name: _hour(minutes, objective, now) for objective in _NAMES}
     waiting = {LAG.name: oldest_ready_seconds, SEALING.name: oldest_unsealed_seconds}
     return [
-        _card(objective, hours[objective.name], shares.get(objective.name, MinuteCount()), waiting.get(objective.name, 0.0))
+        _card(
+            objective,
+            hours[objective.name],
+            shares.get(objective.name, MinuteCount()),
+            waiting.get(objective.name, 0.0),
+        )
         for objective in _NAMES
     ]
 
@@ -62,14 +75,21 @@ _NAMES: Final[Mapping[Objective, tuple[str, str]]] = {
 }
 
 
-def _hour(minutes: Sequence[ObjectiveMinute], objective: Objective, now: datetime) -> list[MinuteCount | None]:
+def _hour(
+    minutes: Sequence[ObjectiveMinute], objective: Objective, now: datetime
+) -> list[MinuteCount | None]:
     """Return the counts minute by minute; None: nothing was counted."""
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=HOUR_MINUTES - 1)
     found = {one.begins: one.counted for one in minutes if one.objective == objective.name}
     return [found.get(first + timedelta(minutes=place)) for place in range(HOUR_MINUTES)]
 
 
-def _card(objective: Objective, hour: Sequence[MinuteCount | None], budget: MinuteCount, waiting_seconds: float) -> PromiseCard:
+def _card(
+    objective: Objective,
+    hour: Sequence[MinuteCount | None],
+    budget: MinuteCount,
+    waiting_seconds: float,
+) -> PromiseCard:
     name, promise = _NAMES[objective]
     latest, whole = _merged(hour[-_NOW_MINUTES:]), _merged(hour)
     shown = latest if latest.total else whole
@@ -83,8 +103,15 @@ def _card(objective: Objective, hour: Sequence[MinuteCount | None], budget: Minu
         value=value,
         unit=unit,
         style=style,
-        chart=line(points, title=f"{name}, minute by minute of the last hour", limit=objective.seconds or 1 - objective.share, style=style),
-        budget=meter(_share_left(objective, budget), 1, title=left, width=None, style=left_style or "good"),
+        chart=line(
+            points,
+            title=f"{name}, minute by minute of the last hour",
+            limit=objective.seconds or 1 - objective.share,
+            style=style,
+        ),
+        budget=meter(
+            _share_left(objective, budget), 1, title=left, width=None, style=left_style or "good"
+        ),
         left=left,
         left_style=left_style,
     )
@@ -104,7 +131,9 @@ def _point(objective: Objective, count: MinuteCount) -> float:
     return count.quantile(0.99) or 0.0
 
 
-def _value(objective: Objective, count: MinuteCount, waiting_seconds: float) -> tuple[str, str, bool]:
+def _value(
+    objective: Objective, count: MinuteCount, waiting_seconds: float
+) -> tuple[str, str, bool]:
     """Return what stands large, what it is in, and whether the promise is missed now."""
     if objective.seconds is None:
         if not count.total:
@@ -119,7 +148,11 @@ def _value(objective: Objective, count: MinuteCount, waiting_seconds: float) -> 
         return "—", "nothing lately", False
     if objective is ACK_LATENCY:
         return f"{1000 * found:.1f}", "ms", found > objective.seconds
-    return (f"{found:.1f}", "s", found > objective.seconds) if found < _NOW_MINUTES * 60 else (duration(found), "", True)
+    return (
+        (f"{found:.1f}", "s", found > objective.seconds)
+        if found < _NOW_MINUTES * 60
+        else (duration(found), "", True)
+    )
 
 
 def _share_left(objective: Objective, budget: MinuteCount) -> float:

@@ -26,7 +26,9 @@ async def show_report(visit: PageRequest) -> Mapping[str, Any]:
     wanted = _wanted(visit)
     groups = (await visit.call_api(f"GET {_CALL}", **wanted, by="carrier,service"))["groups"]
     by_month = (await visit.call_api(f"GET {_CALL}", **wanted, by="month"))["groups"]
-    late = await visit.call_api(f"GET {_CALL}/late", **wanted, limit=_LATE, cursor=visit.query("cursor") or None)
+    late = await visit.call_api(
+        f"GET {_CALL}/late", **wanted, limit=_LATE, cursor=visit.query("cursor") or None
+    )
     return {
         "wanted": {name: wanted.get(name) or "" for name in _FILTERS},
         "carriers": sorted(CARRIERS),
@@ -46,7 +48,13 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - m
         missed = group["late"] + group["overdue"]
         month = group["month"][:7]
         label = f"{month}: {group['on_time']:,} on time, {missed:,} late or overdue, of {group['promised']:,}"
-        columns.append(Bar(label, (group["on_time"], group["promised"] - group["on_time"] - missed, missed), tick=month))
+        columns.append(
+            Bar(
+                label,
+                (group["on_time"], group["promised"] - group["on_time"] - missed, missed),
+                tick=month,
+            )
+        )
     return bars(
         columns,
         title="Promises by month: " + "; ".join(column.label for column in columns),
@@ -59,8 +67,13 @@ async def export(visit: PageRequest) -> web.StreamResponse:
     """Export one of the tables as a file."""
     table, form = visit.query("table") or "groups", visit.query("format") or "csv"
     if table not in _TABLES or form not in MEDIA_TYPES:
-        raise Problem(Code.INVALID_REQUEST, f"`table` is one of {', '.join(_TABLES)}, `format` one of {', '.join(MEDIA_TYPES)}")
-    content = await visit.fetch(f"GET {_CALL}/export", **_wanted(visit), table=table, format=form, accept=MEDIA_TYPES[form])
+        raise Problem(
+            Code.INVALID_REQUEST,
+            f"`table` is one of {', '.join(_TABLES)}, `format` one of {', '.join(MEDIA_TYPES)}",
+        )
+    content = await visit.fetch(
+        f"GET {_CALL}/export", **_wanted(visit), table=table, format=form, accept=MEDIA_TYPES[form]
+    )
     headers = {
         hdrs.CONTENT_DISPOSITION: f'attachment; filename="promises-{table}.{form}"',
         hdrs.CACHE_CONTROL: "no-store",
@@ -75,8 +88,20 @@ def _wanted(visit: PageRequest) -> dict[str, str]:
 
 def promise_pages() -> list[Screen]:
     """Return the rows of the table."""
-    about: dict[str, Any] = {"scope": Scope.READ, "template": "promises.html", "section": PATH, "is_computed": True}
+    about: dict[str, Any] = {
+        "scope": Scope.READ,
+        "template": "promises.html",
+        "section": PATH,
+        "is_computed": True,
+    }
     return [
-        Screen(path=PATH, title="Delivery promises", show=show_report, menu="Delivery promises", group=MenuGroup.PARCELS, **about),
+        Screen(
+            path=PATH,
+            title="Delivery promises",
+            show=show_report,
+            menu="Delivery promises",
+            group=MenuGroup.PARCELS,
+            **about,
+        ),
         Screen(path=PATH + "/export", title="Delivery promises", show=export, **about),
     ]

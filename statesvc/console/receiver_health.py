@@ -33,10 +33,14 @@ class ReceiverHealth:
     p95: int | None
 
 
-async def read_health(connection: AsyncConnection[Any], subscription_id: UUID, recent: RecentTries) -> ReceiverHealth:
+async def read_health(
+    connection: AsyncConnection[Any], subscription_id: UUID, recent: RecentTries
+) -> ReceiverHealth:
     """Count what waits; what was tried is given."""
     asked = {"subscription_id": subscription_id, "count_max": WAITING_MAX}
-    ((waiting, oldest, next_at, again),) = await (await connection.execute(_SQL["waiting"], asked)).fetchall()
+    ((waiting, oldest, next_at, again),) = await (
+        await connection.execute(_SQL["waiting"], asked)
+    ).fetchall()
     taken = sorted(one.duration_ms for one in recent.tries if one.is_delivered)
     return ReceiverHealth(
         waiting=waiting,
@@ -51,9 +55,13 @@ async def read_health(connection: AsyncConnection[Any], subscription_id: UUID, r
     )
 
 
-async def read_waiting(connection: AsyncConnection[Any], subscription_id: UUID) -> Sequence[Mapping[str, Any]]:
+async def read_waiting(
+    connection: AsyncConnection[Any], subscription_id: UUID
+) -> Sequence[Mapping[str, Any]]:
     """List the first of what waits."""
-    cursor = await connection.execute(_SQL["waiting_list"], {"subscription_id": subscription_id, "limit": _LISTED_MAX})
+    cursor = await connection.execute(
+        _SQL["waiting_list"], {"subscription_id": subscription_id, "limit": _LISTED_MAX}
+    )
     names = [column.name for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 

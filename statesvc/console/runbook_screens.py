@@ -65,7 +65,12 @@ def _linked(tokens: list[Token]) -> list[Token]:
             page = target.removesuffix(".md")
             is_open = page in pages() or target.startswith(("https://", "http://"))
             if page in pages():
-                token.attrSet("href", LIST if page == INDEX else f"{LIST}/{quote(page)}{f'#{place}' if place else ''}")
+                token.attrSet(
+                    "href",
+                    LIST
+                    if page == INDEX
+                    else f"{LIST}/{quote(page)}{f'#{place}' if place else ''}",
+                )
         if token.type not in {"link_open", "link_close"} or is_open:
             kept.append(token)
     return kept
@@ -75,6 +80,13 @@ def runbook_pages() -> list[Screen]:
     """Return the rows of the table."""
     about: dict[str, Any] = {"template": "runbook.html", "scope": Scope.OPS, "section": LIST}
     return [
-        Screen(path=LIST, title="Runbook", show=show_index, menu="Runbook", group=MenuGroup.OPERATORS, **about),
+        Screen(
+            path=LIST,
+            title="Runbook",
+            show=show_index,
+            menu="Runbook",
+            group=MenuGroup.OPERATORS,
+            **about,
+        ),
         Screen(path=ONE, title="Runbook", show=show_page, **about),
     ]

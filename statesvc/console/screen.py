@@ -26,13 +26,21 @@ class PageRequest:
     why: str = ""
     """Reason that the visitor gave for what is done, or read, now."""
 
-    async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
+    async def call_api(
+        self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json
+    ) -> Json:
         """Make a call of the API (`GET /v1/queue`) as the session's key and return its JSON. Raises Problem."""
-        return await self.calls.call(self.session.caller, name, given=given, body=body, why=self.why)
+        return await self.calls.call(
+            self.session.caller, name, given=given, body=body, why=self.why
+        )
 
-    async def fetch(self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> bytes:
+    async def fetch(
+        self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json
+    ) -> bytes:
         """Make a call that answers with a file of the media type `accept`. Raises Problem."""
-        fetched = await self.calls.fetch(self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
+        fetched = await self.calls.fetch(
+            self.session.caller, name, given=given, body=body, why=self.why, accept=accept
+        )
         return fetched.content
 
     def path(self, name: str) -> str:

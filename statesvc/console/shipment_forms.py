@@ -35,7 +35,9 @@ async def _would_hold(visit: PageRequest, _values: Values) -> DryRun:
             f"The raw messages that name {_named(asked)} outlive their retention, and nobody erases it, until the hold is released.",
             f"It holds for all that bear the number: {await _bearers(visit, asked)} now.",
         ],
-        refusal=None if hold is None else f"A legal hold stands on it already, since {hold['placed_at']}, by {hold['placed_by']}.",
+        refusal=None
+        if hold is None
+        else f"A legal hold stands on it already, since {hold['placed_at']}, by {hold['placed_by']}.",
     )
 
 
@@ -66,16 +68,30 @@ async def _release(visit: PageRequest, values: Values) -> Done:
 
 async def _would_erase(visit: PageRequest, _values: Values) -> DryRun:
     asked = AskedShipment.of(visit)
-    shipment, hold = await visit.call_api(f"GET {CALL}", **asked.given(as_of=False)), await _hold_in_force(visit, asked)
-    which = await _bearers(visit, asked) if asked.discriminator is None else "this one of its number alone"
+    shipment, hold = (
+        await visit.call_api(f"GET {CALL}", **asked.given(as_of=False)),
+        await _hold_in_force(visit, asked),
+    )
+    which = (
+        await _bearers(visit, asked)
+        if asked.discriminator is None
+        else "this one of its number alone"
+    )
     sentences = [
         f"Signers, addresses, texts and raw messages of {_named(asked)} become unreadable, for ever: {which}. It cannot be undone.",
         f"What names nobody stays: its {counted(shipment['version'], 'event')}, their hashes and proofs.",
         "Messages that come later are applied, and leave nothing personal.",
     ]
     if shipment["erased"]:
-        sentences.append("It was erased before; again is for messages that came by another way since.")
-    return DryRun(sentences=sentences, refusal=None if hold is None else f"A legal hold stands on it ({hold['why']}): release it first.")
+        sentences.append(
+            "It was erased before; again is for messages that came by another way since."
+        )
+    return DryRun(
+        sentences=sentences,
+        refusal=None
+        if hold is None
+        else f"A legal hold stands on it ({hold['why']}): release it first.",
+    )
 
 
 async def _erase(visit: PageRequest, values: Values) -> Done:
@@ -84,7 +100,9 @@ async def _erase(visit: PageRequest, values: Values) -> Done:
     made = await visit.call_api(f"POST {CALL}/erase", order, **asked.number)
     sentence = f"Erased: {counted(len(made['erased']), 'shipment')}. Backups may hold a copy of the key until {made['complete_at']}."
     if not made["survives_restore"]:
-        sentence += " No place for tombstones is configured, so a restore from a backup would undo it."
+        sentence += (
+            " No place for tombstones is configured, so a restore from a backup would undo it."
+        )
     if made["dead_letters_left"]:
         sentence += " There are more dead letters to search: `statesvc erase` searches all of them."
     return Done(sentence=sentence, then=asked.path())

@@ -41,7 +41,9 @@ class TimelineLine:
     is_void: bool
 
 
-def timeline_lines(events: Sequence[Event], moves: Mapping[int, str] | None = None) -> list[TimelineLine]:
+def timeline_lines(
+    events: Sequence[Event], moves: Mapping[int, str] | None = None
+) -> list[TimelineLine]:
     """Return the events' lines in the order in which they are given. `moves`: by version, the status that an event led to."""
     moves = moves or {}
     known = {event["event_id"]: event for event in events}
@@ -71,7 +73,11 @@ def causes_of(transitions: Sequence[Event], recorded: Sequence[Event]) -> dict[i
         of_message[event["message_id"]].append(event)
     causes = {}
     for one in transitions:
-        saying = [event["version"] for event in of_message[one["message_id"]] if event["status"] == one["to"]]
+        saying = [
+            event["version"]
+            for event in of_message[one["message_id"]]
+            if event["status"] == one["to"]
+        ]
         causes[one["sequence"]] = max(saying, default=one["sequence"])
     return causes
 
@@ -95,7 +101,11 @@ def what_it_says(event: Event) -> str:
 def place_of(event: Event) -> str:
     """Return the place as exactly as the carrier printed it, and this reader may see it."""
     place = event["location"]
-    return ", ".join(place[part] for part in ("facility", "city", "region", "postal_code", "country") if place[part])
+    return ", ".join(
+        place[part]
+        for part in ("facility", "city", "region", "postal_code", "country")
+        if place[part]
+    )
 
 
 def town_of(place: Event | None) -> str:
@@ -131,7 +141,13 @@ def seals_of(events: Sequence[Event]) -> list[datetime]:
 
     Up to the full millisecond, which is as exact as a form of a browser can say it.
     """
-    return sorted({_full_millisecond(datetime.fromisoformat(event["sealed_at"])) for event in events if event["sealed_at"]})
+    return sorted(
+        {
+            _full_millisecond(datetime.fromisoformat(event["sealed_at"]))
+            for event in events
+            if event["sealed_at"]
+        }
+    )
 
 
 def _full_millisecond(at: datetime) -> datetime:
@@ -149,39 +165,59 @@ def _differences(first: Event, second: Event) -> Iterator[str]:
 def _shown(event: Event, name: str) -> str:
     if name == "occurred_at":
         return carrier_time(event)
-    return spaced(event[name]) if name in {"status", "reason"} and event[name] else event[name] or "not stated"
+    return (
+        spaced(event[name])
+        if name in {"status", "reason"} and event[name]
+        else event[name] or "not stated"
+    )
 
 
 def _lag_seconds(event: Event) -> float | None:
     if event["time_precision"] == "day" or event["tz_source"] == "received":
         return None
-    return (datetime.fromisoformat(event["recorded_at"]) - datetime.fromisoformat(event["occurred_at"])).total_seconds()
+    return (
+        datetime.fromisoformat(event["recorded_at"]) - datetime.fromisoformat(event["occurred_at"])
+    ).total_seconds()
 
 
 def _readings(events: Sequence[Event]) -> Mapping[str, str | None]:
     """Return the status that each scan still stands for, once all corrections are applied."""
-    facts = {event["event_id"]: fact_from_canonical({**event, "raw": _raw(event)}) for event in events}
+    facts = {
+        event["event_id"]: fact_from_canonical({**event, "raw": _raw(event)}) for event in events
+    }
     return {fact.event_id: fact.status for fact in correct(facts).facts if fact.kind is Kind.SCAN}
 
 
 def _raw(event: Event) -> dict[str, str | None]:
     """Split type and code, which the API joins."""
     first, slash, rest = (event["carrier_code"] or "").partition("/")
-    return {"type": first, "code": rest.partition("/")[0]} if slash else {"type": None, "code": first or None}
+    return (
+        {"type": first, "code": rest.partition("/")[0]}
+        if slash
+        else {"type": None, "code": first or None}
+    )
 
 
 def _is_void(event: Event, readings: Mapping[str, str | None]) -> bool:
-    return event["kind"] == Kind.SCAN and bool(event["status"]) and not readings.get(event["event_id"])
+    return (
+        event["kind"] == Kind.SCAN and bool(event["status"]) and not readings.get(event["event_id"])
+    )
 
 
-def _notes(event: Event, known: Mapping[str, Event], readings: Mapping[str, str | None]) -> Iterator[str]:
+def _notes(
+    event: Event, known: Mapping[str, Event], readings: Mapping[str, str | None]
+) -> Iterator[str]:
     if event["kind"] == Kind.CORRECTION:
         yield _correction(event, known)
     elif event["kind"] == Kind.UNMAPPED:
         yield "We do not know this code yet: the status stayed as it was."
     elif _is_void(event, readings):
         yield "Taken back later: it no longer counts."
-    elif event["kind"] == Kind.SCAN and event["status"] and (now := readings[event["event_id"]]) != event["status"]:
+    elif (
+        event["kind"] == Kind.SCAN
+        and event["status"]
+        and (now := readings[event["event_id"]]) != event["status"]
+    ):
         yield f"Corrected later: it now reads {spaced(now or '')}."
     if event["by_category"]:
         yield "We do not know the code; we read the carrier's own category of it."
@@ -191,9 +227,19 @@ def _notes(event: Event, known: Mapping[str, Event], readings: Mapping[str, str 
 
 def _correction(event: Event, known: Mapping[str, Event]) -> str:
     target = known.get(event["corrects"] or "")
-    what = "an earlier statement" if target is None else f"“{what_it_says(target)}” of {carrier_time(target)}"
+    what = (
+        "an earlier statement"
+        if target is None
+        else f"“{what_it_says(target)}” of {carrier_time(target)}"
+    )
     if event["event_id"].startswith(OWN_PREFIX):
         return f"We read {what} again, with a later version of our reader" + (
-            f": it says {spaced(event['status'])}." if event["status"] else ": it says nothing of the status."
+            f": it says {spaced(event['status'])}."
+            if event["status"]
+            else ": it says nothing of the status."
         )
-    return f"The carrier corrected {what}: {spaced(event['status'])}." if event["status"] else f"The carrier took back {what}."
+    return (
+        f"The carrier corrected {what}: {spaced(event['status'])}."
+        if event["status"]
+        else f"The carrier took back {what}."
+    )

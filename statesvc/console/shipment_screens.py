@@ -12,9 +12,31 @@ from yarl import URL
 
 from events.carriers import CARRIERS
 from events.vocabulary import Reason, Status
-from statesvc.console.screen import MenuGroup, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
-from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines, town_of
-from statesvc.console.shipment_story import answer_of, came_late, contradicting, status_style, told_of, told_times
+from statesvc.console.screen import (
+    MenuGroup,
+    PageRequest,
+    PersonalDataRequest,
+    Redirect,
+    Screen,
+    Shown,
+    Values,
+)
+from statesvc.console.shipment_lines import (
+    causes_of,
+    conflict_sentences,
+    flag_sentences,
+    seals_of,
+    timeline_lines,
+    town_of,
+)
+from statesvc.console.shipment_story import (
+    answer_of,
+    came_late,
+    contradicting,
+    status_style,
+    told_of,
+    told_times,
+)
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
 from statesvc.http.inner_calls import Json
@@ -46,7 +68,9 @@ _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readin
 _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
 
 
-def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_several: bool = False) -> str:
+def path_of(
+    shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_several: bool = False
+) -> str:
     """Return the path of a shipment's page. `is_one_of_several`: the number alone leads to another one."""
     query = {"as_of": as_of} if as_of else {}
     if is_one_of_several or shipment["discriminator"]:
@@ -60,7 +84,10 @@ def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_
 
 async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     """Show what was searched for, or a page of those that the filters leave; one alone is shown at once."""
-    wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "reason", "flag", "in_trouble", "stalled_for")}
+    wanted = {
+        name: visit.query(name).strip()
+        for name in ("carrier_id", "status", "reason", "flag", "in_trouble", "stalled_for")
+    }
     sought = visit.query("q").strip()
     too_many = ""
     try:
@@ -75,9 +102,15 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
         "sought": sought,
         "too_many": too_many,
         "wanted": wanted,
-        "lines": [(shipment, path_of(shipment, is_one_of_several=bool(sought))) for shipment in page["items"]],
+        "lines": [
+            (shipment, path_of(shipment, is_one_of_several=bool(sought)))
+            for shipment in page["items"]
+        ],
         "next_cursor": page["next_cursor"],
-        "quick": [(name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen)) for name, chosen in _QUICK],
+        "quick": [
+            (name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen))
+            for name, chosen in _QUICK
+        ],
         "style": status_style,
         "town": town_of,
         "reasons": list(Reason),
@@ -93,19 +126,32 @@ def _is_chosen(wanted: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
 
 async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
     given = {name: value for name, value in wanted.items() if value}
-    return await visit.call_api("GET /v1/shipments", **given, order="newest", details=True, cursor=visit.query("cursor") or None)
+    return await visit.call_api(
+        "GET /v1/shipments",
+        **given,
+        order="newest",
+        details=True,
+        cursor=visit.query("cursor") or None,
+    )
 
 
 async def _found(visit: PageRequest, sought: str) -> Json:
     """Find by the number, whichever carrier's it is, by what a shipper attached, by a part of the number; by the id."""
     for wanted in () if _is_uuid(sought) else searches(sought):
         page = await _unless(
-            Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **wanted, order="newest", details=True, limit=LIMIT_MAX)
+            Code.INVALID_REQUEST,
+            visit.call_api(
+                "GET /v1/shipments", **wanted, order="newest", details=True, limit=LIMIT_MAX
+            ),
         )
         if page is not None and page["items"]:
             return page
     found = (
-        await _unless(Code.NOT_FOUND, visit.call_api("GET /v1/shipments/{shipment_id}", shipment_id=sought)) if _is_uuid(sought) else None
+        await _unless(
+            Code.NOT_FOUND, visit.call_api("GET /v1/shipments/{shipment_id}", shipment_id=sought)
+        )
+        if _is_uuid(sought)
+        else None
     )
     return {"items": [] if found is None else [found], "next_cursor": None}
 
@@ -131,7 +177,9 @@ def _is_uuid(text: str) -> bool:
 async def show_holds(visit: PageRequest) -> Mapping[str, Any]:
     """Show a page of the legal holds in force, or of all, the newest first."""
     released = visit.query("all") == "1"
-    page = await visit.call_api("GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None)
+    page = await visit.call_api(
+        "GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None
+    )
     holds = [(hold, path_of({**hold, "discriminator": ""})) for hold in page["items"]]
     return {"released": released, "holds": holds, "next_cursor": page["next_cursor"]}
 
@@ -177,13 +225,20 @@ class AskedShipment:
         """Time as the field of a form has it: UTC, to the millisecond; empty: now."""
         if self.as_of is None:
             return ""
-        return datetime.fromisoformat(self.as_of).astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return (
+            datetime.fromisoformat(self.as_of)
+            .astimezone(UTC)
+            .replace(tzinfo=None)
+            .isoformat(timespec="milliseconds")
+        )
 
     def path(self, end: str = "", *, tab: str | None = None) -> str:
         """Return the path of one of its pages."""
         named = {"discriminator": self.discriminator, "as_of": self.as_of, "tab": tab}
         query = urlencode({name: value for name, value in named.items() if value is not None})
-        path = f"{LIST}/{quote(self.carrier_id, safe='')}/{quote(self.tracking_number, safe='')}{end}"
+        path = (
+            f"{LIST}/{quote(self.carrier_id, safe='')}/{quote(self.tracking_number, safe='')}{end}"
+        )
         return f"{path}?{query}" if query else path
 
 
@@ -196,7 +251,9 @@ async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
         if not step.isdecimal() or not 1 <= int(step) <= len(seals):
             raise Problem(Code.INVALID_REQUEST, "`seen` is no step of this shipment's record")
         is_last = int(step) == len(seals)
-        return Redirect(replace(asked, as_of=None if is_last else seals[int(step) - 1].isoformat()).path())
+        return Redirect(
+            replace(asked, as_of=None if is_last else seals[int(step) - 1].isoformat()).path()
+        )
     return await _record(visit, asked)
 
 
@@ -205,7 +262,9 @@ async def disclose_personal(visit: PageRequest, _values: Values) -> Shown:
     return Shown("shipment.html", await _record(visit, AskedShipment.of(visit), include="personal"))
 
 
-async def _record(visit: PageRequest, asked: AskedShipment, include: str | None = None) -> dict[str, Any]:
+async def _record(
+    visit: PageRequest, asked: AskedShipment, include: str | None = None
+) -> dict[str, Any]:
     """Return all that the page shows, as far as the scopes of the key go."""
     full = await _history(visit, asked, as_of=False) if asked.as_of else None
     values = {
@@ -225,10 +284,15 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
         if full is not None:
             return {**values, "seals": (seals := seals_of(full)), "seen": _step(seals, asked)}
         # references may be attached to a number of which nothing was said yet
-        audit, page = await _state_alone(visit, asked, include), {"items": [], "observations": [], "next_cursor": None}
+        audit, page = (
+            await _state_alone(visit, asked, include),
+            {"items": [], "observations": [], "next_cursor": None},
+        )
     known = {event["event_id"]: event for event in audit["events"]}
     shipment, causes = audit["shipment"], causes_of(audit["transitions"], audit["events"])
-    lines = timeline_lines(page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]})
+    lines = timeline_lines(
+        page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]}
+    )
     names = await _receivers(visit, audit["notifications"])
     return {
         **values,
@@ -240,7 +304,10 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
         "warned": (warned := contradicting(shipment, lines)),
         "contradicting": {one.version for one in warned},
         "flags": flag_sentences(shipment["flags"]),
-        "others": [(other, path_of({**asked.given(), **other}, is_one_of_several=True)) for other in shipment["others"]],
+        "others": [
+            (other, path_of({**asked.given(), **other}, is_one_of_several=True))
+            for other in shipment["others"]
+        ],
         "same_parcel": [(other, path_of(other)) for other in shipment.get("same_parcel", [])],
         "lines": lines[::-1],
         "late": came_late(lines),
@@ -249,13 +316,22 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
         "names": names,
         "messages": len({event["message_id"] for event in audit["events"]}),
         "next_cursor": page["next_cursor"],
-        "conflicts": [(conflict, conflict_sentences(conflict, known.get(conflict["event_id"]))) for conflict in audit["conflicts"]],
+        "conflicts": [
+            (conflict, conflict_sentences(conflict, known.get(conflict["event_id"])))
+            for conflict in audit["conflicts"]
+        ],
         "transitions": [(one, causes[one["sequence"]]) for one in audit["transitions"]],
         "notifications": audit["notifications"][::-1],
-        "references": await _unless(Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)) if full is None else None,
+        "references": await _unless(
+            Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)
+        )
+        if full is None
+        else None,
         "observations": page["observations"],
         "remarks": REMARKS,
-        "holds": (await visit.call_api("GET /v1/legal-holds", **asked.number))["items"] if visit.has(Scope.AUDIT) else [],
+        "holds": (await visit.call_api("GET /v1/legal-holds", **asked.number))["items"]
+        if visit.has(Scope.AUDIT)
+        else [],
         "readings": audit["readings"],
         "has_more": audit["next_cursor"] is not None,
         "seals": (seals := seals_of(full if full is not None else page["items"])),
@@ -263,24 +339,36 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
     }
 
 
-async def _receivers(visit: PageRequest, notifications: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+async def _receivers(
+    visit: PageRequest, notifications: Sequence[Mapping[str, Any]]
+) -> Mapping[str, str]:
     """Return by id what to call the subscriptions that were notified: their names, or hosts; as far as the key may see them."""
     if not visit.has(Scope.SUBSCRIPTIONS):
         return {}
     names: dict[str, str] = {}
-    for subscription_id in list(dict.fromkeys(str(one["subscription_id"]) for one in notifications))[:_RECEIVERS_MAX]:
-        call = visit.call_api("GET /v1/subscriptions/{subscription_id}", subscription_id=subscription_id)
+    for subscription_id in list(
+        dict.fromkeys(str(one["subscription_id"]) for one in notifications)
+    )[:_RECEIVERS_MAX]:
+        call = visit.call_api(
+            "GET /v1/subscriptions/{subscription_id}", subscription_id=subscription_id
+        )
         if (found := await _unless(Code.NOT_FOUND, call)) is not None:
-            names[subscription_id] = found.get("name") or URL(found["url"]).authority or subscription_id[:8]
+            names[subscription_id] = (
+                found.get("name") or URL(found["url"]).authority or subscription_id[:8]
+            )
     return names
 
 
-async def _whole_history(visit: PageRequest, asked: AskedShipment, include: str | None) -> dict[str, Any]:
+async def _whole_history(
+    visit: PageRequest, asked: AskedShipment, include: str | None
+) -> dict[str, Any]:
     """Return the events in timeline order, as far as `_EVENTS_MAX`: the newest stand first on the page, and come last from the API."""
     page: dict[str, Any] = {}
     cursor = visit.query("cursor") or None
     while True:
-        more = await visit.call_api(f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=cursor, include=include)
+        more = await visit.call_api(
+            f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=cursor, include=include
+        )
         page = {
             **page,
             **more,
@@ -299,7 +387,9 @@ def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
     return bisect_right(seals, datetime.fromisoformat(asked.as_of))
 
 
-async def _history(visit: PageRequest, asked: AskedShipment, *, as_of: bool) -> Sequence[Mapping[str, Any]]:
+async def _history(
+    visit: PageRequest, asked: AskedShipment, *, as_of: bool
+) -> Sequence[Mapping[str, Any]]:
     page = await visit.call_api(f"GET {CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
     events: Sequence[Mapping[str, Any]] = page["items"]
     return events
@@ -328,7 +418,9 @@ def _instant(text: str) -> str | None:
     try:
         at = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
     except ValueError:
-        raise Problem(Code.INVALID_REQUEST, "`as_of` is not a valid time; use 2026-03-01T08:00 (UTC)") from None
+        raise Problem(
+            Code.INVALID_REQUEST, "`as_of` is not a valid time; use 2026-03-01T08:00 (UTC)"
+        ) from None
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
@@ -344,8 +436,28 @@ def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
             menu="Shipments",
             group=MenuGroup.PARCELS,
         ),
-        Screen(path=ONE, title="Shipment", template="shipment.html", scope=Scope.READ, show=show_one, section=LIST),
-        Screen(path=HOLDS, title="Legal holds", template="legal_holds.html", scope=Scope.AUDIT, show=show_holds, section=LIST),
+        Screen(
+            path=ONE,
+            title="Shipment",
+            template="shipment.html",
+            scope=Scope.READ,
+            show=show_one,
+            section=LIST,
+        ),
+        Screen(
+            path=HOLDS,
+            title="Legal holds",
+            template="legal_holds.html",
+            scope=Scope.AUDIT,
+            show=show_holds,
+            section=LIST,
+        ),
     ], [
-        PersonalDataRequest(path=PERSONAL, title="Shipment", scope=Scope.PII, disclose=disclose_personal, section=LIST),
+        PersonalDataRequest(
+            path=PERSONAL,
+            title="Shipment",
+            scope=Scope.PII,
+            disclose=disclose_personal,
+            section=LIST,
+        ),
     ]

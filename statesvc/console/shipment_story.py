@@ -48,24 +48,37 @@ class StatusSentence:
 def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
     """Return the answer by the statement that made the status, where it is at hand. `lines`: in timeline order."""
     line = _cause(shipment["status"], lines)
-    what = spaced(shipment["status"]) + (f" ({spaced(shipment['reason'])})" if shipment["reason"] else "")
+    what = spaced(shipment["status"]) + (
+        f" ({spaced(shipment['reason'])})" if shipment["reason"] else ""
+    )
     what = what[:1].upper() + what[1:]
     if line is None:
         since = shipment["status_since"]
-        return StatusSentence(what=what, when="" if since is None else f"since {stated_instant(since)}", where="", later="")
+        return StatusSentence(
+            what=what,
+            when="" if since is None else f"since {stated_instant(since)}",
+            where="",
+            later="",
+        )
     when = stated_time_in_a_sentence(line.event)
     return StatusSentence(
         what=what,
         when=when if shipment["terminal"] else f"since {when}",
         where=line.where,
         there=local_time(line.event, line.event["location"]),
-        later=duration(line.lag_seconds) if line.lag_seconds is not None and line.lag_seconds > _LAG_SECONDS_MIN else "",
+        later=duration(line.lag_seconds)
+        if line.lag_seconds is not None and line.lag_seconds > _LAG_SECONDS_MIN
+        else "",
     )
 
 
 def _cause(status: str, lines: Sequence[TimelineLine]) -> TimelineLine | None:
     moved = [line for line in lines if line.moved == status and line.event["status"] == status]
-    saying = [line for line in lines if line.event["status"] == status and line.event["kind"] == Kind.SCAN and not line.is_void]
+    saying = [
+        line
+        for line in lines
+        if line.event["status"] == status and line.event["kind"] == Kind.SCAN and not line.is_void
+    ]
     found = moved or saying
     return found[-1] if found else None
 
@@ -93,7 +106,12 @@ def contradicting(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) ->
 
 def _is_other(line: TimelineLine, cause: TimelineLine) -> bool:
     event = line.event
-    return event["kind"] == Kind.SCAN and bool(event["status"]) and not line.is_void and event["status"] != cause.event["status"]
+    return (
+        event["kind"] == Kind.SCAN
+        and bool(event["status"])
+        and not line.is_void
+        and event["status"] != cause.event["status"]
+    )
 
 
 def _sentence(line: TimelineLine, ended: datetime, status: str) -> str:
@@ -110,13 +128,19 @@ def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
     late: dict[int, int] = {}
     for place, line in enumerate(lines):
         version = line.event["version"]
-        before = [other.event["version"] for other in lines[place + 1 :] if other.event["version"] < version]
+        before = [
+            other.event["version"]
+            for other in lines[place + 1 :]
+            if other.event["version"] < version
+        ]
         if before and line.event["kind"] == Kind.SCAN:
             late[version] = max(before)
     return late
 
 
-def told_of(notifications: Sequence[Event], causes: Mapping[int, int], names: Mapping[str, str]) -> Mapping[int, Sequence[str]]:
+def told_of(
+    notifications: Sequence[Event], causes: Mapping[int, int], names: Mapping[str, str]
+) -> Mapping[int, Sequence[str]]:
     """Return by version who was notified of it, in sentences. `names`: of subscriptions, by id."""
     told: dict[int, list[str]] = defaultdict(list)
     for one in notifications:
@@ -126,7 +150,10 @@ def told_of(notifications: Sequence[Event], causes: Mapping[int, int], names: Ma
 
 
 def _told(notification: Event, names: Mapping[str, str]) -> str:
-    name = names.get(str(notification["subscription_id"])) or f"subscription {str(notification['subscription_id'])[:8]}"
+    name = (
+        names.get(str(notification["subscription_id"]))
+        or f"subscription {str(notification['subscription_id'])[:8]}"
+    )
     attempts = notification["attempts"]
     if notification["covered_by"]:
         return f"{name}: left out, that of statement {notification['covered_by']} stood for it"

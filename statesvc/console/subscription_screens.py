@@ -9,8 +9,20 @@ from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.console.charts import Bar, bars
 from statesvc.console.limiter_chart import limiter_charts
-from statesvc.console.receiver_health import WAITING_MAX, finding_sentence, read_health, read_waiting
-from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.console.receiver_health import (
+    WAITING_MAX,
+    finding_sentence,
+    read_health,
+    read_waiting,
+)
+from statesvc.console.screen import (
+    FormAction,
+    PageRequest,
+    PersonalDataRequest,
+    Screen,
+    Shown,
+    Values,
+)
 from statesvc.console.shipment_screens import path_of
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
 from statesvc.database.pool import Connections
@@ -32,7 +44,9 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any]:
     if not state and not cursor:
         for each in _IN_TROUBLE:
             troubled += (await visit.call_api(f"GET {PATH}", state=each, limit=_TROUBLES))["items"]
-    page = await visit.call_api(f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE)
+    page = await visit.call_api(
+        f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE
+    )
     once = {one["id"]: one for one in troubled}
     return {
         "state": state,
@@ -55,14 +69,23 @@ class SubscriptionScreen:
 
     async def show_answers(self, visit: PageRequest, values: Values) -> Shown:
         """Show it with what its receiver answered."""
-        return Shown("subscription.html", await self._values(visit, values.get("cursor", ""), with_answers=True))
+        return Shown(
+            "subscription.html",
+            await self._values(visit, values.get("cursor", ""), with_answers=True),
+        )
 
-    async def _values(self, visit: PageRequest, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
+    async def _values(
+        self, visit: PageRequest, cursor: str, *, with_answers: bool = False
+    ) -> Mapping[str, Any]:
         subscription_id = visit.path("subscription_id")
         # the call knows whether the key may see it
         one = await visit.call_api(f"GET {CALL}", subscription_id=subscription_id)
         attempts = await visit.call_api(
-            f"GET {CALL}/attempts", subscription_id=subscription_id, cursor=cursor or None, limit=_ATTEMPTS, responses=with_answers
+            f"GET {CALL}/attempts",
+            subscription_id=subscription_id,
+            cursor=cursor or None,
+            limit=_ATTEMPTS,
+            responses=with_answers,
         )
         tab = visit.query("tab") if visit.query("tab") == "waiting" else ""
         async with self.pool.connection() as connection:
@@ -70,7 +93,11 @@ class SubscriptionScreen:
             health = await read_health(connection, UUID(one["id"]), recent)
             waiting = await read_waiting(connection, UUID(one["id"])) if tab else ()
         wanted = visit.query("outcome")
-        shown = [each for each in attempts["items"] if wanted in {"", "delivered" if each["outcome"] == "delivered" else "failed"}]
+        shown = [
+            each
+            for each in attempts["items"]
+            if wanted in {"", "delivered" if each["outcome"] == "delivered" else "failed"}
+        ]
         return {
             "title": one.get("name") or one["url"],
             "health": health,
@@ -107,15 +134,38 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
     return bars(columns, title=title, unit=" ms")
 
 
-def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
+def subscription_pages(
+    pool: Connections,
+) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
     """Return the rows of the tables."""
     screen = SubscriptionScreen(pool)
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
     return (
         [
-            Screen(path=LIST, title="Subscriptions", template="subscriptions.html", show=show_list, menu="Subscriptions", **about),
-            Screen(path=ONE, title="Subscription", template="subscription.html", show=screen.show, **about),
+            Screen(
+                path=LIST,
+                title="Subscriptions",
+                template="subscriptions.html",
+                show=show_list,
+                menu="Subscriptions",
+                **about,
+            ),
+            Screen(
+                path=ONE,
+                title="Subscription",
+                template="subscription.html",
+                show=screen.show,
+                **about,
+            ),
         ],
         subscription_actions(),
-        [PersonalDataRequest(path=ONE + "/answers", title="Subscription", disclose=screen.show_answers, scope=Scope.PII, section=LIST)],
+        [
+            PersonalDataRequest(
+                path=ONE + "/answers",
+                title="Subscription",
+                disclose=screen.show_answers,
+                scope=Scope.PII,
+                section=LIST,
+            )
+        ],
     )

@@ -5,7 +5,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from events.carriers import CARRIERS
-from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.console.screen import (
+    FormAction,
+    PageRequest,
+    PersonalDataRequest,
+    Screen,
+    Shown,
+    Values,
+)
 from statesvc.console.teaching_forms import CARRIER, MAPPING, code_in_words, teaching_actions
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -25,11 +32,21 @@ async def _show_texts(visit: PageRequest, values: Values) -> Shown:
     return Shown("code.html", await _code(visit, values, include="personal"))
 
 
-async def _code(visit: PageRequest, values: Values, *, include: str | None = None) -> Mapping[str, Any]:
+async def _code(
+    visit: PageRequest, values: Values, *, include: str | None = None
+) -> Mapping[str, Any]:
     carrier_id = _carrier_id(visit)
     code = {name: values[name] for name in ("raw_type", "raw_code") if values.get(name)}
-    found = await visit.call_api("GET /v1/unmapped-codes/samples", carrier_id=carrier_id, **code, limit=_SAMPLES, include=include)
-    mapped = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=200)
+    found = await visit.call_api(
+        "GET /v1/unmapped-codes/samples",
+        carrier_id=carrier_id,
+        **code,
+        limit=_SAMPLES,
+        include=include,
+    )
+    mapped = await visit.call_api(
+        "GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=200
+    )
     named = (code.get("raw_type"), code.get("raw_code"))
     return {
         "title": f"Code {code_in_words(code) or 'none'} of {CARRIERS[carrier_id].name}",
@@ -45,7 +62,11 @@ async def _code(visit: PageRequest, values: Values, *, include: str | None = Non
 
 def _parts(sample: Mapping[str, Any]) -> dict[str, str]:
     """Return what the form that maps it begins with."""
-    code = {name: sample[name] for name in ("raw_type", "raw_code", "raw_reason") if sample[name] is not None}
+    code = {
+        name: sample[name]
+        for name in ("raw_type", "raw_code", "raw_reason")
+        if sample[name] is not None
+    }
     meant = sample["proposed"] or {}
     return code | {name: meant[name] for name in ("status", "reason") if meant.get(name)}
 
@@ -53,7 +74,11 @@ def _parts(sample: Mapping[str, Any]) -> dict[str, str]:
 async def show_mapping(visit: PageRequest) -> Mapping[str, Any]:
     """Show one row, and what came before and after it."""
     carrier_id = _carrier_id(visit)
-    rows = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings/{revision}", carrier_id=carrier_id, revision=visit.path("revision"))
+    rows = await visit.call_api(
+        "GET /v1/carriers/{carrier_id}/mappings/{revision}",
+        carrier_id=carrier_id,
+        revision=visit.path("revision"),
+    )
     revision = int(visit.path("revision"))
     return {
         "title": f"Mapping {revision} of {CARRIERS[carrier_id].name}",
@@ -76,7 +101,9 @@ async def _export_texts(visit: PageRequest, _values: Values) -> Shown:
 
 async def _export(visit: PageRequest, *, include: str | None = None) -> Mapping[str, Any]:
     carrier_id = _carrier_id(visit)
-    found = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings/export", carrier_id=carrier_id, include=include)
+    found = await visit.call_api(
+        "GET /v1/carriers/{carrier_id}/mappings/export", carrier_id=carrier_id, include=include
+    )
     return {
         "title": f"Mappings of {CARRIERS[carrier_id].name} as a patch",
         "carrier_id": carrier_id,
@@ -99,12 +126,22 @@ def teaching_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataR
     return (
         [
             Screen(path=CODE, title="Code", template="code.html", show=show_code, **about),
-            Screen(path=EXPORT, title="Mappings as a patch", template="mapping_export.html", show=show_export, **about),
-            Screen(path=MAPPING, title="Mapping", template="mapping.html", show=show_mapping, **about),
+            Screen(
+                path=EXPORT,
+                title="Mappings as a patch",
+                template="mapping_export.html",
+                show=show_export,
+                **about,
+            ),
+            Screen(
+                path=MAPPING, title="Mapping", template="mapping.html", show=show_mapping, **about
+            ),
         ],
         teaching_actions(),
         [
             PersonalDataRequest(path=CODE, title="Code", disclose=_show_texts, **personal),
-            PersonalDataRequest(path=EXPORT, title="Mappings as a patch", disclose=_export_texts, **personal),
+            PersonalDataRequest(
+                path=EXPORT, title="Mappings as a patch", disclose=_export_texts, **personal
+            ),
         ],
     )

@@ -67,12 +67,20 @@ class Cookie:
     def set(self, response: web.StreamResponse, token: str) -> None:
         """Give the browser a token."""
         response.set_cookie(
-            self._name, token, max_age=int(self._seconds), path="/", httponly=True, secure=self._is_secure, samesite=self._same_site
+            self._name,
+            token,
+            max_age=int(self._seconds),
+            path="/",
+            httponly=True,
+            secure=self._is_secure,
+            samesite=self._same_site,
         )
 
     def clear(self, response: web.StreamResponse) -> None:
         """Take the token back."""
-        response.del_cookie(self._name, path="/", httponly=True, secure=self._is_secure, samesite=self._same_site)
+        response.del_cookie(
+            self._name, path="/", httponly=True, secure=self._is_secure, samesite=self._same_site
+        )
 
 
 def fresh_token() -> str:
@@ -87,7 +95,9 @@ def form_token(token: str) -> str:
 
 def is_form_token(token: str, sent: str) -> bool:
     """Return whether a form was made for this token, in constant time."""
-    return bool(token) and hmac.compare_digest(form_token(token).encode(), sent.encode("utf-8", "replace"))
+    return bool(token) and hmac.compare_digest(
+        form_token(token).encode(), sent.encode("utf-8", "replace")
+    )
 
 
 class WebSessions:
@@ -117,7 +127,9 @@ class WebSessions:
                         "seconds": SESSION_SECONDS,
                     },
                 )
-                await connection.execute(_SQL["forget"], {"key_id": caller.key_id, "sessions_max": SESSIONS_PER_KEY_MAX})
+                await connection.execute(
+                    _SQL["forget"], {"key_id": caller.key_id, "sessions_max": SESSIONS_PER_KEY_MAX}
+                )
         except psycopg.errors.ReadOnlySqlTransaction:
             expires_at = datetime.now(UTC) + timedelta(seconds=SIGNED_SECONDS)
             return self._signer.sign(_PURPOSE, {"key_id": caller.key_id}, expires_at=expires_at)
@@ -130,7 +142,9 @@ class WebSessions:
         if _is_signed(token):
             return await self._find_signed(token)
         async with self._pool.connection() as connection:
-            row = await (await connection.execute(_SQL["find"], {"token_hash": _hash(token)})).fetchone()
+            row = await (
+                await connection.execute(_SQL["find"], {"token_hash": _hash(token)})
+            ).fetchone()
         if row is None:
             return None
         key_id, digest, may_change = row
@@ -147,9 +161,14 @@ class WebSessions:
     async def set_may_change(self, token: str, *, may_change: bool) -> None:
         """Allow or end changes. Raises Problem."""
         if _is_signed(token):
-            raise Problem(Code.CONFLICT, "this session began while the database took no writes, and only reads: log out, and in again")
+            raise Problem(
+                Code.CONFLICT,
+                "this session began while the database took no writes, and only reads: log out, and in again",
+            )
         async with self._pool.connection() as connection:
-            await connection.execute(_SQL["set_may_change"], {"token_hash": _hash(token), "may_change": may_change})
+            await connection.execute(
+                _SQL["set_may_change"], {"token_hash": _hash(token), "may_change": may_change}
+            )
 
     async def end(self, token: str) -> None:
         if _is_signed(token):

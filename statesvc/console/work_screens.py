@@ -16,7 +16,10 @@ _STATES: Final = ("ready", "leased", "scheduled", "held")
 async def show_queue(visit: PageRequest) -> Mapping[str, Any]:
     """Show lanes with something in them, the fullest first; the way out."""
     depths = await visit.call_api("GET /v1/queue")
-    lanes = [(carrier_id, lane, sum(lane[state] for state in _STATES)) for carrier_id, lane in depths["carriers"].items()]
+    lanes = [
+        (carrier_id, lane, sum(lane[state] for state in _STATES))
+        for carrier_id, lane in depths["carriers"].items()
+    ]
     lanes = sorted((each for each in lanes if each[2]), key=lambda each: -each[2])
     return {
         "lanes": lanes,
@@ -30,8 +33,21 @@ async def show_workers(visit: PageRequest) -> Mapping[str, Any]:
     """Show every process, those in trouble first."""
     found = await visit.call_api("GET /v1/workers")
     order = ("silent", "stopping", "foreign", "alive")
-    workers = sorted(found["items"], key=lambda worker: (order.index(worker["state"]), worker["role"] or "", worker["worker_id"]))
-    versions = sorted({worker["version"] for worker in workers if worker["version"] is not None and worker["state"] == "alive"})
+    workers = sorted(
+        found["items"],
+        key=lambda worker: (
+            order.index(worker["state"]),
+            worker["role"] or "",
+            worker["worker_id"],
+        ),
+    )
+    versions = sorted(
+        {
+            worker["version"]
+            for worker in workers
+            if worker["version"] is not None and worker["state"] == "alive"
+        }
+    )
     return {"workers": workers, "versions": versions, "rescues": found["rescues_last_hour"]}
 
 
@@ -45,14 +61,23 @@ async def show_record(visit: PageRequest) -> Mapping[str, Any]:
 async def show_notices(visit: PageRequest) -> Mapping[str, Any]:
     """Show a page of notices, the newest first."""
     unseen = visit.query("all") != "1"
-    page = await visit.call_api("GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None)
+    page = await visit.call_api(
+        "GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None
+    )
     return {"unseen": unseen, "notices": page["items"], "next_cursor": page["next_cursor"]}
 
 
 def work_pages() -> list[Screen]:
     """Return the rows of the table."""
     return [
-        Screen(path=QUEUE, title="Queue", template="queue.html", scope=Scope.OPS, show=show_queue, menu="Queue"),
+        Screen(
+            path=QUEUE,
+            title="Queue",
+            template="queue.html",
+            scope=Scope.OPS,
+            show=show_queue,
+            menu="Queue",
+        ),
         Screen(
             path=WORKERS,
             title="Workers",
@@ -72,6 +97,12 @@ def work_pages() -> list[Screen]:
             group=MenuGroup.OPERATORS,
         ),
         Screen(
-            path=RECORD, title="Record", template="record.html", scope=Scope.OPS, show=show_record, menu="Record", group=MenuGroup.OPERATORS
+            path=RECORD,
+            title="Record",
+            template="record.html",
+            scope=Scope.OPS,
+            show=show_record,
+            menu="Record",
+            group=MenuGroup.OPERATORS,
         ),
     ]

@@ -23,7 +23,8 @@ Columns = Mapping[str, Encoder]
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _BOOL, _BYTEA, _INT4, _TEXT, _TIMESTAMPTZ, _UUID = (
-    psycopg.adapters.types[name].oid for name in ("bool", "bytea", "int4", "text", "timestamptz", "uuid")
+    psycopg.adapters.types[name].oid
+    for name in ("bool", "bytea", "int4", "text", "timestamptz", "uuid")
 )
 _length: Final = Struct("!i").pack
 _NULL: Final = _length(-1)
@@ -50,24 +51,35 @@ psycopg.adapters.register_dumper(Array, _ArrayDumper)
 def encoded(rows: Iterable[Sequence[Any]], names: Columns) -> dict[str, Array]:
     """Encode rows as one array a column, the form that `unnest` takes."""
     members = list(zip(*rows, strict=True)) or [()] * len(names)
-    return {name: encode(column) for (name, encode), column in zip(names.items(), members, strict=True)}
+    return {
+        name: encode(column) for (name, encode), column in zip(names.items(), members, strict=True)
+    }
 
 
 def uuids(members: Sequence[UUID]) -> Array:
     """Encode an array of `uuid`; none of them NULL."""
     size = _length(16)
-    return _array(_UUID, len(members), size + size.join([member.int.to_bytes(16) for member in members]))
+    return _array(
+        _UUID, len(members), size + size.join([member.int.to_bytes(16) for member in members])
+    )
 
 
 def uuids_or_null(members: Sequence[UUID | None]) -> Array:
     """Encode an array of `uuid`."""
     size = _length(16)
-    return _array(_UUID, len(members), b"".join([_NULL if member is None else size + member.bytes for member in members]))
+    return _array(
+        _UUID,
+        len(members),
+        b"".join([_NULL if member is None else size + member.bytes for member in members]),
+    )
 
 
 def texts(members: Sequence[str | None]) -> Array:
     """Encode an array of `text`."""
-    sized = [_NULL if member is None else _length(len(text := member.encode())) + text for member in members]
+    sized = [
+        _NULL if member is None else _length(len(text := member.encode())) + text
+        for member in members
+    ]
     return _array(_TEXT, len(members), b"".join(sized))
 
 
@@ -92,12 +104,18 @@ def ints(members: Sequence[int]) -> Array:
 
 def bools(members: Sequence[bool]) -> Array:
     """Encode an array of `bool`; none of them NULL."""
-    return _array(_BOOL, len(members), b"".join([_TRUE if member else _FALSE for member in members]))
+    return _array(
+        _BOOL, len(members), b"".join([_TRUE if member else _FALSE for member in members])
+    )
 
 
 def timestamps(members: Sequence[datetime | None]) -> Array:
     """Encode an array of `timestamptz`, from times with an offset."""
-    return _array(_TIMESTAMPTZ, len(members), b"".join([_NULL if member is None else _time(member) for member in members]))
+    return _array(
+        _TIMESTAMPTZ,
+        len(members),
+        b"".join([_NULL if member is None else _time(member) for member in members]),
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -47,16 +47,34 @@ _CAUSES_BY_TEXT: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), cause)
     for pattern, cause in (
         (r"no pg_hba\.conf entry .*(no encryption|ssl off)", ConnectionCause.TLS),
-        (r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in|role .* does not exist", ConnectionCause.AUTH),
+        (
+            r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in|role .* does not exist",
+            ConnectionCause.AUTH,
+        ),
         (r"\bssl\b|\btls\b|certificate|gssapi", ConnectionCause.TLS),
-        (r"too many connections|too many clients|remaining connection slots|no more connections allowed", ConnectionCause.LIMIT),
+        (
+            r"too many connections|too many clients|remaining connection slots|no more connections allowed",
+            ConnectionCause.LIMIT,
+        ),
         (r"database .* does not exist|no such database", ConnectionCause.NO_DATABASE),
         (r"session is read-only|hot standby|in recovery", ConnectionCause.READ_ONLY),
-        (r"is (starting up|shutting down|in recovery mode)|not yet accepting", ConnectionCause.STARTING),
-        (r"translate host name|resolve host|name or service not known|name resolution", ConnectionCause.DNS),
+        (
+            r"is (starting up|shutting down|in recovery mode)|not yet accepting",
+            ConnectionCause.STARTING,
+        ),
+        (
+            r"translate host name|resolve host|name or service not known|name resolution",
+            ConnectionCause.DNS,
+        ),
         (r"timeout expired|timed out", ConnectionCause.TIMEOUT),
-        (r"connection refused|no such file or directory|no route to host|network is unreachable", ConnectionCause.REFUSED),
-        (r"closed the connection|connection (is )?(lost|bad|closed)|terminating|consuming input failed", ConnectionCause.LOST),
+        (
+            r"connection refused|no such file or directory|no route to host|network is unreachable",
+            ConnectionCause.REFUSED,
+        ),
+        (
+            r"closed the connection|connection (is )?(lost|bad|closed)|terminating|consuming input failed",
+            ConnectionCause.LOST,
+        ),
     )
 )
 """libpq gives no code for a login that failed. Its own words and the server's are looked for, of several servers those that help most."""
@@ -64,9 +82,13 @@ _CAUSES_BY_TEXT: Final = tuple(
 
 def connection_cause(error: BaseException) -> ConnectionCause | None:
     """Return why there is no connection, or no more; None where the error is about something else, or in words that are not known."""
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or isinstance(error, PoolTimeout):
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or isinstance(
+        error, PoolTimeout
+    ):
         return None
     if (code := error.sqlstate) is not None:
-        return next((cause for start, cause in _CAUSES_BY_CODE.items() if code.startswith(start)), None)
+        return next(
+            (cause for start, cause in _CAUSES_BY_CODE.items() if code.startswith(start)), None
+        )
     text = str(error)
     return next((cause for pattern, cause in _CAUSES_BY_TEXT if pattern.search(text)), None)

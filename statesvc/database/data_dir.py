@@ -15,7 +15,12 @@ from typing import Final
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
 from statesvc.database.server_user import ServerUser
 
-ROLES: Final = {"superuser": "postgres", "owner": "statesvc_owner", "service": "statesvc_service", "auditor": "statesvc_auditor"}
+ROLES: Final = {
+    "superuser": "postgres",
+    "owner": "statesvc_owner",
+    "service": "statesvc_service",
+    "auditor": "statesvc_auditor",
+}
 _LOCK: Final = "lock"
 _PASSWORDS: Final = "postgres-passwords.json"
 _SOCKET_PATH_BYTES_MAX: Final = 100
@@ -77,7 +82,9 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
     short.mkdir(mode=0o700, exist_ok=True)
     found = short.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), user.uid}:
-        raise EmbeddedServerError(f"{short} belongs to another user; remove it, or set STATESVC_DATA_DIR to a shorter path")
+        raise EmbeddedServerError(
+            f"{short} belongs to another user; remove it, or set STATESVC_DATA_DIR to a shorter path"
+        )
     user.give(short)
     return short
 

@@ -43,9 +43,15 @@ class Dsns:
         service = _well_formed("DATABASE_URL", settings.database_url)
         return cls(
             service=service,
-            owner=_well_formed("STATESVC_OWNER_URL", settings.owner_url) if settings.owner_url else service,
-            listen=_well_formed("STATESVC_LISTEN_URL", settings.listen_url) if settings.listen_url else service,
-            auditor=_well_formed("STATESVC_AUDITOR_URL", settings.auditor_url) if settings.auditor_url else None,
+            owner=_well_formed("STATESVC_OWNER_URL", settings.owner_url)
+            if settings.owner_url
+            else service,
+            listen=_well_formed("STATESVC_LISTEN_URL", settings.listen_url)
+            if settings.listen_url
+            else service,
+            auditor=_well_formed("STATESVC_AUDITOR_URL", settings.auditor_url)
+            if settings.auditor_url
+            else None,
         )
 
 
@@ -54,7 +60,9 @@ def _well_formed(variable: str, url: SecretStr) -> str:
     try:
         conninfo_to_dict(url.get_secret_value())
     except ProgrammingError:
-        raise SettingError(f"{variable} is no address of a database: write postgresql://user:password@host:5432/database") from None
+        raise SettingError(
+            f"{variable} is no address of a database: write postgresql://user:password@host:5432/database"
+        ) from None
     return url.get_secret_value()
 
 
@@ -65,6 +73,12 @@ def database_name(settings: DatabaseSettings) -> str:
     given = conninfo_to_dict(settings.database_url.get_secret_value())
     if given.get("service"):
         return f"service {given['service']}"
-    defaults = {option.keyword.decode(): option.val.decode() for option in Conninfo.get_defaults() if option.val is not None}
-    host, port, name, user = (given.get(key) or defaults.get(key) for key in ("host", "port", "dbname", "user"))
+    defaults = {
+        option.keyword.decode(): option.val.decode()
+        for option in Conninfo.get_defaults()
+        if option.val is not None
+    }
+    host, port, name, user = (
+        given.get(key) or defaults.get(key) for key in ("host", "port", "dbname", "user")
+    )
     return f"{host or given.get('hostaddr') or 'localhost'}:{port}/{name or user}"

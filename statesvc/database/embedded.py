@@ -30,7 +30,13 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError, NoDataError
 from statesvc.database.postgres_programs import MAJOR, VARIABLE, major_in, programs
-from statesvc.database.postmaster import PID_FILE, Listening, listening_at, recorded_pid, running_pid
+from statesvc.database.postmaster import (
+    PID_FILE,
+    Listening,
+    listening_at,
+    recorded_pid,
+    running_pid,
+)
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from statesvc.settings.service_settings import DatabaseSettings
 
@@ -71,7 +77,9 @@ class EmbeddedServer:
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self:
         """Return the server that the settings describe. Raises EmbeddedServerError where it has no programs."""
-        return cls(settings.data_dir, binaries=settings.postgres_bin, tcp_port=settings.embedded_port)
+        return cls(
+            settings.data_dir, binaries=settings.postgres_bin, tcp_port=settings.embedded_port
+        )
 
     def start(self) -> Dsns:
         """Make the server if it is new, start it, and return its addresses. Raises `DataInUseError` while another process has it."""
@@ -88,16 +96,25 @@ class EmbeddedServer:
         user = self._user()
         crashed = running_pid(self._folder) is None and recorded_pid(self._folder) is not None
         self._end(user)
-        if recorded_pid(self._folder) is None:  # a base backup brings the lock of its server's socket, whose number may be a stranger's
+        if (
+            recorded_pid(self._folder) is None
+        ):  # a base backup brings the lock of its server's socket, whose number may be a stranger's
             for lock in self._folder.glob(".s.PGSQL.*.lock"):
                 lock.unlink()
         sockets = socket_dir(self._folder, user)
-        text = configuration(folder=self._folder, socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
+        text = configuration(
+            folder=self._folder,
+            socket_dir=sockets,
+            tcp_port=self._tcp_port,
+            overrides=self._overrides,
+        )
         write_private(self._folder / FILE_NAME, text, user)
         self._start(user, patience_seconds=_ORPHANS_SECONDS if crashed else 0)
         place = self._listening()
         if place is None:
-            raise EmbeddedServerError(f"PostgreSQL started but takes no connections; see {self._folder / 'log'}")
+            raise EmbeddedServerError(
+                f"PostgreSQL started but takes no connections; see {self._folder / 'log'}"
+            )
         passwords = complete_passwords(self._data_dir)
         self._make_roles(place, passwords)
         return _dsns(place, passwords)
@@ -124,10 +141,19 @@ class EmbeddedServer:
 
     def restart(self, *, immediate: bool = False) -> None:
         """End the server and start it again; `immediate`: as after a power cut, with recovery."""
-        self._control(self._user(), "restart", "-m", "immediate" if immediate else "fast", "-t", str(_START_SECONDS))
+        self._control(
+            self._user(),
+            "restart",
+            "-m",
+            "immediate" if immediate else "fast",
+            "-t",
+            str(_START_SECONDS),
+        )
 
     def _user(self) -> ServerUser:
-        return with_access(choose_user(self._folder), folder=self._folder, postgres=self._programs / "postgres")
+        return with_access(
+            choose_user(self._folder), folder=self._folder, postgres=self._programs / "postgres"
+        )
 
     def _initialize(self, owner: ServerUser) -> None:
         """Run initdb in a folder that gets its name only when it is whole."""
@@ -142,7 +168,17 @@ class EmbeddedServer:
             write_private(password_file, password, user)
             user.give(Path(private))
             access = ("-U", ROLES["superuser"], f"--pwfile={password_file}", "--auth=scram-sha-256")
-            made = user.run([self._programs / "initdb", "-D", unfinished, *access, "--encoding=UTF8", "--no-locale", "--data-checksums"])
+            made = user.run(
+                [
+                    self._programs / "initdb",
+                    "-D",
+                    unfinished,
+                    *access,
+                    "--encoding=UTF8",
+                    "--no-locale",
+                    "--data-checksums",
+                ]
+            )
         if made.returncode != 0:
             raise EmbeddedServerError(f"initdb failed:\n{_tail(made.stdout)}")
         with (unfinished / "postgresql.conf").open("a") as file:
@@ -194,19 +230,41 @@ class EmbeddedServer:
     def _listening(self) -> Listening | None:
         """Return where it listens, for which `pg_ctl` does not wait: when recovery from an archive is over."""
         deadline = time.monotonic() + _START_SECONDS
-        while (place := listening_at(self._folder)) is None and running_pid(self._folder) is not None and time.monotonic() < deadline:
+        while (
+            (place := listening_at(self._folder)) is None
+            and running_pid(self._folder) is not None
+            and time.monotonic() < deadline
+        ):
             time.sleep(_POLL_SECONDS)
         return place
 
     def _control(self, user: ServerUser, action: str, *arguments: str) -> None:
-        command: list[str | Path] = [self._programs / "pg_ctl", action, "-D", self._folder, "-w", "-s", *arguments]
-        ended = user.run(command if action == "stop" else [*command, "-l", self._folder / _STARTUP_LOG])
+        command: list[str | Path] = [
+            self._programs / "pg_ctl",
+            action,
+            "-D",
+            self._folder,
+            "-w",
+            "-s",
+            *arguments,
+        ]
+        ended = user.run(
+            command if action == "stop" else [*command, "-l", self._folder / _STARTUP_LOG]
+        )
         if ended.returncode != 0:
-            raise EmbeddedServerError(f"PostgreSQL did not {action}:\n{_tail(ended.stdout)}\n{self._last_words()}")
+            raise EmbeddedServerError(
+                f"PostgreSQL did not {action}:\n{_tail(ended.stdout)}\n{self._last_words()}"
+            )
 
     def _last_words(self) -> str:
-        logs = sorted((self._folder / "log").glob("*.log"), key=lambda path: path.stat().st_mtime)[-1:]
-        return "\n".join(_tail(path.read_text(errors="replace")) for path in (self._folder / _STARTUP_LOG, *logs) if path.exists())
+        logs = sorted((self._folder / "log").glob("*.log"), key=lambda path: path.stat().st_mtime)[
+            -1:
+        ]
+        return "\n".join(
+            _tail(path.read_text(errors="replace"))
+            for path in (self._folder / _STARTUP_LOG, *logs)
+            if path.exists()
+        )
 
     def _make_roles(self, place: Listening, passwords: Mapping[str, str]) -> None:
         environment = {
@@ -219,10 +277,22 @@ class EmbeddedServer:
             "STATESVC_AUDITOR_PASSWORD": passwords["auditor"],
         }
         with as_file(files("statesvc.database") / "embedded_roles.sql") as script:
-            command: list[str | Path] = [self._programs / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", script]
+            command: list[str | Path] = [
+                self._programs / "psql",
+                "-X",
+                "-q",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-d",
+                "postgres",
+                "-f",
+                script,
+            ]
             made = ServerUser().run(command, environment=environment)
         if made.returncode != 0:
-            raise EmbeddedServerError(f"the roles of the database could not be made:\n{_tail(made.stdout)}")
+            raise EmbeddedServerError(
+                f"the roles of the database could not be made:\n{_tail(made.stdout)}"
+            )
 
 
 def locate(settings: DatabaseSettings) -> Dsns | None:
@@ -248,8 +318,17 @@ def attach(data_dir: Path) -> Dsns | None:
 
 def _dsns(place: Listening, passwords: Mapping[str, str]) -> Dsns:
     where = f"{_DATABASE}?host={quote(str(place.socket_dir), safe='')}&port={place.port}"
-    of = {role: f"postgresql://{ROLES[role]}:{password}@/{where}" for role, password in passwords.items()}
-    return Dsns(service=of["service"], owner=of["owner"], listen=of["service"], superuser=of["superuser"], auditor=of.get("auditor"))
+    of = {
+        role: f"postgresql://{ROLES[role]}:{password}@/{where}"
+        for role, password in passwords.items()
+    }
+    return Dsns(
+        service=of["service"],
+        owner=of["owner"],
+        listen=of["service"],
+        superuser=of["superuser"],
+        auditor=of.get("auditor"),
+    )
 
 
 def _exists(pid: int) -> bool:

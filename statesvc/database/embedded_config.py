@@ -17,7 +17,9 @@ DEFAULT_PORT: Final = 5432
 WAL_MIB_MIN: Final = 2 * 1024
 _WAL_MIB_MAX: Final = 16 * 1024
 _WAL_SHARE: Final = 16
-_DURABILITY: Final = MappingProxyType({"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"})
+_DURABILITY: Final = MappingProxyType(
+    {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+)
 _SIZE: Final = MappingProxyType(
     {
         "max_connections": "100",
@@ -80,10 +82,14 @@ def _buffers_mib() -> int:
 
 def _wal_mib(folder: Path) -> int:
     """Return a sixteenth of the disk: the more of the log lies between two checkpoints, the fewer whole pages are written into it."""
-    return max(WAL_MIB_MIN, min(_WAL_MIB_MAX, shutil.disk_usage(folder).total // _WAL_SHARE // 1024**2))
+    return max(
+        WAL_MIB_MIN, min(_WAL_MIB_MAX, shutil.disk_usage(folder).total // _WAL_SHARE // 1024**2)
+    )
 
 
-def configuration(*, folder: Path, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]) -> str:
+def configuration(
+    *, folder: Path, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]
+) -> str:
     """Return the file's text, for a server whose data is in `folder`. Without a `tcp_port` the server listens on its socket alone."""
     reach = {
         "unix_socket_directories": str(socket_dir),
@@ -93,5 +99,13 @@ def configuration(*, folder: Path, socket_dir: Path, tcp_port: int, overrides: M
     }
     of_machine = {"shared_buffers": f"{_buffers_mib()}MB", "max_wal_size": f"{_wal_mib(folder)}MB"}
     settings = {**_DURABILITY, **of_machine, **_SIZE, **_LOG, **reach, **overrides}
-    lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()]
-    return "\n".join(["# Written by statesvc at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).", *lines, ""])
+    lines = [
+        f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()
+    ]
+    return "\n".join(
+        [
+            "# Written by statesvc at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).",
+            *lines,
+            "",
+        ]
+    )

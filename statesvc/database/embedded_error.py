@@ -9,7 +9,9 @@ class NoDataError(EmbeddedServerError):
     """There is no data folder, and no address of a server."""
 
     def __init__(self, data_dir: str) -> None:
-        super().__init__(f"no statesvc data in {data_dir}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file")
+        super().__init__(
+            f"no statesvc data in {data_dir}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file"
+        )
 
 
 class DataInUseError(EmbeddedServerError):
@@ -17,5 +19,7 @@ class DataInUseError(EmbeddedServerError):
 
     def __init__(self, data_dir: str, pid: int | None) -> None:
         holder = f"process {pid}" if pid else "another process"
-        super().__init__(f"{data_dir} is in use by {holder}: stop that one first, or set STATESVC_DATA_DIR to another folder")
+        super().__init__(
+            f"{data_dir} is in use by {holder}: stop that one first, or set STATESVC_DATA_DIR to another folder"
+        )
         self.pid = pid

@@ -21,13 +21,17 @@ class MasterKeyError(ValueError):
 def parse_master_keys(text: str) -> MasterKeys:
     """Parse comma-separated base64 of 32 bytes each; the first is current."""
     keys = []
-    for place, part in enumerate(filter(None, (piece.strip() for piece in text.split(","))), start=1):
+    for place, part in enumerate(
+        filter(None, (piece.strip() for piece in text.split(","))), start=1
+    ):
         try:
             key = base64.b64decode(part, validate=True)
         except binascii.Error:
             raise MasterKeyError(f"STATESVC_MASTER_KEY: key {place} is not base64") from None
         if len(key) != 32:
-            raise MasterKeyError(f"STATESVC_MASTER_KEY: key {place} has {len(key)} bytes, it needs 32 (openssl rand -base64 32)")
+            raise MasterKeyError(
+                f"STATESVC_MASTER_KEY: key {place} has {len(key)} bytes, it needs 32 (openssl rand -base64 32)"
+            )
         keys.append(key)
     if not keys:
         raise MasterKeyError(

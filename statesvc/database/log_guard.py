@@ -15,5 +15,8 @@ def guard_script() -> str:
 
 async def install_guard(superuser_dsn: str) -> None:
     """Make them, or bring them to this release, in one transaction."""
-    async with await open_connection(superuser_dsn, application_name="statesvc guard") as connection, connection.transaction():
+    async with (
+        await open_connection(superuser_dsn, application_name="statesvc guard") as connection,
+        connection.transaction(),
+    ):
         await connection.execute(guard_script().encode())

@@ -17,9 +17,12 @@ from statesvc.database.statements import split_statements
 NO_TRANSACTION: Final = "-- migrate: no-transaction"
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 _FUNCTIONS: Final = "functions"
-_CONCURRENT_INDEX: Final = re.compile(r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE)
+_CONCURRENT_INDEX: Final = re.compile(
+    r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE
+)
 _REPEATABLE_INDEX: Final = re.compile(
-    _CONCURRENT_INDEX.pattern + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>.+)",
+    _CONCURRENT_INDEX.pattern
+    + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -82,7 +85,10 @@ class Step:
             raise MigrationError(
                 f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, so that the file can run again"
             )
-        return cls(statement, ConcurrentIndex(found["schema"], found["name"], found["table"], found["keys"]))
+        return cls(
+            statement,
+            ConcurrentIndex(found["schema"], found["name"], found["table"], found["keys"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +145,31 @@ class SchemaState:
 def read_migrations(folder: Traversable | None = None) -> Release:
     """Read the files of the folder, by default of the package `migrations`."""
     folder = folder or files("migrations")
-    found = sorted((int(name[1]), name[2], entry) for entry in folder.iterdir() if (name := _FILE.fullmatch(entry.name)))
+    found = sorted(
+        (int(name[1]), name[2], entry)
+        for entry in folder.iterdir()
+        if (name := _FILE.fullmatch(entry.name))
+    )
     versions = [version for version, _, _ in found]
     if len(set(versions)) < len(versions):
-        raise MigrationError(f"two migrations share a version: {', '.join(entry.name for _, _, entry in found)}")
+        raise MigrationError(
+            f"two migrations share a version: {', '.join(entry.name for _, _, entry in found)}"
+        )
     functions = folder / _FUNCTIONS
-    texts = sorted((entry.name, entry.read_text("utf-8")) for entry in functions.iterdir()) if functions.is_dir() else []
+    texts = (
+        sorted((entry.name, entry.read_text("utf-8")) for entry in functions.iterdir())
+        if functions.is_dir()
+        else []
+    )
     return Release(
-        migrations=tuple(Migration(version, name, entry.read_text("utf-8")) for version, name, entry in found),
-        functions=tuple(FunctionFile(name.removesuffix(".sql"), text) for name, text in texts if name.endswith(".sql")),
+        migrations=tuple(
+            Migration(version, name, entry.read_text("utf-8")) for version, name, entry in found
+        ),
+        functions=tuple(
+            FunctionFile(name.removesuffix(".sql"), text)
+            for name, text in texts
+            if name.endswith(".sql")
+        ),
     )
 
 
@@ -165,16 +187,30 @@ def compare(release: Release, ledger: Ledger) -> SchemaState:
                 "0.1.0 made is not upgraded: make a new database (of the embedded server: stop it and remove its data directory)"
             )
         if version not in known and version < newest:
-            raise MigrationError(f"the database has migration {version:04}, which this release lacks: use the release that made it")
-    pending = tuple(migration for version, migration in known.items() if version not in ledger.migrations)
-    late = [migration.label for migration in pending if migration.version < max(ledger.migrations, default=0)]
+            raise MigrationError(
+                f"the database has migration {version:04}, which this release lacks: use the release that made it"
+            )
+    pending = tuple(
+        migration for version, migration in known.items() if version not in ledger.migrations
+    )
+    late = [
+        migration.label
+        for migration in pending
+        if migration.version < max(ledger.migrations, default=0)
+    ]
     if late:
-        raise MigrationError(f"the database is past these migrations, which it never had: {', '.join(late)}; give them a new number")
+        raise MigrationError(
+            f"the database is past these migrations, which it never had: {', '.join(late)}; give them a new number"
+        )
     newer = tuple(sorted(version for version in ledger.migrations if version not in known))
-    return SchemaState(pending, () if newer else tuple(_changed(release.functions, ledger.functions)), newer)
+    return SchemaState(
+        pending, () if newer else tuple(_changed(release.functions, ledger.functions)), newer
+    )
 
 
-def _changed(functions: Iterable[FunctionFile], applied: Mapping[str, str]) -> Iterator[FunctionFile]:
+def _changed(
+    functions: Iterable[FunctionFile], applied: Mapping[str, str]
+) -> Iterator[FunctionFile]:
     shipped = {file.name: file for file in functions}
     for name in sorted(shipped.keys() | applied.keys()):
         file = shipped.get(name) or FunctionFile(name, "")

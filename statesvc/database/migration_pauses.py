@@ -14,35 +14,80 @@ from statesvc.database.statements import StatementError, split_statements
 _SHOWN_CHARS: Final = 100
 _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING: Final = re.compile(r"'(?:[^']|'')*'")
-_CREATED: Final = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?([\w.]+)", re.IGNORECASE)
-_ALTERED: Final = re.compile(r"^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?P<table>[\w.]+) (?P<actions>.*)$", re.IGNORECASE)
-_VOLATILE: Final = r"DEFAULT \(?(?:[\w.]*(?:random|uuid|nextval|clock_timestamp|timeofday)\w*|statesvc\.\w+) ?\("
+_CREATED: Final = re.compile(
+    r"^CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?([\w.]+)", re.IGNORECASE
+)
+_ALTERED: Final = re.compile(
+    r"^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?P<table>[\w.]+) (?P<actions>.*)$", re.IGNORECASE
+)
+_VOLATILE: Final = (
+    r"DEFAULT \(?(?:[\w.]*(?:random|uuid|nextval|clock_timestamp|timeofday)\w*|statesvc\.\w+) ?\("
+)
 
 _STATEMENTS: Final = (
     (
         r"CREATE (?:UNIQUE )?INDEX (?!CONCURRENTLY).* ON (?:ONLY )?([\w.]+)",
         "nobody writes while it is built: CREATE INDEX CONCURRENTLY",
     ),
-    (r"DROP INDEX (?!CONCURRENTLY)([\w.]+)?", "waits for every reader and keeps later ones waiting: DROP INDEX CONCURRENTLY"),
-    (r"REINDEX (?!.*CONCURRENTLY)()", "nobody writes the table meanwhile: REINDEX ... CONCURRENTLY"),
-    (r"(?:CLUSTER|VACUUM FULL|REFRESH MATERIALIZED VIEW (?!CONCURRENTLY))()", "nobody reads the table while it is written anew"),
-    (r"(?:UPDATE|DELETE FROM) (?:ONLY )?([\w.]+)", "all rows in one transaction: in portions, by a role or a command"),
+    (
+        r"DROP INDEX (?!CONCURRENTLY)([\w.]+)?",
+        "waits for every reader and keeps later ones waiting: DROP INDEX CONCURRENTLY",
+    ),
+    (
+        r"REINDEX (?!.*CONCURRENTLY)()",
+        "nobody writes the table meanwhile: REINDEX ... CONCURRENTLY",
+    ),
+    (
+        r"(?:CLUSTER|VACUUM FULL|REFRESH MATERIALIZED VIEW (?!CONCURRENTLY))()",
+        "nobody reads the table while it is written anew",
+    ),
+    (
+        r"(?:UPDATE|DELETE FROM) (?:ONLY )?([\w.]+)",
+        "all rows in one transaction: in portions, by a role or a command",
+    ),
     (r"LOCK (?:TABLE )?([\w.]+)", "a lock for as long as the migration takes"),
-    (r"DROP TABLE (?:IF EXISTS )?([\w.]+)", "processes of the release before still use it: one release later"),
+    (
+        r"DROP TABLE (?:IF EXISTS )?([\w.]+)",
+        "processes of the release before still use it: one release later",
+    ),
     (r"DO ()", "what a DO block does is not seen"),
 )
 _ACTIONS: Final = (
-    (r"ALTER (?:COLUMN )?\w+ (?:SET DATA )?TYPE", "writes the table anew: a new column, filled in portions"),
-    (rf"ADD (?:COLUMN )?.*{_VOLATILE}", "writes the table anew, a value for each row: add it without, then SET DEFAULT"),
-    (r"ADD (?:COLUMN )?.*(?:GENERATED|SERIAL)", "writes the table anew: a plain column, filled in portions"),
-    (r"ALTER (?:COLUMN )?\w+ SET NOT NULL", "reads the whole table: first CHECK (... IS NOT NULL) NOT VALID, and VALIDATE"),
-    (r"ADD (?:CONSTRAINT \w+ )?(?:CHECK|FOREIGN KEY)(?!.*NOT VALID)", "reads the whole table: NOT VALID, then VALIDATE in a later file"),
-    (r"ADD (?:CONSTRAINT \w+ )?(?:PRIMARY KEY|UNIQUE)(?! USING INDEX)", "builds an index under a lock: concurrently, then USING INDEX"),
+    (
+        r"ALTER (?:COLUMN )?\w+ (?:SET DATA )?TYPE",
+        "writes the table anew: a new column, filled in portions",
+    ),
+    (
+        rf"ADD (?:COLUMN )?.*{_VOLATILE}",
+        "writes the table anew, a value for each row: add it without, then SET DEFAULT",
+    ),
+    (
+        r"ADD (?:COLUMN )?.*(?:GENERATED|SERIAL)",
+        "writes the table anew: a plain column, filled in portions",
+    ),
+    (
+        r"ALTER (?:COLUMN )?\w+ SET NOT NULL",
+        "reads the whole table: first CHECK (... IS NOT NULL) NOT VALID, and VALIDATE",
+    ),
+    (
+        r"ADD (?:CONSTRAINT \w+ )?(?:CHECK|FOREIGN KEY)(?!.*NOT VALID)",
+        "reads the whole table: NOT VALID, then VALIDATE in a later file",
+    ),
+    (
+        r"ADD (?:CONSTRAINT \w+ )?(?:PRIMARY KEY|UNIQUE)(?! USING INDEX)",
+        "builds an index under a lock: concurrently, then USING INDEX",
+    ),
     (r"ADD (?:CONSTRAINT \w+ )?EXCLUDE", "builds an index under a lock"),
     (r"ADD COLUMN (?!.*DEFAULT).*NOT NULL", "fails where there are rows: with a DEFAULT"),
     (r"SET (?:UNLOGGED|LOGGED|TABLESPACE|ACCESS METHOD)", "writes the table anew"),
-    (r"ATTACH PARTITION", "reads the whole partition: first a CHECK of its bounds, NOT VALID and validated"),
-    (r"DROP (?:COLUMN )?(?!CONSTRAINT|EXPRESSION)|RENAME", "processes of the release before still use it: one release later"),
+    (
+        r"ATTACH PARTITION",
+        "reads the whole partition: first a CHECK of its bounds, NOT VALID and validated",
+    ),
+    (
+        r"DROP (?:COLUMN )?(?!CONSTRAINT|EXPRESSION)|RENAME",
+        "processes of the release before still use it: one release later",
+    ),
 )
 
 
@@ -64,9 +109,15 @@ def pauses(migrations: Iterable[Migration]) -> Iterator[Pause]:
         except StatementError as error:
             yield Pause(migration.label, "", f"cannot be looked through: {error}")
             continue
-        made.update(found[1] for statement in statements if (found := _CREATED.match(statement)) is not None)
+        made.update(
+            found[1] for statement in statements if (found := _CREATED.match(statement)) is not None
+        )
         for statement in statements:
-            yield from (Pause(migration.label, statement[:_SHOWN_CHARS], why) for table, why in _reasons(statement) if table not in made)
+            yield from (
+                Pause(migration.label, statement[:_SHOWN_CHARS], why)
+                for table, why in _reasons(statement)
+                if table not in made
+            )
 
 
 def _bare(statement: str) -> str:

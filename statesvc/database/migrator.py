@@ -96,7 +96,12 @@ async def migrate(
     if state.newer:
         _log.warning("schema_is_newer", versions=list(state.newer))
     labels = tuple(file.label for file in state.pending)
-    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=state.newer, pauses=waiting)
+    return MigrationReport(
+        applied=() if check_only else labels,
+        pending=labels if check_only else (),
+        newer=state.newer,
+        pauses=waiting,
+    )
 
 
 async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
@@ -122,7 +127,9 @@ async def _apply_all(connection: AsyncConnection[Any], release: Release) -> Sche
             for step in migration.steps():
                 await _patiently(migration.label, partial(_apply_step, connection, step))
             await _record(connection, migration, begun)
-        _log.info("migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun))
+        _log.info(
+            "migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun)
+        )
     if state.functions:
         begun = time.monotonic()
         labels = [file.label for file in state.functions]
@@ -138,7 +145,9 @@ async def _make_ledger(connection: AsyncConnection[Any]) -> None:
         await connection.execute(_SQL["make_function_ledger"])
 
 
-async def _apply_whole(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:
+async def _apply_whole(
+    connection: AsyncConnection[Any], migration: Migration, begun: float
+) -> None:
     async with connection.transaction():
         await connection.execute(migration.text.encode())
         await _record(connection, migration, begun)
@@ -154,18 +163,26 @@ async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
         await _build_concurrently(connection, step.index, step.statement)
 
 
-async def _build_concurrently(connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str) -> None:
+async def _build_concurrently(
+    connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str
+) -> None:
     # a concurrent build waits for every older transaction, blocking no one meanwhile
     await connection.execute(_SQL["wait_longer"])
     if await _value(connection, _SQL["is_invalid_index"], index._asdict()):
-        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index.schema, index.name)))
+        await connection.execute(
+            sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(
+                sql.Identifier(index.schema, index.name)
+            )
+        )
     await connection.execute(statement.encode())
     await connection.execute(_SQL["wait_briefly"])
 
 
 async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentIndex) -> None:
     """Declare on the parent alone, build on each partition, attach: PostgreSQL builds none on a partitioned table concurrently."""
-    await connection.execute(f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode())
+    await connection.execute(
+        f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode()
+    )
     # again, because a partition may be made meanwhile
     while partition := await _value(connection, _SQL["partition_without_index"], index._asdict()):
         part = index._replace(name=f"{partition}_{index.name}", table=partition)
@@ -202,11 +219,15 @@ async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Tra
 
 
 async def _grant_auditor(connection: AsyncConnection[Any], role: str, folder: Traversable) -> None:
-    if (folder / _AUDITOR_PRIVILEGES).is_file() and await _value(connection, _SQL["has_role"], {"name": role}):
+    if (folder / _AUDITOR_PRIVILEGES).is_file() and await _value(
+        connection, _SQL["has_role"], {"name": role}
+    ):
         await _run_grants(connection, folder, _AUDITOR_PRIVILEGES, auditor_role=role)
 
 
-async def _run_grants(connection: AsyncConnection[Any], folder: Traversable, file: str, **roles: str) -> None:
+async def _run_grants(
+    connection: AsyncConnection[Any], folder: Traversable, file: str, **roles: str
+) -> None:
     names = {placeholder: sql.Identifier(role) for placeholder, role in roles.items()}
     grants = sql.SQL((folder / file).read_text("utf-8")).format(**names).as_bytes(connection)
 
@@ -217,7 +238,9 @@ async def _run_grants(connection: AsyncConnection[Any], folder: Traversable, fil
     await _patiently(file, grant)
 
 
-async def _guard(connection: AsyncConnection[Any], superuser_dsn: str | None, owner_dsn: str) -> None:
+async def _guard(
+    connection: AsyncConnection[Any], superuser_dsn: str | None, owner_dsn: str
+) -> None:
     if superuser_dsn is None and await _value(connection, _SQL["is_superuser"]):
         superuser_dsn = owner_dsn
     if superuser_dsn is not None and await _value(connection, _SQL["can_announce"]):
@@ -226,7 +249,9 @@ async def _guard(connection: AsyncConnection[Any], superuser_dsn: str | None, ow
 
 async def _make_partitions(connection: AsyncConnection[Any]) -> None:
     if await _value(connection, _SQL["can_partition"]):
-        await _patiently("statesvc.ensure_partitions()", partial(connection.execute, _SQL["make_partitions"]))
+        await _patiently(
+            "statesvc.ensure_partitions()", partial(connection.execute, _SQL["make_partitions"])
+        )
 
 
 async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:
@@ -257,7 +282,9 @@ async def _alone(connection: AsyncConnection[Any], wait_seconds: float) -> Async
     deadline = time.monotonic() + wait_seconds
     while not await _value(connection, _SQL["try_lock"]):
         if time.monotonic() >= deadline:
-            raise MigrationError(f"another migration has been running for {wait_seconds:g} s; see pg_locks, locktype 'advisory'")
+            raise MigrationError(
+                f"another migration has been running for {wait_seconds:g} s; see pg_locks, locktype 'advisory'"
+            )
         await asyncio.sleep(_LOCK_POLL_SECONDS)
     try:
         await connection.execute(_SQL["wait_briefly"])
@@ -272,7 +299,11 @@ async def _connect(dsn: str) -> AsyncConnection[Any]:
     return await open_connection(dsn, application_name="statesvc migrate")
 
 
-async def _value(connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, object] | None = None) -> Any:  # noqa: ANN401 - one column of any type
+async def _value(
+    connection: AsyncConnection[Any],
+    query: LiteralString,
+    parameters: dict[str, object] | None = None,
+) -> Any:  # noqa: ANN401 - one column of any type
     row = await (await connection.execute(query, parameters)).fetchone()
     return None if row is None else row[0]
 
@@ -293,7 +324,9 @@ async def apply_functions(connection: AsyncConnection[Any], files: Sequence[Func
     """
     async with connection.transaction():
         await connection.execute(_SQL["qualify_names"])
-        replaced = await _signatures(connection, _SQL["functions_of_files"], {"files": [file.name for file in files]})
+        replaced = await _signatures(
+            connection, _SQL["functions_of_files"], {"files": [file.name for file in files]}
+        )
         if replaced:
             # in one statement, because they may depend on each other
             await connection.execute(f"DROP ROUTINE {', '.join(sorted(replaced))}".encode())
@@ -301,8 +334,15 @@ async def apply_functions(connection: AsyncConnection[Any], files: Sequence[Func
             before = await _signatures(connection, _SQL["functions"])
             await connection.execute(file.text.encode())
             made = await _signatures(connection, _SQL["functions"]) - before
-            await connection.execute(_SQL["record_functions"], {"file": file.name, "sha256": file.sha256, "functions": sorted(made)})
+            await connection.execute(
+                _SQL["record_functions"],
+                {"file": file.name, "sha256": file.sha256, "functions": sorted(made)},
+            )
 
 
-async def _signatures(connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, object] | None = None) -> set[str]:
+async def _signatures(
+    connection: AsyncConnection[Any],
+    query: LiteralString,
+    parameters: dict[str, object] | None = None,
+) -> set[str]:
     return {signature async for (signature,) in await connection.execute(query, parameters)}

@@ -7,7 +7,11 @@ from psycopg import Connection
 
 from statesvc.database.password_command import password_command
 from statesvc.database.pooled import PooledConnection, PooledCursor
-from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS, ServiceConnection, parameters
+from statesvc.database.service_connection import (
+    CONNECT_TIMEOUT_SECONDS,
+    ServiceConnection,
+    parameters,
+)
 from statesvc.database.session_settings import (
     SessionLimits,
     prepare_pooled_session,
@@ -21,13 +25,22 @@ _ENCODINGS: Final = frozenset({"UTF8"})
 
 
 async def open_connection(
-    dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, direct: bool = True, writes: bool = True
+    dsn: str,
+    *,
+    application_name: LiteralString,
+    limits: SessionLimits = PATIENT,
+    direct: bool = True,
+    writes: bool = True,
 ) -> ServiceConnection:
     """Open an autocommit connection that never prepares statements by itself.
 
     `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only reads will do.
     """
-    options = {"autocommit": True, "prepare_threshold": None, **parameters(dsn, application_name, writes=writes)}
+    options = {
+        "autocommit": True,
+        "prepare_threshold": None,
+        **parameters(dsn, application_name, writes=writes),
+    }
     if direct:
         connection = await ServiceConnection.connect(dsn, **options)
     else:
@@ -37,7 +50,9 @@ async def open_connection(
         connection.answer_seconds = limits.answer_seconds or float(CONNECT_TIMEOUT_SECONDS)
         if isinstance(connection, PooledConnection):
             await prepare_pooled_session(connection)
-            connection.limit_transactions(limits.timeouts(server_version=connection.info.server_version))
+            connection.limit_transactions(
+                limits.timeouts(server_version=connection.info.server_version)
+            )
         else:
             await prepare_session(connection, limits)
         connection.answer_seconds = limits.answer_seconds
@@ -48,13 +63,25 @@ async def open_connection(
 
 
 def open_sync_connection(
-    dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, writes: bool = True
+    dsn: str,
+    *,
+    application_name: LiteralString,
+    limits: SessionLimits = PATIENT,
+    writes: bool = True,
 ) -> Connection[Any]:
     """Open such a connection without an event loop; it has no deadline."""
-    options = {"autocommit": True, "prepare_threshold": None, **parameters(dsn, application_name, writes=writes)}
+    options = {
+        "autocommit": True,
+        "prepare_threshold": None,
+        **parameters(dsn, application_name, writes=writes),
+    }
     command = password_command()
     password = None if command is None else command.password_now(dsn)
-    connection = psycopg.connect(dsn, **options) if password is None else psycopg.connect(dsn, password=password, **options)
+    connection = (
+        psycopg.connect(dsn, **options)
+        if password is None
+        else psycopg.connect(dsn, password=password, **options)
+    )
     try:
         prepare_sync_session(connection, limits)
     except BaseException:

@@ -54,7 +54,10 @@ class MissingPartitionError(RuntimeError):
 
 async def missing_partitions(connection: AsyncConnection[Any]) -> list[MissingPartition]:
     """Return those that writing needs now or soon, and those whose sealed entries are gone with them."""
-    return [MissingPartition(*row) for row in await (await connection.execute(_SQL["missing"])).fetchall()]
+    return [
+        MissingPartition(*row)
+        for row in await (await connection.execute(_SQL["missing"])).fetchall()
+    ]
 
 
 async def require_partitions(connection: AsyncConnection[Any]) -> None:

@@ -38,7 +38,9 @@ class PasswordCommand:
         if words is None:
             return None
         async with self._asking:
-            return self._recent(words) or self._keep(words, await asyncio.to_thread(_printed, words))
+            return self._recent(words) or self._keep(
+                words, await asyncio.to_thread(_printed, words)
+            )
 
     def password_now(self, dsn: str) -> str | None:
         """Return the password without an event loop."""
@@ -99,14 +101,25 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 def _printed(words: tuple[str, ...]) -> str:
     try:
         ended: subprocess.CompletedProcess[Any] = subprocess.run(  # noqa: S603 - as the operator set it
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=ANSWER_SECONDS
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=ANSWER_SECONDS,
         )
     except FileNotFoundError:
-        raise PasswordCommandError(f"STATESVC_DATABASE_PASSWORD_COMMAND: there is no program {words[0]}") from None
+        raise PasswordCommandError(
+            f"STATESVC_DATABASE_PASSWORD_COMMAND: there is no program {words[0]}"
+        ) from None
     except subprocess.CalledProcessError as error:
-        raise PasswordCommandError(f"STATESVC_DATABASE_PASSWORD_COMMAND ended with {error.returncode}") from None
+        raise PasswordCommandError(
+            f"STATESVC_DATABASE_PASSWORD_COMMAND ended with {error.returncode}"
+        ) from None
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PasswordCommandError(f"STATESVC_DATABASE_PASSWORD_COMMAND: {type(error).__name__}") from None
+        raise PasswordCommandError(
+            f"STATESVC_DATABASE_PASSWORD_COMMAND: {type(error).__name__}"
+        ) from None
     password = str(ended.stdout).strip()
     if not password:
         raise PasswordCommandError("STATESVC_DATABASE_PASSWORD_COMMAND printed nothing")

@@ -22,7 +22,12 @@ class Sender(Protocol):
     """
 
     async def execute(
-        self, query: LiteralString, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None, binary: bool = False
+        self,
+        query: LiteralString,
+        params: Mapping[str, Any] | None = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
     ) -> Rows:
         """Execute a statement, or add it to the pipeline."""
 
@@ -41,7 +46,12 @@ class Pending(Generic[T]):
         return self._read(await self._answer.fetchall())
 
 
-async def send(connection: Sender, query: LiteralString, parameters: Mapping[str, Any], read: Callable[[list[Any]], T]) -> Pending[T]:
+async def send(
+    connection: Sender,
+    query: LiteralString,
+    parameters: Mapping[str, Any],
+    read: Callable[[list[Any]], T],
+) -> Pending[T]:
     """Send a query; in a pipeline without waiting for it. Rows come in binary, which spares decoding bytea."""
     return Pending(await connection.execute(query, parameters, binary=True), read)
 

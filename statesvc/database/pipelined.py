@@ -109,7 +109,12 @@ class Pipeline:
         """Statements that were sent before the first answer; None once that has come."""
 
     async def execute(
-        self, query: LiteralString, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None, binary: bool = False
+        self,
+        query: LiteralString,
+        params: Mapping[str, Any] | None = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
     ) -> PipelinedRows:
         """Add a statement. What fails in it is raised when an answer is waited for, or at the end."""
         numbered = _Numbered(query.encode(), (), ()) if params is None else _numbered(query)
@@ -117,11 +122,15 @@ class Pipeline:
         types: tuple[int, ...] = ()
         formats: Sequence[Format] | None = None
         if params:
-            values = self._transformer.dump_sequence([params[name] for name in numbered.names], numbered.formats)
+            values = self._transformer.dump_sequence(
+                [params[name] for name in numbered.names], numbered.formats
+            )
             types, formats = self._transformer.types or (), self._transformer.formats
         is_prepared = self._prepares and prepare is not False and params is not None
         form = Format.BINARY if binary else Format.TEXT
-        statement = _Statement(numbered.text, values, types, formats, form, is_prepared, PipelinedRows(self))
+        statement = _Statement(
+            numbered.text, values, types, formats, form, is_prepared, PipelinedRows(self)
+        )
         if self._before_first_answer is not None:
             self._before_first_answer.append(statement)
         self._send(statement)
@@ -201,7 +210,9 @@ class Pipeline:
         if error is not None:
             raise error
 
-    def _take(self, awaited: PipelinedRows | _Preparing | _End, result: PGresult) -> psycopg.Error | None:
+    def _take(
+        self, awaited: PipelinedRows | _Preparing | _End, result: PGresult
+    ) -> psycopg.Error | None:
         if result.status in _FAILED:
             if isinstance(awaited, _Preparing):
                 del self._preparing[awaited.key]
@@ -226,7 +237,9 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
     Raises ProgrammingError inside another transaction: its COMMIT would be that one's.
     """
     if connection.info.transaction_status is not TransactionStatus.IDLE:
-        raise psycopg.ProgrammingError("a pipelined transaction begins on an idle connection, not inside another transaction")
+        raise psycopg.ProgrammingError(
+            "a pipelined transaction begins on an idle connection, not inside another transaction"
+        )
     pipeline = Pipeline(connection)
     connection.pgconn.enter_pipeline_mode()
     try:

@@ -20,7 +20,11 @@ from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.pooled import PooledConnection, PooledCursor
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.service_connection import ServiceConnection, parameters
-from statesvc.database.session_settings import SessionLimits, prepare_pooled_session, prepare_session
+from statesvc.database.session_settings import (
+    SessionLimits,
+    prepare_pooled_session,
+    prepare_session,
+)
 from statesvc.database.sql_errors import login_fault
 
 RECONNECT_SECONDS: Final = 3.0
@@ -69,7 +73,9 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
         """Return a connection; one with a fault takes its siblings along."""
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
-            if isinstance(conn, PooledConnection) and isinstance(conn.fault, psycopg.errors.ReadOnlySqlTransaction):
+            if isinstance(conn, PooledConnection) and isinstance(
+                conn.fault, psycopg.errors.ReadOnlySqlTransaction
+            ):
                 await conn.end_read_session()
             await conn.close()
             await self.replace_all(conn)
@@ -84,7 +90,13 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
 
 
 def make_pool(
-    dsn: str, *, name: str, limits: PoolLimits, prepared_statements: bool = True, direct: bool = True, writes: bool = True
+    dsn: str,
+    *,
+    name: str,
+    limits: PoolLimits,
+    prepared_statements: bool = True,
+    direct: bool = True,
+    writes: bool = True,
 ) -> Pool:
     """Make a pool that is not open yet: `await pool.open()`.
 
@@ -97,7 +109,9 @@ def make_pool(
         connection.answer_seconds = limits.answer_seconds
         if isinstance(connection, PooledConnection):
             await prepare_pooled_session(connection)
-            connection.limit_transactions(limits.timeouts(server_version=connection.info.server_version))
+            connection.limit_transactions(
+                limits.timeouts(server_version=connection.info.server_version)
+            )
         else:
             await prepare_session(connection, limits)
         pool.fault = None
@@ -144,7 +158,11 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
 
 def connection_fault(pool: object) -> str | None:
     """Return why this pool could not open a connection lately, without names and addresses; None: it could, or is no pool."""
-    return login_fault(pool.fault) if isinstance(pool, Pool) and isinstance(pool.fault, psycopg.OperationalError) else None
+    return (
+        login_fault(pool.fault)
+        if isinstance(pool, Pool) and isinstance(pool.fault, psycopg.OperationalError)
+        else None
+    )
 
 
 class Connections(Protocol):

@@ -29,7 +29,12 @@ class PooledConnection(RetryingConnection):
 
     def limit_transactions(self, timeouts: Mapping[LiteralString, int]) -> None:
         """Give each transaction, and each statement outside of one, our settings and these limits from now on."""
-        self._settings = MappingProxyType({**TRANSACTION_SETTINGS, **{name: str(milliseconds) for name, milliseconds in timeouts.items()}})
+        self._settings = MappingProxyType(
+            {
+                **TRANSACTION_SETTINGS,
+                **{name: str(milliseconds) for name, milliseconds in timeouts.items()},
+            }
+        )
         self._limits = (
             *(f"SET LOCAL {name} = '{value}'" for name, value in TRANSACTION_SETTINGS.items()),
             *(f"SET LOCAL {name} = {milliseconds:d}" for name, milliseconds in timeouts.items()),
@@ -74,7 +79,9 @@ class PooledConnection(RetryingConnection):
             async with self.pipeline():
                 cursor = AsyncCursor(self)
                 await cursor.execute(BEGIN, prepare=False)
-                await cursor.execute(_SQL["set_local"], setting_arrays(self._settings), prepare=False)
+                await cursor.execute(
+                    _SQL["set_local"], setting_arrays(self._settings), prepare=False
+                )
                 yield
                 # after a statement that failed the server skips it
                 await cursor.execute("COMMIT", prepare=False)

@@ -49,6 +49,11 @@ def _command_line(pid: int) -> str:
             return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
         except OSError:
             return ""
-    listed = subprocess.run(["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603 - a number
+    listed = subprocess.run(  # noqa: S603 - a number
+        ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     executable, _, folder = listed.stdout.strip().partition(" -D ")
     return f"{executable}\0{folder}"

@@ -21,7 +21,10 @@ class Queries(Mapping[str, LiteralString]):
         duplicated = {name for name in names if names.count(name) > 1}
         if duplicated:
             raise ValueError(f"{origin}: query names stand twice: {', '.join(sorted(duplicated))}")
-        self._queries = {name: cast("LiteralString", body.strip().rstrip(";")) for name, body in zip(names, parts[2::2], strict=True)}
+        self._queries = {
+            name: cast("LiteralString", body.strip().rstrip(";"))
+            for name, body in zip(names, parts[2::2], strict=True)
+        }
 
     def __getitem__(self, name: str) -> LiteralString:
         return self._queries[name]

@@ -38,7 +38,11 @@ async def read_room(connection: AsyncConnection[Any]) -> Bound:
     ]
     if role_limit >= 0:
         bounds.append(
-            Bound(connections=role_limit, others=0, why=f"the role {role} may have {role_limit} (ALTER ROLE {role} CONNECTION LIMIT ...)")
+            Bound(
+                connections=role_limit,
+                others=0,
+                why=f"the role {role} may have {role_limit} (ALTER ROLE {role} CONNECTION LIMIT ...)",
+            )
         )
     if database_limit >= 0:
         altered = f"ALTER DATABASE {database} CONNECTION LIMIT ..."

@@ -32,7 +32,9 @@ def _listener(descriptor: int) -> int | None:
     """Return the process that listens at the other end of a unix socket; None for a socket of another kind."""
     with suppress(OSError, AttributeError), socket.socket(fileno=os.dup(descriptor)) as peer:
         if peer.family == socket.AF_UNIX:
-            pid, _, _ = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+            pid, _, _ = _CREDENTIALS.unpack(
+                peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            )
             return int(pid)
     return None
 

@@ -32,7 +32,11 @@ class ServerUser:
     capability: str | None = None
 
     def run(
-        self, command: Iterable[str | Path], *, environment: Mapping[str, str] | None = None, stdin: str = ""
+        self,
+        command: Iterable[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        stdin: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end. Its output goes through a file: the daemon that `pg_ctl` leaves behind would hold a pipe open."""
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as given:
@@ -94,7 +98,9 @@ def with_access(user: ServerUser, *, folder: Path, postgres: Path) -> ServerUser
         if _reaches(candidate, folder, postgres):
             return candidate
     if user.uid is None:
-        raise EmbeddedServerError(f"PostgreSQL can't run here: {postgres} does not start, or {folder} can't be entered")
+        raise EmbeddedServerError(
+            f"PostgreSQL can't run here: {postgres} does not start, or {folder} can't be entered"
+        )
     raise EmbeddedServerError(
         f"PostgreSQL must not run as root, and the user {pwd.getpwuid(user.uid).pw_name!r} can't reach {folder} or {postgres}: "
         "a folder above them is closed to others. Run statesvc as an ordinary user, or put the checkout and STATESVC_DATA_DIR below "
@@ -105,7 +111,13 @@ def with_access(user: ServerUser, *, folder: Path, postgres: Path) -> ServerUser
 def _reaches(user: ServerUser, folder: Path, postgres: Path) -> bool:
     try:
         started = user.run([postgres, "--version"]).returncode == 0
-        return started and user.run(["/bin/sh", "-c", 'cd "$1" && test -r . && test -w .', "sh", folder]).returncode == 0
+        return (
+            started
+            and user.run(
+                ["/bin/sh", "-c", 'cd "$1" && test -r . && test -w .', "sh", folder]
+            ).returncode
+            == 0
+        )
     except OSError:
         return False
 
@@ -118,7 +130,10 @@ def _system_user() -> pwd.struct_passwd:
             continue
     useradd = shutil.which("useradd")
     if useradd is not None:
-        subprocess.run([useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _CREATED], check=False)  # noqa: S603 - constant
+        subprocess.run(  # noqa: S603 - constant
+            [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _CREATED],
+            check=False,
+        )
     try:
         return pwd.getpwnam(_CREATED)
     except KeyError:
@@ -130,5 +145,9 @@ def _system_user() -> pwd.struct_passwd:
 
 def _clean_environment() -> dict[str, str]:
     """Return our environment without PG* variables, which would lead the programs astray."""
-    inherited = {name: value for name, value in os.environ.items() if name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}
+    }
     return {"LC_ALL": "C", "TZ": "UTC", **inherited}

@@ -25,7 +25,13 @@ from statesvc.database.password_command import password_command
 from statesvc.database.sql_errors import ServerSilentError, is_of_server
 
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
-    {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+    {
+        "keepalives": 1,
+        "keepalives_idle": 5,
+        "keepalives_interval": 3,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 15_000,
+    }
 )
 """libpq parameters: a half-open socket is noticed within about 15 seconds."""
 CONNECT_TIMEOUT_SECONDS: Final = 5
@@ -63,7 +69,12 @@ class ServiceConnection(AsyncConnection[Any]):
                 command.forget()
             raise
 
-    async def wait(self, gen: PQGen[T], interval: float = _INTERVAL_SECONDS, timeout: float | None = None) -> T:  # noqa: ASYNC109 - psycopg's
+    async def wait(
+        self,
+        gen: PQGen[T],
+        interval: float = _INTERVAL_SECONDS,
+        timeout: float | None = None,  # noqa: ASYNC109 - psycopg's
+    ) -> T:
         """Wait for the server; every exchange with it goes through here. Raises ServerSilentError."""
         if timeout is None and self.answer_seconds is not None:
             self._hang_up_within(self.answer_seconds)
@@ -110,7 +121,11 @@ class ServiceConnection(AsyncConnection[Any]):
 def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, Any]:
     """Return libpq's parameters. Where the DSN does not say which of its servers it means, it is one that takes writes."""
     given = conninfo_to_dict(dsn)
-    wants = {"target_session_attrs": "read-write"} if writes and "target_session_attrs" not in given else {}
+    wants = (
+        {"target_session_attrs": "read-write"}
+        if writes and "target_session_attrs" not in given
+        else {}
+    )
     return {
         "application_name": application_name,
         "client_encoding": "UTF8",

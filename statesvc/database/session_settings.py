@@ -80,23 +80,43 @@ class SessionLimits:
 
     def settings(self, *, server_version: int) -> dict[str, str]:
         """Return all settings of a session that is ours alone."""
-        timeouts = {name: str(milliseconds) for name, milliseconds in self.timeouts(server_version=server_version).items()}
-        return {**SESSION_SETTINGS, ISOLATION: READ_COMMITTED, "idle_session_timeout": "0", **timeouts}
+        timeouts = {
+            name: str(milliseconds)
+            for name, milliseconds in self.timeouts(server_version=server_version).items()
+        }
+        return {
+            **SESSION_SETTINGS,
+            ISOLATION: READ_COMMITTED,
+            "idle_session_timeout": "0",
+            **timeouts,
+        }
 
 
 async def prepare_session(connection: AsyncConnection[Any], limits: SessionLimits) -> None:
     """Make the session ours; one round trip."""
-    await connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
+    await connection.execute(
+        _SQL["set"],
+        setting_arrays(limits.settings(server_version=connection.info.server_version)),
+        prepare=False,
+    )
 
 
 def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> None:
     """Make the session ours; one round trip."""
-    connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
+    connection.execute(
+        _SQL["set"],
+        setting_arrays(limits.settings(server_version=connection.info.server_version)),
+        prepare=False,
+    )
 
 
 async def prepare_pooled_session(connection: AsyncConnection[Any]) -> None:
     """Prepare the session through a pooler in transaction mode, where a session is nobody's own; each transaction sets the rest."""
-    await connection.execute(_SQL["set"], setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}), prepare=False)
+    await connection.execute(
+        _SQL["set"],
+        setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}),
+        prepare=False,
+    )
     # psycopg says it with each BEGIN
     await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
 

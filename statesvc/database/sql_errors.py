@@ -82,7 +82,8 @@ _CARRY: Final[LiteralString] = (
 _LOGIN: Final = re.compile(r"connection failed: .* failed: (?:FATAL: +)?(?P<why>.+)")
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 _NO_PARTITION: Final = (
-    "no partition takes rows of the database's present time: is its clock right? If it is, a worker or `statesvc migrate` makes partitions"
+    "no partition takes rows of the database's present time: is its clock right? "
+    "If it is, a worker or `statesvc migrate` makes partitions"
 )
 ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
     {
@@ -114,7 +115,9 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
 
 def is_of_server(error: BaseException) -> bool:
     """Return whether it is about the server, so that none of the connections to it should be used any more."""
-    return isinstance(error, ServerSilentError) or (isinstance(error, psycopg.Error) and error.sqlstate in OF_SERVER)
+    return isinstance(error, ServerSilentError) or (
+        isinstance(error, psycopg.Error) and error.sqlstate in OF_SERVER
+    )
 
 
 def advice(error: BaseException) -> str | None:

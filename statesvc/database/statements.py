@@ -72,7 +72,9 @@ def _end_of_dollar(text: str, token: re.Match[str]) -> int:
 def _says_something(statement: str) -> bool:
     bare = re.sub(r"--[^\n]*|/\*.*?\*/", "", statement, flags=re.DOTALL).strip()
     if _ATOMIC.search(bare):
-        raise StatementError("BEGIN ATOMIC can't be split: move it to a file that runs in one transaction")
+        raise StatementError(
+            "BEGIN ATOMIC can't be split: move it to a file that runs in one transaction"
+        )
     return bool(bare)
 
 

@@ -17,7 +17,8 @@ from aiohttp.client_proto import ResponseHandler
 _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1")
 _ANNOUNCES_BODY: Final = re.compile(
-    rb"HTTP/1\.[01] 204\b.*\n(?:content-length:[ \t]*0*[1-9]|transfer-encoding:)", re.IGNORECASE | re.DOTALL
+    rb"HTTP/1\.[01] 204\b.*\n(?:content-length:[ \t]*0*[1-9]|transfer-encoding:)",
+    re.IGNORECASE | re.DOTALL,
 )
 """Body announced by an answer that can have none: it may come later, and must not meet the next request."""
 
@@ -61,6 +62,8 @@ def _connection(loop: AbstractEventLoop) -> ResponseHandler:
 class AnswerConnector(TCPConnector):
     """Connections of this kind."""
 
-    def __init__(self, *, open_socket: Callable[[tuple[Any, ...]], socket], keepalive_seconds: float) -> None:
+    def __init__(
+        self, *, open_socket: Callable[[tuple[Any, ...]], socket], keepalive_seconds: float
+    ) -> None:
         super().__init__(limit=0, socket_factory=open_socket, keepalive_timeout=keepalive_seconds)
         self._factory = partial(_connection, loop=self._loop)

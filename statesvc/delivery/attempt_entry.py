@@ -72,7 +72,9 @@ class EndedNotification:
     sealed_key: bytes | None = field(repr=False)
 
     @classmethod
-    def of(cls, queued: QueuedNotification, outcome: EndOutcome, made: Sequence[DeliveryAttempt]) -> Self:
+    def of(
+        cls, queued: QueuedNotification, outcome: EndOutcome, made: Sequence[DeliveryAttempt]
+    ) -> Self:
         """Make it from its row in the outbox."""
         return cls(
             subscription_id=queued.subscription_id,
@@ -124,7 +126,12 @@ class _EndRow(NamedTuple):
 
 
 async def record_open_attempts(
-    connection: Sender, keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: datetime, worker: str
+    connection: Sender,
+    keyring: Keyring,
+    attempts: Sequence[DeliveryAttempt],
+    *,
+    now: datetime,
+    worker: str,
 ) -> None:
     """Store tries at notifications that have not ended."""
     if not attempts:
@@ -135,20 +142,39 @@ async def record_open_attempts(
         queued, made = one.queued, MadeTry.of(one)
         rows.append(
             (
-                *(queued.subscription_id, queued.shipment_id, queued.sequence, made.number, made.started_at, made.duration_ms),
-                *(made.outcome, made.status_code, made.body_commitment, _sealed_try(queued, made, keys[queued.shipment_id])),
+                *(
+                    queued.subscription_id,
+                    queued.shipment_id,
+                    queued.sequence,
+                    made.number,
+                    made.started_at,
+                    made.duration_ms,
+                ),
+                *(
+                    made.outcome,
+                    made.status_code,
+                    made.body_commitment,
+                    _sealed_try(queued, made, keys[queued.shipment_id]),
+                ),
             )
         )
-    await connection.execute(_SQL["insert_open_attempts"], {"now": now, "worker": worker, **columns(rows, _OPEN_COLUMNS)})
+    await connection.execute(
+        _SQL["insert_open_attempts"], {"now": now, "worker": worker, **columns(rows, _OPEN_COLUMNS)}
+    )
 
 
-async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: BatchStamp) -> list[bytes]:
+async def append_ends(
+    connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: BatchStamp
+) -> list[bytes]:
     """Append them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
     if not ends:
         return []
     keys = _keys(keyring, {one.shipment_id: one.sealed_key for one in ends})
     taken = await _take(connection, [one for one in ends if one.may_have_more], keys)
-    rows = [_end_row(one, taken.get(one.key) or _Taken(), key=keys[one.shipment_id], now=now) for one in ends]
+    rows = [
+        _end_row(one, taken.get(one.key) or _Taken(), key=keys[one.shipment_id], now=now)
+        for one in ends
+    ]
     values = [
         (
             *(*row.ended.key, row.ended.outcome.value, row.number, *row.tries),
@@ -157,7 +183,12 @@ async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[Ended
         for row in rows
     ]
     await connection.execute(
-        _SQL["insert_attempts"], {"batch_id": now.batch_id, "recorded_at": now.recorded_at, **columns(values, _ENDED_COLUMNS)}
+        _SQL["insert_attempts"],
+        {
+            "batch_id": now.batch_id,
+            "recorded_at": now.recorded_at,
+            **columns(values, _ENDED_COLUMNS),
+        },
     )
     # what it tells is an entry of its shipment: mostly of this month, so the stream reaches as far already
     month = now.recorded_at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
@@ -166,7 +197,9 @@ async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[Ended
     return [row.leaf.leaf_hash for row in rows]
 
 
-async def tried(connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]) -> list[EndedNotification]:
+async def tried(
+    connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]
+) -> list[EndedNotification]:
     """Return those of these notifications with recorded tries, at them or at what they cover, as cancelled."""
     cursor = await connection.execute(_SQL["tried"], columns(keys, _KEY_COLUMNS), binary=True)
     return [
@@ -183,19 +216,26 @@ async def tried(connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]) -> l
     ]
 
 
-async def _take(connection: Sender, ends: Sequence[EndedNotification], keys: Keys) -> dict[tuple[UUID, UUID, int], _Taken]:
+async def _take(
+    connection: Sender, ends: Sequence[EndedNotification], keys: Keys
+) -> dict[tuple[UUID, UUID, int], _Taken]:
     """Take the recorded tries out of the table."""
     taken = {one.key: _Taken() for one in ends}
     if not ends:
         return taken
     asked = await send(
-        connection, _SQL["take_open_attempts"], columns(list(taken), _KEY_COLUMNS), lambda rows: [_Found(*row) for row in rows]
+        connection,
+        _SQL["take_open_attempts"],
+        columns(list(taken), _KEY_COLUMNS),
+        lambda rows: [_Found(*row) for row in rows],
     )
     for row in await asked.rows():
         end = taken[row.subscription_id, row.shipment_id, row.sequence]
         tries = end.tries
         if row.of_sequence != row.sequence:
-            tries = end.covered.setdefault(row.of_sequence, _Covered(_gap(row.skipped, row.from_sequence, row.to_sequence))).tries
+            tries = end.covered.setdefault(
+                row.of_sequence, _Covered(_gap(row.skipped, row.from_sequence, row.to_sequence))
+            ).tries
         if row.number is not None:
             tries.append(row.made(keys[row.shipment_id]))
     return taken
@@ -234,12 +274,22 @@ class _Found(NamedTuple):
 
 
 def _gap(skipped: int | None, from_sequence: int, to_sequence: int) -> Gap | None:
-    return None if skipped is None else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence)
+    return (
+        None
+        if skipped is None
+        else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence)
+    )
 
 
-def _end_row(ended: EndedNotification, taken: _Taken, *, key: SealingKey | None, now: BatchStamp) -> _EndRow:
+def _end_row(
+    ended: EndedNotification, taken: _Taken, *, key: SealingKey | None, now: BatchStamp
+) -> _EndRow:
     tries = sorted([*taken.tries, *map(MadeTry.of, ended.made)], key=lambda one: one.number)
-    part = None if key is None else ended_part(tries, {sequence: each.tries for sequence, each in taken.covered.items()})
+    part = (
+        None
+        if key is None
+        else ended_part(tries, {sequence: each.tries for sequence, each in taken.covered.items()})
+    )
     salted_part = None if part is None else salted(part)
     number = tries[-1].number if tries else 0
     document = attempt_document(
@@ -250,7 +300,9 @@ def _end_row(ended: EndedNotification, taken: _Taken, *, key: SealingKey | None,
         outcome=ended.outcome.value,
         tries=[one.document() for one in tries],
         gap=None if ended.gap is None else asdict(ended.gap),
-        covers=[_covered_document(sequence, each) for sequence, each in sorted(taken.covered.items())],
+        covers=[
+            _covered_document(sequence, each) for sequence, each in sorted(taken.covered.items())
+        ],
         recorded_at=now.recorded_at,
         part_commitment=None if salted_part is None else commitment(salted_part),
     )
@@ -287,7 +339,9 @@ def _sealed_try(queued: QueuedNotification, made: MadeTry, key: SealingKey | Non
     return seal_part(key, part, context)
 
 
-def _opened_try(sealed: bytes | None, key: SealingKey | None, context: bytes, shipment_id: UUID) -> Mapping[str, Any] | None:
+def _opened_try(
+    sealed: bytes | None, key: SealingKey | None, context: bytes, shipment_id: UUID
+) -> Mapping[str, Any] | None:
     if sealed is None or key is None:
         return None
     try:

@@ -57,7 +57,10 @@ class MadeTry:
             status_code=answer.status_code,
             body_commitment=commitment(salted_body),
             part=part_of(
-                salted_body[:SALT_BYTES], answer.response, answer.headers, stored_body=attempt.body if stores_body(attempt) else None
+                salted_body[:SALT_BYTES],
+                answer.response,
+                answer.headers,
+                stored_body=attempt.body if stores_body(attempt) else None,
             ),
         )
 
@@ -83,7 +86,13 @@ def public_salt(notification: Notification) -> bytes | None:
     return hashlib.sha256(b"statesvc public salt\x1f" + notification.webhook_id.encode()).digest()
 
 
-def part_of(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, stored_body: bytes | None = None) -> Part:
+def part_of(
+    body_salt: bytes,
+    response: bytes,
+    headers: Sequence[tuple[str, str]] = (),
+    *,
+    stored_body: bytes | None = None,
+) -> Part:
     """Return the salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
     part = {
         "body_salt": body_salt.hex(),
@@ -132,7 +141,11 @@ class SentBody:
 def ended_part(tries: Sequence[MadeTry], covered: Mapping[int, Sequence[MadeTry]]) -> bytes | None:
     """Return the part of a notification's entry: those of its tries, and by sequence of the notifications that end with it. None: none."""
     part: dict[str, Any] = {"tries": _numbered(tries)}
-    if of_covered := [{"sequence": sequence, "tries": numbered} for sequence, made in covered.items() if (numbered := _numbered(made))]:
+    if of_covered := [
+        {"sequence": sequence, "tries": numbered}
+        for sequence, made in covered.items()
+        if (numbered := _numbered(made))
+    ]:
         part["covers"] = of_covered
     return canonical_bytes(part) if part["tries"] or of_covered else None
 
@@ -151,4 +164,9 @@ def parts_by_number(part: Part, sequence: int | None = None) -> dict[int, Part]:
     """Return the parts of an entry's own tries, or of those at the covered notification `sequence`."""
     if sequence is None:
         return {one["number"]: one for one in part["tries"]}
-    return {one["number"]: one for covered in part.get("covers", ()) if covered["sequence"] == sequence for one in covered["tries"]}
+    return {
+        one["number"]: one
+        for covered in part.get("covers", ())
+        if covered["sequence"] == sequence
+        for one in covered["tries"]
+    }

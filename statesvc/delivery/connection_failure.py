@@ -19,7 +19,10 @@ _CAUSES_MAX: Final = 8
 
 def outcome_of_failure(error: BaseException) -> AttemptOutcome:
     """Return how an attempt ended that raised this, or anything that another exception is about."""
-    return next((outcome for each in _causes(error) if (outcome := _outcome(each)) is not None), AttemptOutcome.UNREACHABLE)
+    return next(
+        (outcome for each in _causes(error) if (outcome := _outcome(each)) is not None),
+        AttemptOutcome.UNREACHABLE,
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -59,7 +59,13 @@ _EVENT: Final[StatedEvent] = {
     "reason": None,
     "carrier_code": "D/KB",
     "by_category": False,
-    "location": {"city": "Louisville", "region": "KY", "postal_code": "402", "country": "US", "facility": None},
+    "location": {
+        "city": "Louisville",
+        "region": "KY",
+        "postal_code": "402",
+        "country": "US",
+        "facility": None,
+    },
     "piece": None,
     "estimated_delivery": "2026-03-03",
     "service": "UPS Ground",
@@ -84,7 +90,11 @@ _SHIPMENT: Final[NotifiedShipment] = {
     "delivered_at": _DELIVERED_AT,
     "attempts": 0,
 }
-_PERSONAL: Final[PersonalPart] = {"description": "DELIVERED", "signed_by": "SAMPLE", "delivery_address": None}
+_PERSONAL: Final[PersonalPart] = {
+    "description": "DELIVERED",
+    "signed_by": "SAMPLE",
+    "delivery_address": None,
+}
 _SIGNER: Final[Signer] = {"signed_by": "SAMPLE"}
 
 
@@ -113,13 +123,22 @@ def _of_change(kind: NotificationType, summary: str, description: str, *, before
         description=description,
         data=ChangeData,
         thin=_change(kind, before=before),
-        full=_change(kind, before=before, full=Full(event=_EVENT, shipment=_SHIPMENT, erased=False)),
+        full=_change(
+            kind, before=before, full=Full(event=_EVENT, shipment=_SHIPMENT, erased=False)
+        ),
         personal=_change(kind, before=before, full=personal),
     )
 
 
 def _of_observation(
-    kind: NotificationType, summary: str, description: str, *, status: str, cause: str, hours: int, version: int = 6
+    kind: NotificationType,
+    summary: str,
+    description: str,
+    *,
+    status: str,
+    cause: str,
+    hours: int,
+    version: int = 6,
 ) -> EventType:
     data = data_of(
         Notification(
@@ -135,10 +154,20 @@ def _of_observation(
             observed={"version": version, "cause": cause, "hours": hours},
         )
     )
-    return EventType(kind=kind.value, summary=summary, description=description, data=ChangeData, thin=data, full=data, personal=data)
+    return EventType(
+        kind=kind.value,
+        summary=summary,
+        description=description,
+        data=ChangeData,
+        thin=data,
+        full=data,
+        personal=data,
+    )
 
 
-_CONNECTION_TEST_DATA: Final[ConnectionTestData] = {"subscription_id": "0c9f2a34-5d0e-4c0b-8a6e-1f7b3f1f9a10"}
+_CONNECTION_TEST_DATA: Final[ConnectionTestData] = {
+    "subscription_id": "0c9f2a34-5d0e-4c0b-8a6e-1f7b3f1f9a10"
+}
 
 EVENT_TYPES: Final = (
     _of_change(

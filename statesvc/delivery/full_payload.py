@@ -54,14 +54,27 @@ class Past:
         row = rebuilt_row(shipment_id, self.canonicals)
         personal, signer = HIDDEN, Signer()
         if opener is not None and not opener.erased:
-            parts = {document["event_id"]: sealed for document, sealed in zip(documents, self.sealed_parts, strict=True)}
+            parts = {
+                document["event_id"]: sealed
+                for document, sealed in zip(documents, self.sealed_parts, strict=True)
+            }
             personal = opener.part(documents[-1]["event_id"], self.sealed_parts[-1])
             signed_by = row.signed_by_event_id
-            signer = {"signed_by": None if signed_by is None else opener.part(signed_by, parts.get(signed_by)).fields["signed_by"]}
-        return Full(event=stated_event(documents[-1], personal), shipment={**summary_of(row), **signer}, erased=erased)
+            signer = {
+                "signed_by": None
+                if signed_by is None
+                else opener.part(signed_by, parts.get(signed_by)).fields["signed_by"]
+            }
+        return Full(
+            event=stated_event(documents[-1], personal),
+            shipment={**summary_of(row), **signer},
+            erased=erased,
+        )
 
 
-async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
+async def read_past(
+    connection: Sender, named: Sequence[Named], *, thin: frozenset[UUID]
+) -> dict[Named, Past]:
     """Read what each of these notifications was made from; none for the shipments `thin`, where a part is missing.
 
     Raises ArchivedHistoryError where a part of another one is.
@@ -70,9 +83,15 @@ async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozens
         return {}
     found: dict[Named, Past] = defaultdict(lambda: Past(canonicals=[], sealed_parts=[]))
     asked = columns(sorted(set(named)), ("shipment_ids", "sequences"))
-    span = await (await connection.execute(_SQL["recorded_span"], {"shipment_ids": asked["shipment_ids"]}, binary=True)).fetchone()
+    span = await (
+        await connection.execute(
+            _SQL["recorded_span"], {"shipment_ids": asked["shipment_ids"]}, binary=True
+        )
+    ).fetchone()
     since, until = span or (None, None)
-    cursor = await connection.execute(_SQL["histories"], {**asked, "since": since, "until": until}, binary=True, prepare=False)
+    cursor = await connection.execute(
+        _SQL["histories"], {**asked, "since": since, "until": until}, binary=True, prepare=False
+    )
     for shipment_id, sequence, canonical, sealed_part in await cursor.fetchall():
         past = found[shipment_id, sequence]
         past.canonicals.append(decompress_json(canonical))
@@ -84,7 +103,9 @@ async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozens
     return {each: past for each, past in found.items() if each not in lacking}
 
 
-def full_of(past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool) -> Full | None:
+def full_of(
+    past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool
+) -> Full | None:
     """Build the full part; None where only the change can be sent. A key that does not open counts as none, and is logged as an error."""
     if past is None:
         return None

@@ -12,13 +12,27 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, D
 from statesvc.delivery.addresses import Network, Sockets
 from statesvc.delivery.answers import AnswerConnector
 from statesvc.delivery.connection_failure import outcome_of_failure
-from statesvc.delivery.outcome import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer, outcome_of
+from statesvc.delivery.outcome import (
+    CONNECT_SECONDS,
+    RESPONSE_BYTES_MAX,
+    TOTAL_SECONDS,
+    Answer,
+    outcome_of,
+)
 from statesvc.delivery.retry_schedule import parse_retry_after
 from statesvc.delivery.webhook_url import webhook_url
 
 HEADER_CHARS_MAX: Final = 4_096
 SECRET_HEADERS: Final = frozenset(
-    {"set-cookie", "set-cookie2", "authorization", "proxy-authorization", "authentication-info", "proxy-authenticate", "www-authenticate"}
+    {
+        "set-cookie",
+        "set-cookie2",
+        "authorization",
+        "proxy-authorization",
+        "authentication-info",
+        "proxy-authenticate",
+        "www-authenticate",
+    }
 )
 _KEEPALIVE_SECONDS: Final = 4.0
 
@@ -27,28 +41,44 @@ class HttpSender:
     """One HTTP client for all subscribers. The caller bounds how many are in flight."""
 
     def __init__(
-        self, *, allowed: Sequence[Network] = (), connect_seconds: float = CONNECT_SECONDS, total_seconds: float = TOTAL_SECONDS
+        self,
+        *,
+        allowed: Sequence[Network] = (),
+        connect_seconds: float = CONNECT_SECONDS,
+        total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._sockets = Sockets(allowed)
-        self._timeout = ClientTimeout(total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds)
+        self._timeout = ClientTimeout(
+            total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds
+        )
         self._session: ClientSession | None = None
         self._plain_session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session, self._plain_session = self._client(self._sockets.open), self._client(self._sockets.open_plain)
+        self._session, self._plain_session = (
+            self._client(self._sockets.open),
+            self._client(self._sockets.open_plain),
+        )
         return self
 
     def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
         return ClientSession(
             # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
-            connector=AnswerConnector(open_socket=open_socket, keepalive_seconds=_KEEPALIVE_SECONDS),
+            connector=AnswerConnector(
+                open_socket=open_socket, keepalive_seconds=_KEEPALIVE_SECONDS
+            ),
             cookie_jar=DummyCookieJar(),
             timeout=self._timeout,
             auto_decompress=False,
             trust_env=False,
         )
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         sessions = self._session, self._plain_session
         self._session = self._plain_session = None
         for session in sessions:
@@ -63,13 +93,17 @@ class HttpSender:
             raise RuntimeError("the sender is not open: use it as `async with`")
         started = time.monotonic()
         try:
-            async with session.post(target, data=body, headers=headers, allow_redirects=False) as response:
+            async with session.post(
+                target, data=body, headers=headers, allow_redirects=False
+            ) as response:
                 beginning = await _beginning(response)
                 return Answer(
                     outcome=outcome_of(response.status),
                     duration_seconds=time.monotonic() - started,
                     status_code=response.status,
-                    retry_after_seconds=parse_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
+                    retry_after_seconds=parse_retry_after(
+                        response.headers.get("retry-after"), now=datetime.now(UTC)
+                    ),
                     response=beginning,
                     headers=_recorded(response.headers.items()),
                 )

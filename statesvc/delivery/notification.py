@@ -80,7 +80,11 @@ def data_of(notification: Notification) -> ChangeData:
         data["epoch"] = notification.epoch
     if notification.gap is not None:
         gap = notification.gap
-        data["gap"] = {"skipped": gap.skipped, "from_sequence": gap.from_sequence, "to_sequence": gap.to_sequence}
+        data["gap"] = {
+            "skipped": gap.skipped,
+            "from_sequence": gap.from_sequence,
+            "to_sequence": gap.to_sequence,
+        }
     if notification.full is not None:
         full = notification.full
         data["event"], data["shipment"], data["erased"] = full.event, full.shipment, full.erased
@@ -110,7 +114,20 @@ class QueuedNotification:
 
 def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
     """Build a notification from its columns in the order of the queries, with the gap before it."""
-    webhook_id, kind, created_at, occurred_at, offset_seconds, epoch, carrier_id, number, from_status, to_status, *gap, observed = row
+    (
+        webhook_id,
+        kind,
+        created_at,
+        occurred_at,
+        offset_seconds,
+        epoch,
+        carrier_id,
+        number,
+        from_status,
+        to_status,
+        *gap,
+        observed,
+    ) = row
     skipped, first_skipped, last_skipped = gap
     return Notification(
         webhook_id=webhook_id,
@@ -123,7 +140,9 @@ def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
         to_status=to_status,
         sequence=sequence,
         epoch=epoch,
-        gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
+        gap=None
+        if skipped is None
+        else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
         observed=observed,
     )
 

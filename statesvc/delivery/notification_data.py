@@ -19,7 +19,10 @@ class GapData(TypedDict):
 class ObservedData(TypedDict):
     """Rule by which it was observed."""
 
-    cause: Annotated[str, Field(description="It is observed again only if this changes: a scan's id, a day, a time.")]
+    cause: Annotated[
+        str,
+        Field(description="It is observed again only if this changes: a scan's id, a day, a time."),
+    ]
     hours: Annotated[int, Field(description="The hours of the rule.")]
 
 
@@ -32,8 +35,13 @@ class ChangeData(StatusChange):
 
     carrier_id: str
     tracking_number: Annotated[str, Field(description="As the carrier prints it.")]
-    occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened, in the offset in which it says so.")]
-    sequence: Annotated[int, Field(description="Grows per shipment, within one `epoch`; not always by one.")]
+    occurred_at: Annotated[
+        TimeText,
+        Field(description="When the carrier says it happened, in the offset in which it says so."),
+    ]
+    sequence: Annotated[
+        int, Field(description="Grows per shipment, within one `epoch`; not always by one.")
+    ]
     observed: NotRequired[
         Annotated[
             ObservedData,
@@ -43,12 +51,29 @@ class ChangeData(StatusChange):
             ),
         ]
     ]
-    epoch: NotRequired[Annotated[int, Field(description="Of the log; absent: 1. In the next one, after a restore, sequences begin anew.")]]
-    gap: NotRequired[Annotated[GapData, Field(description="This one stands for earlier ones, too.")]]
-    event: NotRequired[Annotated[StatedEvent, Field(description="Full payload: what the carrier said.")]]
-    shipment: NotRequired[Annotated[NotifiedShipment, Field(description="Full payload: the state right after it.")]]
-    erased: NotRequired[Annotated[bool, Field(description="Full payload: its personal fields are gone for good.")]]
-    test: NotRequired[Annotated[bool, Field(description="True: an example that `/test` sent; nothing happened.")]]
+    epoch: NotRequired[
+        Annotated[
+            int,
+            Field(
+                description="Of the log; absent: 1. In the next one, after a restore, sequences begin anew."
+            ),
+        ]
+    ]
+    gap: NotRequired[
+        Annotated[GapData, Field(description="This one stands for earlier ones, too.")]
+    ]
+    event: NotRequired[
+        Annotated[StatedEvent, Field(description="Full payload: what the carrier said.")]
+    ]
+    shipment: NotRequired[
+        Annotated[NotifiedShipment, Field(description="Full payload: the state right after it.")]
+    ]
+    erased: NotRequired[
+        Annotated[bool, Field(description="Full payload: its personal fields are gone for good.")]
+    ]
+    test: NotRequired[
+        Annotated[bool, Field(description="True: an example that `/test` sent; nothing happened.")]
+    ]
 
 
 class ConnectionTestData(TypedDict):

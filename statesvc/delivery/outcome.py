@@ -92,7 +92,9 @@ class GiveUp:
 NextStep = Finish | RetryLater | GiveUp
 
 
-def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> NextStep:
+def next_step(
+    outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float
+) -> NextStep:
     """Return what follows after `attempts` attempts, of which the last ended in `outcome`. `jitter` in 0..1."""
     match outcome:
         case AttemptOutcome.DELIVERED:
@@ -114,7 +116,9 @@ def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: fl
             | AttemptOutcome.DENIED
             | AttemptOutcome.CLIENT_MISSING
         ):
-            delay = next_delay_seconds(attempts, retry_after_seconds=retry_after_seconds, jitter=jitter)
+            delay = next_delay_seconds(
+                attempts, retry_after_seconds=retry_after_seconds, jitter=jitter
+            )
             return GiveUp() if delay is None else RetryLater(delay)
         case _:
             assert_never(outcome)

@@ -12,7 +12,9 @@ RETRY_AFTER_SECONDS_MIN: Final = 1.0
 RETRY_AFTER_SECONDS_MAX: Final = 24 * 3600.0
 
 
-def next_delay_seconds(attempts: int, *, retry_after_seconds: float | None, jitter: float) -> float | None:
+def next_delay_seconds(
+    attempts: int, *, retry_after_seconds: float | None, jitter: float
+) -> float | None:
     """Return the seconds until the next try after `attempts` failed ones; None when that was the last.
 
     `retry_after_seconds` (what the subscriber asked for) replaces the scheduled delay. `jitter` in 0..1 only ever adds, so

@@ -61,7 +61,12 @@ def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: b
 
 
 def signed_headers(
-    keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes, older: OlderSignature | None = None
+    keys: Sequence[SigningKey],
+    *,
+    webhook_id: str,
+    timestamp: int,
+    body: bytes,
+    older: OlderSignature | None = None,
 ) -> dict[str, str]:
     """Return all headers of a delivery."""
     headers = {

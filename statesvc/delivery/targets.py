@@ -30,8 +30,15 @@ class Targets:
         connect_seconds: float = CONNECT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
-        self._sender = HttpSender(allowed=allowed, connect_seconds=connect_seconds, total_seconds=total_seconds)
-        self._links = Links(Dialler(allowed), source=source, connect_seconds=connect_seconds, total_seconds=total_seconds)
+        self._sender = HttpSender(
+            allowed=allowed, connect_seconds=connect_seconds, total_seconds=total_seconds
+        )
+        self._links = Links(
+            Dialler(allowed),
+            source=source,
+            connect_seconds=connect_seconds,
+            total_seconds=total_seconds,
+        )
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -39,7 +46,12 @@ class Targets:
         await self._stack.enter_async_context(self._links)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self._stack.aclose()
 
     @property
@@ -51,4 +63,8 @@ class Targets:
         """Send it, once. Every failure of the other side is an answer, not an exception."""
         if URL(destination.url).scheme in BY_SCHEME:
             return await self._links.send(destination, outgoing)
-        return await self._sender.send(destination.url, headers=merged(destination.headers, outgoing.headers), body=outgoing.body)
+        return await self._sender.send(
+            destination.url,
+            headers=merged(destination.headers, outgoing.headers),
+            body=outgoing.body,
+        )

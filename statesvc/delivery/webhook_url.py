@@ -27,4 +27,6 @@ def webhook_url(text: str) -> URL:
     if origin is None or not parsed.host:
         raise ValueError("no URL with a host")
     target = quote(text[origin.end() :].partition("#")[0], safe=_IN_REQUESTS)
-    return URL(f"{parsed.origin()}{target if target.startswith('/') else '/' + target}", encoded=True)
+    return URL(
+        f"{parsed.origin()}{target if target.startswith('/') else '/' + target}", encoded=True
+    )

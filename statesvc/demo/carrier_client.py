@@ -16,7 +16,15 @@ IN_FLIGHT_MAX: Final = 64
 class CarrierClient:
     """`rate` is in pushes a second. `url` is the service's base, without a slash at its end. `key`: push with an API key."""
 
-    def __init__(self, *, session: aiohttp.ClientSession, url: str, rate: float, counts: DemoCounts, key: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        session: aiohttp.ClientSession,
+        url: str,
+        rate: float,
+        counts: DemoCounts,
+        key: str | None = None,
+    ) -> None:
         self._session = session
         self._url = url
         self._rate = rate

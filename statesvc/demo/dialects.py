@@ -27,7 +27,11 @@ UPS_CODES: Final[Mapping[ParcelStep, tuple[str, str, str]]] = {
     ParcelStep.OUT: ("I", "OT", "Out For Delivery"),
     ParcelStep.ATTEMPT: ("X", "48", "The receiver was not available for delivery"),
     ParcelStep.DELIVERED: ("D", "FS", "Delivered"),
-    ParcelStep.RETURN: ("X", "8H", "The receiver refused the package, it is being returned to the sender"),
+    ParcelStep.RETURN: (
+        "X",
+        "8H",
+        "The receiver refused the package, it is being returned to the sender",
+    ),
     ParcelStep.STRANGE: ("X", "ZQ7", "Rerouted by the night shift"),
 }
 FEDEX_CODES: Final[Words] = {
@@ -113,7 +117,11 @@ def ups(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
         "gmtActivityTime": f"{gmt:%H%M%S}",
     }
     if scan.step is ParcelStep.DELIVERED:
-        alert |= {"actualDeliveryDate": f"{scan.at:%Y%m%d}", "actualDeliveryTime": f"{scan.at:%H%M%S}", "receivedBy": parcel.signer}
+        alert |= {
+            "actualDeliveryDate": f"{scan.at:%Y%m%d}",
+            "actualDeliveryTime": f"{scan.at:%H%M%S}",
+            "receivedBy": parcel.signer,
+        }
     return orjson.dumps(alert)
 
 
@@ -126,18 +134,27 @@ def fedex(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
             "trackingNumberUniqueId": f"12030~{parcel.number}~FDEG",
             "carrierCode": "FDXG",
         },
-        "latestStatusDetail": {"code": FEDEX_CODES[newest.step][0], "description": FEDEX_CODES[newest.step][1]},
+        "latestStatusDetail": {
+            "code": FEDEX_CODES[newest.step][0],
+            "description": FEDEX_CODES[newest.step][1],
+        },
         "scanEvents": [_fedex_scan(scan) for scan in reversed(seen)],
     }
     if newest.step is ParcelStep.DELIVERED:
         result["deliveryDetails"] = {"receivedByName": parcel.signer}
-    reply = {"output": {"completeTrackResults": [{"trackingNumber": parcel.number, "trackResults": [result]}]}}
+    reply = {
+        "output": {
+            "completeTrackResults": [{"trackingNumber": parcel.number, "trackResults": [result]}]
+        }
+    }
     return orjson.dumps(reply)
 
 
 def _fedex_scan(scan: ParcelScan) -> dict[str, object]:
     code, words = FEDEX_CODES[scan.step]
-    reason = {ParcelStep.ATTEMPT: ("08", "Customer not available or business closed")}.get(scan.step, ("", ""))
+    reason = {ParcelStep.ATTEMPT: ("08", "Customer not available or business closed")}.get(
+        scan.step, ("", "")
+    )
     return {
         "date": scan.at.isoformat(),
         "eventType": code,
@@ -196,7 +213,9 @@ def dhl_express(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
 def usps(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """Write a Web Tools TrackResponse: the newest scan as summary, the others as details, minutes only."""
     *older, newest = seen
-    details = "".join(f"<TrackDetail>{_usps_scan(scan, parcel)}</TrackDetail>" for scan in reversed(older))
+    details = "".join(
+        f"<TrackDetail>{_usps_scan(scan, parcel)}</TrackDetail>" for scan in reversed(older)
+    )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><TrackResponse><TrackInfo ID="{parcel.number}">'
         f"<TrackSummary>{_usps_scan(newest, parcel)}</TrackSummary>{details}</TrackInfo></TrackResponse>"

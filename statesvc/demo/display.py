@@ -30,10 +30,16 @@ class DemoCounts:
         """Return one line for people."""
         sent = sum(self.behaviours.values())
         parts = [f"{sent} pushed", f"{self.acknowledged} acknowledged{self._latency()}"]
-        odd = [f"{self.behaviours[each]} {each.value}" for each in Behaviour if each is not Behaviour.PLAIN and self.behaviours[each]]
+        odd = [
+            f"{self.behaviours[each]} {each.value}"
+            for each in Behaviour
+            if each is not Behaviour.PLAIN and self.behaviours[each]
+        ]
         if odd:
             parts.append(", ".join(odd))
-        parts += [f"{count} refused with {status}" for status, count in sorted(self.refused.items())]
+        parts += [
+            f"{count} refused with {status}" for status, count in sorted(self.refused.items())
+        ]
         if self.unanswered:
             parts.append(f"{self.unanswered} unanswered")
         parts.append(f"{self.verified} notifications, signature right")
@@ -66,7 +72,9 @@ class Display:
     def change(self, text: str) -> None:
         """Write a line that may be left out."""
         now = time.monotonic()
-        self._allowance = min(CHANGES_A_SECOND, self._allowance + (now - self._refilled) * CHANGES_A_SECOND)
+        self._allowance = min(
+            CHANGES_A_SECOND, self._allowance + (now - self._refilled) * CHANGES_A_SECOND
+        )
         self._refilled = now
         if self._allowance >= 1:
             self._allowance -= 1

@@ -31,6 +31,8 @@ async def advance_clock(data_dir: Path, by: timedelta) -> None:
         await owner.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (by,))
         await owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
     async with await AsyncConnection.connect(dsns.service, autocommit=True) as service:
-        while (await observe(service, worker=_WORKER)).is_full or (await observe_never_heard(service, worker=_WORKER)).is_full:
+        while (await observe(service, worker=_WORKER)).is_full or (
+            await observe_never_heard(service, worker=_WORKER)
+        ).is_full:
             pass
         await notify(service, INBOX, OUTBOX, LOG)

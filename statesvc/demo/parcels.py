@@ -55,12 +55,20 @@ class Parcel:
 
 
 AMERICAN: Final = (
-    Town(name="Louisville", region="KY", postal_code="40213", country="US", zone="America/Kentucky/Louisville"),
+    Town(
+        name="Louisville",
+        region="KY",
+        postal_code="40213",
+        country="US",
+        zone="America/Kentucky/Louisville",
+    ),
     Town(name="Columbus", region="OH", postal_code="43085", country="US", zone="America/New_York"),
     Town(name="Chicago", region="IL", postal_code="60632", country="US", zone="America/Chicago"),
     Town(name="Denver", region="CO", postal_code="80202", country="US", zone="America/Denver"),
     Town(name="Phoenix", region="AZ", postal_code="85004", country="US", zone="America/Phoenix"),
-    Town(name="Oakland", region="CA", postal_code="94612", country="US", zone="America/Los_Angeles"),
+    Town(
+        name="Oakland", region="CA", postal_code="94612", country="US", zone="America/Los_Angeles"
+    ),
 )
 EUROPEAN: Final = (
     Town(name="Leipzig", region="", postal_code="04435", country="DE", zone="Europe/Berlin"),
@@ -85,7 +93,17 @@ _TRAVEL: Final = (ParcelStep.LABEL, ParcelStep.PICKUP, ParcelStep.DEPART, Parcel
 JOURNEYS: Final = (
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED), 10),
     ((*_TRAVEL, ParcelStep.DEPART, ParcelStep.ARRIVE, ParcelStep.OUT, ParcelStep.DELIVERED), 10),
-    ((*_TRAVEL, ParcelStep.DELAY, ParcelStep.DEPART, ParcelStep.ARRIVE, ParcelStep.OUT, ParcelStep.DELIVERED), 4),
+    (
+        (
+            *_TRAVEL,
+            ParcelStep.DELAY,
+            ParcelStep.DEPART,
+            ParcelStep.ARRIVE,
+            ParcelStep.OUT,
+            ParcelStep.DELIVERED,
+        ),
+        4,
+    ),
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.ATTEMPT, ParcelStep.OUT, ParcelStep.DELIVERED), 4),
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.ATTEMPT, ParcelStep.RETURN), 2),
     ((*_TRAVEL, ParcelStep.STRANGE, ParcelStep.OUT, ParcelStep.DELIVERED), 1),
@@ -102,9 +120,18 @@ def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:
     scans: list[ParcelScan] = []
     for position, step in reversed(list(enumerate(steps))):
         town = towns[min(2, position * 3 // len(steps))]
-        scans.append(ParcelScan(step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town))
+        scans.append(
+            ParcelScan(
+                step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town
+            )
+        )
         at -= timedelta(minutes=rng.randint(35, 600))
-    return Parcel(carrier_id=carrier_id, number=invent_number(rng, carrier_id), scans=tuple(reversed(scans)), signer=rng.choice(SIGNERS))
+    return Parcel(
+        carrier_id=carrier_id,
+        number=invent_number(rng, carrier_id),
+        scans=tuple(reversed(scans)),
+        signer=rng.choice(SIGNERS),
+    )
 
 
 def invent_number(rng: Random, carrier_id: str) -> str:

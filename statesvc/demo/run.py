@@ -29,10 +29,22 @@ KEY_VARIABLE: Final = "STATESVC_DEMO_KEY"
 
 def main() -> int:
     """Run until it is asked to stop; return 1 if the service does not get ready."""
-    parser = argparse.ArgumentParser(prog="python -m statesvc.demo.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--url", default="http://127.0.0.1:8080", help="base address of the service (default %(default)s)")
-    parser.add_argument("--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=None, help="the same seed invents the same parcels")
+    parser = argparse.ArgumentParser(
+        prog="python -m statesvc.demo.run",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument(
+        "--url",
+        default="http://127.0.0.1:8080",
+        help="base address of the service (default %(default)s)",
+    )
+    parser.add_argument(
+        "--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="the same seed invents the same parcels"
+    )
     options = parser.parse_args()
     return asyncio.run(_run(options, os.environ.get(KEY_VARIABLE)))
 
@@ -52,7 +64,9 @@ async def _run(options: argparse.Namespace, key: str | None) -> int:
     stop = signals.stopping
     display, counts = Display(), DemoCounts()
     timeout = aiohttp.ClientTimeout(total=10)
-    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=128)) as session:
+    async with aiohttp.ClientSession(
+        timeout=timeout, connector=aiohttp.TCPConnector(limit=128)
+    ) as session:
         if not await _is_ready(session, url, stop):
             if stop.is_set():
                 return 0
@@ -82,11 +96,15 @@ async def _subscribe(
     if not key:
         display.line(f"no subscriber: {KEY_VARIABLE} holds no key")
         return None
-    subscriber = DemoSubscriber(session=session, api=url, key=key, counts=counts, show_line=display.change)
+    subscriber = DemoSubscriber(
+        session=session, api=url, key=key, counts=counts, show_line=display.change
+    )
     try:
         await subscriber.start()
     except aiohttp.ClientResponseError as error:
-        display.line(f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)")
+        display.line(
+            f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)"
+        )
         await subscriber.stop()
         return None
     return subscriber
@@ -96,7 +114,9 @@ async def _is_ready(session: aiohttp.ClientSession, url: str, stop: asyncio.Even
     deadline = time.monotonic() + READY_WITHIN_SECONDS
     while time.monotonic() < deadline and not stop.is_set():
         with suppress(aiohttp.ClientError, TimeoutError):
-            async with session.get(f"{url}/readyz", timeout=aiohttp.ClientTimeout(total=2)) as answer:
+            async with session.get(
+                f"{url}/readyz", timeout=aiohttp.ClientTimeout(total=2)
+            ) as answer:
                 if answer.status == 200:
                     return True
         with suppress(TimeoutError):

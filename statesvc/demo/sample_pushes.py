@@ -28,10 +28,14 @@ class SamplePush:
     body: bytes = field(repr=False)
 
 
-def sample_push(carrier_id: str, status: str, *, at: datetime, number: str | None = None) -> SamplePush:
+def sample_push(
+    carrier_id: str, status: str, *, at: datetime, number: str | None = None
+) -> SamplePush:
     """Write a push whose one scan the carrier's own normalizer reads as `status`. `number`: a random one where it is left out."""
     if carrier_id not in DIALECTS:
-        raise NoSampleError(f"there are no samples of {carrier_id!r}; there are of {', '.join(SAMPLE_CARRIERS)}")
+        raise NoSampleError(
+            f"there are no samples of {carrier_id!r}; there are of {', '.join(SAMPLE_CARRIERS)}"
+        )
     number = number or invent_number(Random(), carrier_id)  # noqa: S311 - a number of a test
     said: dict[str, None] = {}
     for found, push in _pushes(carrier_id, number, at):
@@ -47,8 +51,24 @@ def _pushes(carrier_id: str, number: str, at: datetime) -> Iterator[tuple[str, S
     carrier, town = CARRIERS[carrier_id], TOWNS[carrier_id][0]
     read = carrier.normalizers[carrier.stable]
     for step in ParcelStep:
-        scan = ParcelScan(step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town)
-        body = write(Parcel(carrier_id=carrier_id, number=number, scans=(scan,), signer=SIGNERS[0]), [scan])
-        status = next((reading.status for reading in read(body, at.astimezone(UTC)).readings if reading.status), None)
+        scan = ParcelScan(
+            step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town
+        )
+        body = write(
+            Parcel(carrier_id=carrier_id, number=number, scans=(scan,), signer=SIGNERS[0]), [scan]
+        )
+        status = next(
+            (
+                reading.status
+                for reading in read(body, at.astimezone(UTC)).readings
+                if reading.status
+            ),
+            None,
+        )
         if status is not None:
-            yield status.value, SamplePush(carrier_id=carrier_id, number=number, content_type=content_type, body=body)
+            yield (
+                status.value,
+                SamplePush(
+                    carrier_id=carrier_id, number=number, content_type=content_type, body=body
+                ),
+            )

@@ -29,14 +29,27 @@ def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, *, now: flo
     if not timestamp.isdecimal() or abs(now - int(timestamp)) > TOLERANCE_SECONDS:
         return False
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    expected = base64.b64encode(hmac.digest(key, f"{webhook_id}.{timestamp}.".encode() + body, "sha256")).decode()
-    return any(hmac.compare_digest(f"v1,{expected}", given) for given in headers.get("webhook-signature", "").split(" "))
+    expected = base64.b64encode(
+        hmac.digest(key, f"{webhook_id}.{timestamp}.".encode() + body, "sha256")
+    ).decode()
+    return any(
+        hmac.compare_digest(f"v1,{expected}", given)
+        for given in headers.get("webhook-signature", "").split(" ")
+    )
 
 
 class DemoSubscriber:
     """Listens on a free port of the loopback; `show_line` gets a line for each change."""
 
-    def __init__(self, *, session: aiohttp.ClientSession, api: str, key: str, counts: DemoCounts, show_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        session: aiohttp.ClientSession,
+        api: str,
+        key: str,
+        counts: DemoCounts,
+        show_line: Callable[[str], None],
+    ) -> None:
         self._session = session
         self._api = api
         self._headers = {"Authorization": f"Bearer {key}"}
@@ -66,28 +79,38 @@ class DemoSubscriber:
             for subscription_id in self._subscriptions:
                 await self._delete(subscription_id)
         except (aiohttp.ClientError, TimeoutError):
-            self._show_line("the service is gone already: the next demo removes this one's subscriptions")
+            self._show_line(
+                "the service is gone already: the next demo removes this one's subscriptions"
+            )
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def _subscribe(self, base: str, path: str, *, name: str) -> None:
         wish = {"url": f"{base}{path}", "name": name}
-        async with self._session.post(f"{self._api}/v1/subscriptions", json=wish, headers=self._headers) as answer:
+        async with self._session.post(
+            f"{self._api}/v1/subscriptions", json=wish, headers=self._headers
+        ) as answer:
             answer.raise_for_status()
             subscription = orjson.loads(await answer.read())
         self._secrets[path] = subscription["secret"]
         self._subscriptions.append(subscription["id"])
 
     async def _forget_earlier(self) -> None:
-        async with self._session.get(f"{self._api}/v1/subscriptions", headers=self._headers) as answer:
+        async with self._session.get(
+            f"{self._api}/v1/subscriptions", headers=self._headers
+        ) as answer:
             answer.raise_for_status()
             listed = orjson.loads(await answer.read())
         for subscription in listed["items"]:
-            if subscription["url"].startswith("http://127.0.0.1:") and subscription["url"].endswith((PATH, SLOW_PATH)):
+            if subscription["url"].startswith("http://127.0.0.1:") and subscription["url"].endswith(
+                (PATH, SLOW_PATH)
+            ):
                 await self._delete(subscription["id"])
 
     async def _delete(self, subscription_id: str) -> None:
-        async with self._session.delete(f"{self._api}/v1/subscriptions/{subscription_id}", headers=self._headers) as answer:
+        async with self._session.delete(
+            f"{self._api}/v1/subscriptions/{subscription_id}", headers=self._headers
+        ) as answer:
             await answer.read()
 
     async def _receive(self, request: web.Request) -> web.Response:
@@ -104,7 +127,9 @@ class DemoSubscriber:
         return web.Response(status=204 if verifies else 401)
 
     def _verifies(self, request: web.Request, body: bytes) -> bool:
-        is_right = is_genuine(self._secrets.get(request.path, ""), request.headers, body, now=time.time())
+        is_right = is_genuine(
+            self._secrets.get(request.path, ""), request.headers, body, now=time.time()
+        )
         if is_right:
             self._counts.verified += 1
         else:
@@ -115,5 +140,9 @@ class DemoSubscriber:
 def _line(notification: dict[str, Any]) -> str:
     data = notification.get("data", {})
     number = str(data.get("tracking_number", ""))
-    change = f"{data.get('from')} -> {data.get('to')}" if notification.get("type") == "shipment.status_changed" else "updated"
+    change = (
+        f"{data.get('from')} -> {data.get('to')}"
+        if notification.get("type") == "shipment.status_changed"
+        else "updated"
+    )
     return f"{data.get('carrier_id', ''):<12} {number[:6]}…{number[-4:]:<6} {change}"

@@ -70,10 +70,20 @@ def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
                 behaviour=Behaviour.UNREADABLE,
             )
         if rng.random() < 0.01:
-            yield replace(push, body=gzip.compress(push.body, mtime=0), content_encoding="gzip", behaviour=Behaviour.COMPRESSED)
+            yield replace(
+                push,
+                body=gzip.compress(push.body, mtime=0),
+                content_encoding="gzip",
+                behaviour=Behaviour.COMPRESSED,
+            )
         yield push
         while rng.random() < 0.2:
-            yield Push(carrier_id=push.carrier_id, content_type=push.content_type, body=push.body, behaviour=Behaviour.DUPLICATE)
+            yield Push(
+                carrier_id=push.carrier_id,
+                content_type=push.content_type,
+                body=push.body,
+                behaviour=Behaviour.DUPLICATE,
+            )
 
 
 def _begin(rng: Random, now: datetime) -> _Life:
@@ -82,7 +92,10 @@ def _begin(rng: Random, now: datetime) -> _Life:
     chance = rng.random()
     middle = rng.randrange(1, len(upcoming) - 1)
     if chance < 0.15:
-        upcoming[middle], upcoming[middle + 1] = (upcoming[middle + 1][0], Behaviour.OVERTAKING), upcoming[middle]
+        upcoming[middle], upcoming[middle + 1] = (
+            (upcoming[middle + 1][0], Behaviour.OVERTAKING),
+            upcoming[middle],
+        )
     elif chance < 0.25:
         upcoming.append((upcoming.pop(middle)[0], Behaviour.LATE))
     return _Life(parcel=parcel, upcoming=upcoming)
@@ -91,11 +104,22 @@ def _begin(rng: Random, now: datetime) -> _Life:
 def _behaviour(parcel: Parcel, place: int) -> Behaviour:
     if parcel.scans[place].step is ParcelStep.STRANGE:
         return Behaviour.UNKNOWN_CODE
-    return Behaviour.CONTRADICTING if place and parcel.scans[place - 1].step is ParcelStep.DELIVERED else Behaviour.PLAIN
+    return (
+        Behaviour.CONTRADICTING
+        if place and parcel.scans[place - 1].step is ParcelStep.DELIVERED
+        else Behaviour.PLAIN
+    )
 
 
 def _push(life: _Life, scan: ParcelScan, behaviour: Behaviour) -> Push:
     life.pushed.append(scan)
     content_type, write = DIALECTS[life.parcel.carrier_id]
-    seen = [scan] if life.parcel.carrier_id == "ups" else sorted(life.pushed, key=lambda each: each.at)
-    return Push(carrier_id=life.parcel.carrier_id, content_type=content_type, body=write(life.parcel, seen), behaviour=behaviour)
+    seen = (
+        [scan] if life.parcel.carrier_id == "ups" else sorted(life.pushed, key=lambda each: each.at)
+    )
+    return Push(
+        carrier_id=life.parcel.carrier_id,
+        content_type=content_type,
+        body=write(life.parcel, seen),
+        behaviour=behaviour,
+    )

@@ -14,7 +14,9 @@ BACK_DATED: Final = "recorded_after"
 """The field of a bundle's entry that names one: entries that were recorded then stand before it in the log."""
 
 
-async def read_back_dated(connection: AsyncConnection[Any], indexes: Sequence[int]) -> dict[int, str]:
+async def read_back_dated(
+    connection: AsyncConnection[Any], indexes: Sequence[int]
+) -> dict[int, str]:
     """Return those among the entries at these positions, each with the latest time that stands before it in the log."""
     parameters = {"indexes": list(indexes), "longest": LONGEST_TRANSACTION}
     rows = await (await connection.execute(_SQL["back_dated"], parameters)).fetchall()
@@ -26,7 +28,9 @@ async def read_back_dated(connection: AsyncConnection[Any], indexes: Sequence[in
     }
 
 
-def back_dated_entries(entries: Sequence[Mapping[str, Any]], documents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+def back_dated_entries(
+    entries: Sequence[Mapping[str, Any]], documents: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[int, str]]:
     """Yield the back-dated entries that are named, or that the bundle's other entries show, each with the later time that stands before."""
     latest: datetime | None = None
     for place, (entry, document) in enumerate(zip(entries, documents, strict=True)):
@@ -40,4 +44,7 @@ def back_dated_entries(entries: Sequence[Mapping[str, Any]], documents: Sequence
 
 def is_plausible(entry: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     """Return whether an entry that is named says an earlier time than those before it."""
-    return datetime.fromisoformat(document["recorded_at"]) < datetime.fromisoformat(entry[BACK_DATED]) - LONGEST_TRANSACTION
+    return (
+        datetime.fromisoformat(document["recorded_at"])
+        < datetime.fromisoformat(entry[BACK_DATED]) - LONGEST_TRANSACTION
+    )

@@ -19,7 +19,12 @@ SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]
 
-FORMS: Final = {".json": "application/json", ".html": "text/html", ".pdf": "application/pdf", ".zip": "application/zip"}
+FORMS: Final = {
+    ".json": "application/json",
+    ".html": "text/html",
+    ".pdf": "application/pdf",
+    ".zip": "application/zip",
+}
 """Forms in which evidence is handed out: the end of a file's name, and its media type."""
 EvidencePart = Literal["document", "annex"]
 """Part of a PDF: its at most 18 pages, or everything."""
@@ -38,12 +43,16 @@ UNAVAILABLE: Final = "unavailable"
 
 def digest_of(bundle: Bundle) -> bytes:
     """Compute SHA-256 over the canonical JSON (RFC 8785) of everything but the seal. Raises TypeError for what has no canonical form."""
-    return hashlib.sha256(canonical_bytes({name: value for name, value in bundle.items() if name != SEAL})).digest()
+    return hashlib.sha256(
+        canonical_bytes({name: value for name, value in bundle.items() if name != SEAL})
+    ).digest()
 
 
 def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dict[str, Any]:
     """Return the bundle with its seal: a signed note in the form of a checkpoint, of the digest and the number of entries."""
-    note = Checkpoint(origin + SEALED_ORIGIN, len(bundle["entries"]), digest_of(bundle)).signed(signers)
+    note = Checkpoint(origin + SEALED_ORIGIN, len(bundle["entries"]), digest_of(bundle)).signed(
+        signers
+    )
     return {**bundle, SEAL: note}
 
 

@@ -32,8 +32,18 @@ class BundleEntry:
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> "BundleEntry":
         """Parse an entry of the bundle's JSON."""
-        part = {} if entry["part"] is None else orjson.loads(base64.b64decode(entry["part"])[_SALT_BYTES:])
-        return cls(entry["index"], entry["kind"], orjson.loads(entry["canonical"]), part, entry["part_state"])
+        part = (
+            {}
+            if entry["part"] is None
+            else orjson.loads(base64.b64decode(entry["part"])[_SALT_BYTES:])
+        )
+        return cls(
+            entry["index"],
+            entry["kind"],
+            orjson.loads(entry["canonical"]),
+            part,
+            entry["part_state"],
+        )
 
     @property
     def at(self) -> datetime:
@@ -49,7 +59,11 @@ class BundleEntry:
     def location(self) -> Mapping[str, str]:
         """Place of the event: the parts that are stated, as exact as this reader may see them."""
         stated = {**(self.document.get("location") or {}), **self.part}
-        return {part: stated[part] for part in ("facility", "city", "region", "postal_code", "country") if stated.get(part)}
+        return {
+            part: stated[part]
+            for part in ("facility", "city", "region", "postal_code", "country")
+            if stated.get(part)
+        }
 
     @property
     def place(self) -> str:

@@ -29,7 +29,17 @@ from statesvc.shipments.notification_trail import LoggedTry, NotificationKey, no
 _STATED = tuple(
     name
     for name in ShipmentRow._fields
-    if name not in {"shipment_id", "state", "number", "first_recorded_at", "signed_by_event_id", "promised_until", "lane", "due_at"}
+    if name
+    not in {
+        "shipment_id",
+        "state",
+        "number",
+        "first_recorded_at",
+        "signed_by_event_id",
+        "promised_until",
+        "lane",
+        "due_at",
+    }
 )
 
 
@@ -42,7 +52,11 @@ class BundleFlaw:
 
 
 def check(
-    document: bytes, keys: Sequence[VerifierKey], *, trust: Trust | None = None, files: Mapping[str, bytes] | None = None
+    document: bytes,
+    keys: Sequence[VerifierKey],
+    *,
+    trust: Trust | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> list[BundleFlaw]:
     """Return everything that does not hold; empty: the holder of these keys sealed it, and its entries are in their log.
 
@@ -54,7 +68,10 @@ def check(
         return [BundleFlaw("", "not JSON")]
     if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
         return [BundleFlaw("/format", f"not a bundle of the format {FORMAT}")]
-    found = [BundleFlaw("", why) for why in all_flaws(bundle, read_keys([str(key) for key in keys]), dict(files or {}))]
+    found = [
+        BundleFlaw("", why)
+        for why in all_flaws(bundle, read_keys([str(key) for key in keys]), dict(files or {}))
+    ]
     try:
         return found + list(_flaws(bundle, keys, trust))
     except (AttributeError, IndexError, KeyError, NoteError, TypeError, ValueError) as error:
@@ -67,13 +84,16 @@ def remarks(document: bytes) -> list[BundleFlaw]:
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     return [
         BundleFlaw(
-            f"/entries/{place}", f"recorded {documents[place]['recorded_at']}, but what was recorded {latest} stands before it in the log"
+            f"/entries/{place}",
+            f"recorded {documents[place]['recorded_at']}, but what was recorded {latest} stands before it in the log",
         )
         for place, latest in back_dated_entries(bundle["entries"], documents)
     ]
 
 
-def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
+def _flaws(
+    bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None
+) -> Iterator[BundleFlaw]:
     """Yield the flaws that the verifier in the zip leaves out.
 
     Of the time stamp, what ids and states follow from, and whom the fan-outs name.
@@ -83,7 +103,9 @@ def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> 
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
         if document.get("epoch", FIRST_EPOCH) > head.epoch:
-            why = f"is of epoch {document['epoch']} of the log, the checkpoint of epoch {head.epoch}"
+            why = (
+                f"is of epoch {document['epoch']} of the log, the checkpoint of epoch {head.epoch}"
+            )
             yield BundleFlaw(f"/entries/{place}/canonical", why)
         if BACK_DATED in entry and not is_plausible(entry, document):
             yield BundleFlaw(f"/entries/{place}/{BACK_DATED}", "is no later than the entry itself")
@@ -92,7 +114,9 @@ def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> 
     yield from _sent(bundle, documents)
 
 
-def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
+def _stamp(
+    bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None
+) -> Iterator[BundleFlaw]:
     """Check that an authority saw a beginning of this log, and when. Who signed is checked where the authority's certificate is given."""
     stated = bundle["log"].get("stamp")
     if stated is None:
@@ -102,15 +126,31 @@ def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust:
     pointer = "/log/stamp"
     stamped = open_checkpoint(stated["checkpoint"], keys).checkpoint
     path = [base64.b64decode(node, validate=True) for node in stated["consistency"]]
-    if not verify_consistency(first=stamped.size, second=head.size, path=path, first_root=stamped.root, second_root=head.root):
-        yield BundleFlaw(f"{pointer}/consistency", "does not prove that the log begins with the one that was stamped")
+    if not verify_consistency(
+        first=stamped.size,
+        second=head.size,
+        path=path,
+        first_root=stamped.root,
+        second_root=head.root,
+    ):
+        yield BundleFlaw(
+            f"{pointer}/consistency",
+            "does not prove that the log begins with the one that was stamped",
+        )
     token = base64.b64decode(stated["token"], validate=True)
     try:
-        stamp = read_stamp(token, stated["checkpoint"]) if trust is None else check_stamp(token, stated["checkpoint"], trust)
+        stamp = (
+            read_stamp(token, stated["checkpoint"])
+            if trust is None
+            else check_stamp(token, stated["checkpoint"], trust)
+        )
     except StampError as error:
         yield BundleFlaw(f"{pointer}/token", str(error))
         return
-    if (stamp.stamped_at.isoformat(), stamp.authority) != (stated["stamped_at"], stated["authority"]):
+    if (stamp.stamped_at.isoformat(), stamp.authority) != (
+        stated["stamped_at"],
+        stated["authority"],
+    ):
         yield BundleFlaw(pointer, "says another time or authority than the stamp itself")
 
 
@@ -119,12 +159,21 @@ def _state(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[B
     stated = bundle["shipment"]
     wanted = str(id_of(stated["carrier_id"], stated["tracking_number"], stated["discriminator"]))
     if stated["shipment_id"] != wanted:
-        yield BundleFlaw("/shipment/shipment_id", "is not the id of this carrier, number and discriminator")
+        yield BundleFlaw(
+            "/shipment/shipment_id", "is not the id of this carrier, number and discriminator"
+        )
     for place, document in enumerate(documents):
-        if document["entry"] == "event" and document["event_id"].startswith(DERIVED) and not derives(document):
-            yield BundleFlaw(f"/entries/{place}", "its id is not the one that follows from what it states")
+        if (
+            document["entry"] == "event"
+            and document["event_id"].startswith(DERIVED)
+            and not derives(document)
+        ):
+            yield BundleFlaw(
+                f"/entries/{place}", "its id is not the one that follows from what it states"
+            )
     history, observations = (
-        [entry["canonical"].encode() for entry in bundle["entries"] if entry["kind"] == kind] for kind in ("event", "observation")
+        [entry["canonical"].encode() for entry in bundle["entries"] if entry["kind"] == kind]
+        for kind in ("event", "observation")
     )
     if not history:
         yield BundleFlaw("/entries", "no event")
@@ -145,12 +194,27 @@ def _messages(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterato
 
 def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
     """Check what subscribers were sent: to whom, by the fan-outs; the body of each try, opened by the salt in the part of its entry."""
-    paired = [(document, (f"/entries/{place}", bundle["entries"][place])) for place, document in enumerate(documents)]
-    leaves = {document["version"]: entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "event"}
-    fanouts, ends = ([pair for pair in paired if pair[0]["entry"] == kind] for kind in ("fanout", "attempt"))
-    observed = {entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "observation"}
+    paired = [
+        (document, (f"/entries/{place}", bundle["entries"][place]))
+        for place, document in enumerate(documents)
+    ]
+    leaves = {
+        document["version"]: entry["leaf_hash"]
+        for document, (_, entry) in paired
+        if document["entry"] == "event"
+    }
+    fanouts, ends = (
+        [pair for pair in paired if pair[0]["entry"] == kind] for kind in ("fanout", "attempt")
+    )
+    observed = {
+        entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "observation"
+    }
     for document, (pointer, _) in fanouts:
-        is_known = document["event"] in observed if document["sequence"] < 0 else leaves.get(document["sequence"]) == document["event"]
+        is_known = (
+            document["event"] in observed
+            if document["sequence"] < 0
+            else leaves.get(document["sequence"]) == document["event"]
+        )
         if not is_known:
             yield BundleFlaw(pointer, "names an event or observation that the bundle does not have")
     notified = notifications_of(fanouts, ends)
@@ -171,8 +235,13 @@ def _fits(key: NotificationKey, one: LoggedTry, body: str) -> bool:
     encoded = one.entry[1]["part"]
     if encoded is None:
         return True
-    part = parts_by_number(opened_part(base64.b64decode(encoded)), key.sequence if one.covered else None).get(one.document["number"])
+    part = parts_by_number(
+        opened_part(base64.b64decode(encoded)), key.sequence if one.covered else None
+    ).get(one.document["number"])
     if part is None:
         return True
-    committed: bool = hashlib.sha256(SentBody.of(part).salt + body.encode()).hexdigest() == one.document["body_commitment"]
+    committed: bool = (
+        hashlib.sha256(SentBody.of(part).salt + body.encode()).hexdigest()
+        == one.document["body_commitment"]
+    )
     return committed

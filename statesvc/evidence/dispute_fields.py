@@ -12,7 +12,18 @@ from statesvc.evidence.place_agreement import compare_places
 
 AGGREGATORS: Final = frozenset(
     {
-        *("17track", "aftership", "canonical", "clickpost", "dcsa", "easypost", "easyship", "epcis", "sendcloud", "ship24"),
+        *(
+            "17track",
+            "aftership",
+            "canonical",
+            "clickpost",
+            "dcsa",
+            "easypost",
+            "easyship",
+            "epcis",
+            "sendcloud",
+            "ship24",
+        ),
         *("shipengine", "shippo", "trackingmore"),
     }
 )
@@ -31,17 +42,30 @@ def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
     milestones = Milestones.of(bundle["shipment"], events)
     statement = read_statement(bundle)
     ship_to = None if statement is None else statement.ship_to
-    compared = [] if ship_to is None else [asdict(each) for each in compare_places(milestones.delivery, ship_to)]
-    return {"place_agreement": compared, "stripe": stripe_fields(bundle["shipment"], milestones, statement)}
+    compared = (
+        []
+        if ship_to is None
+        else [asdict(each) for each in compare_places(milestones.delivery, ship_to)]
+    )
+    return {
+        "place_agreement": compared,
+        "stripe": stripe_fields(bundle["shipment"], milestones, statement),
+    }
 
 
-def stripe_fields(shipment: Mapping[str, Any], milestones: Milestones, statement: MerchantStatement | None) -> dict[str, str | None]:
+def stripe_fields(
+    shipment: Mapping[str, Any], milestones: Milestones, statement: MerchantStatement | None
+) -> dict[str, str | None]:
     """Return the members of Stripe's `evidence` that are known here. None: nothing was stated that would fill it.
 
     `shipping_documentation` names the file: Stripe wants the id of its upload there.
     """
     carrier_id, shipped = shipment["carrier_id"], milestones.picked_up
-    ship_to, customer, order = (None, None, None) if statement is None else (statement.ship_to, statement.customer, statement.order)
+    ship_to, customer, order = (
+        (None, None, None)
+        if statement is None
+        else (statement.ship_to, statement.customer, statement.order)
+    )
     return {
         "customer_name": customer.name if customer else None,
         "customer_email_address": customer.email if customer else None,

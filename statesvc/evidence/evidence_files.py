@@ -57,5 +57,12 @@ def _unpacked(content: bytes) -> dict[str, bytes]:
             if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES_MAX:
                 raise NotEvidenceError("a zip of more than 1 GiB")
             return {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        zlib.error,
+    ) as error:
         raise NotEvidenceError("a zip that is damaged") from error

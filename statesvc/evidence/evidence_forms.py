@@ -32,9 +32,15 @@ class EvidenceFile:
     has_annex: bool = False
 
 
-def print_form(gathered: GatheredEvidence, media_type: str, part: EvidencePart = "document") -> EvidenceFile:
+def print_form(
+    gathered: GatheredEvidence, media_type: str, part: EvidencePart = "document"
+) -> EvidenceFile:
     """Print the evidence in one form; `part` is of a PDF. Raises TypesettingError, NoTypesetterError."""
-    return _annex(gathered) if part == "annex" and media_type == FORMS[".pdf"] else _PRINTERS[media_type](gathered)
+    return (
+        _annex(gathered)
+        if part == "annex" and media_type == FORMS[".pdf"]
+        else _PRINTERS[media_type](gathered)
+    )
 
 
 def _json(gathered: GatheredEvidence) -> EvidenceFile:
@@ -78,7 +84,9 @@ def _zipped(contents: Mapping[str, bytes], bundle: Mapping[str, Any]) -> bytes:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
-            archive.writestr(zipfile.ZipInfo(name, made_at.timetuple()[:6]), content, zipfile.ZIP_DEFLATED)
+            archive.writestr(
+                zipfile.ZipInfo(name, made_at.timetuple()[:6]), content, zipfile.ZIP_DEFLATED
+            )
     return written.getvalue()
 
 
@@ -96,4 +104,6 @@ def html_of(report: EvidenceReport) -> bytes:
 @cache
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
-    return environment.from_string((files("statesvc.evidence") / "evidence.html").read_text("utf-8"))
+    return environment.from_string(
+        (files("statesvc.evidence") / "evidence.html").read_text("utf-8")
+    )

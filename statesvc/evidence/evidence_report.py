@@ -90,14 +90,19 @@ def report_of(bundle: Bundle) -> EvidenceReport:
     """Build the report on a bundle that was gathered by this release, or by an earlier one."""
     shipment = bundle["shipment"]
     entries = [BundleEntry.of(entry) for entry in bundle["entries"]]
-    events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
+    events = sorted(
+        (entry for entry in entries if entry.kind == "event"),
+        key=lambda entry: (entry.at, entry.index),
+    )
     milestones = Milestones.of(shipment, events)
     proofs = read_delivery_proofs(bundle)
     places: dict[str, list[int]] = defaultdict(list)
     for entry in events:
         places[entry.document["message_id"]].append(entry.index)
     return EvidenceReport(
-        title="Proof of delivery" if milestones.delivery is not None and shipment["status"] == "delivered" else "Shipment record",
+        title="Proof of delivery"
+        if milestones.delivery is not None and shipment["status"] == "delivered"
+        else "Shipment record",
         reference=f"{carrier_name(shipment['carrier_id'])} {shipment['tracking_number']}",
         made_at=bundle["made_at"],
         summary=summary_of(bundle, entries, milestones, proofs),
@@ -119,7 +124,12 @@ def page_one_of(bundle: Bundle) -> dict[str, Any]:
     """Return what the first page says in sentences, for a reader without the page: the bundle's member `page_one`."""
     report = report_of(bundle)
     summary = report.summary
-    return {"title": report.title, "verdict": summary.verdict, "notices": list(summary.notices), "remarks": list(summary.remarks)}
+    return {
+        "title": report.title,
+        "verdict": summary.verdict,
+        "notices": list(summary.notices),
+        "remarks": list(summary.remarks),
+    }
 
 
 def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
@@ -132,37 +142,69 @@ def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str
     if stamp := bundle["log"].get("stamp"):
         size = read_checkpoint(stamp["checkpoint"]).size
         later = sum(entry.index >= size for entry in entries)
-        covered = "all entries of this document" if not later else f"all entries of this document except the last {later}"
+        covered = (
+            "all entries of this document"
+            if not later
+            else f"all entries of this document except the last {later}"
+        )
         yield "Time stamp", f"{utc(stamp['stamped_at'])} (RFC 3161), of {covered}"
         yield "Stamped by", stamp["authority"]
 
 
-def _statements(events: Sequence[BundleEntry], entries: Sequence[BundleEntry], milestones: Milestones) -> Iterator[StatementLine]:
+def _statements(
+    events: Sequence[BundleEntry], entries: Sequence[BundleEntry], milestones: Milestones
+) -> Iterator[StatementLine]:
     """Yield the statements in the order in which they happened."""
     causes = {entry.document["event_id"] for entry in entries if entry.kind == "transition"}
-    marked = {id(entry) for entry in (*events[:1], *events[-1:], milestones.picked_up, milestones.first_scan, milestones.delivery)}
+    marked = {
+        id(entry)
+        for entry in (
+            *events[:1],
+            *events[-1:],
+            milestones.picked_up,
+            milestones.first_scan,
+            milestones.delivery,
+        )
+    }
     for entry in events:
-        yield _statement(entry, milestones, is_key=id(entry) in marked or entry.document["event_id"] in causes)
+        yield _statement(
+            entry, milestones, is_key=id(entry) in marked or entry.document["event_id"] in causes
+        )
 
 
-def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: bool = True) -> StatementLine:
+def _statement(
+    entry: BundleEntry, milestones: Milestones | None, *, is_key: bool = True
+) -> StatementLine:
     """Build the line of a statement. `milestones` None: of a contradiction, which is no statement of its own."""
     document = entry.document
     readings = {} if milestones is None else milestones.readings
-    flags = sorted(milestones.flags.get(document["event_id"], ())) if milestones is not None and entry.kind == "event" else []
+    flags = (
+        sorted(milestones.flags.get(document["event_id"], ()))
+        if milestones is not None and entry.kind == "event"
+        else []
+    )
     notes = [f"{words.FLAGS.get(flag, spaced(flag))}: see the first page" for flag in flags]
     if document["kind"] == Kind.CORRECTION:
         notes.append(_corrects(document, milestones))
     if document["kind"] == Kind.UNMAPPED:
         notes.append("an unknown code: the status stayed as it was")
     status = document.get("status")
-    if entry.kind == "event" and document["kind"] == Kind.SCAN and status and readings.get(document["event_id"]) != status:
+    if (
+        entry.kind == "event"
+        and document["kind"] == Kind.SCAN
+        and status
+        and readings.get(document["event_id"]) != status
+    ):
         read = readings.get(document["event_id"])
         notes.append(f"corrected later: {spaced(read)}" if read else "taken back later")
     if signer := entry.part.get("signed_by"):
         notes.append(f"signed by {signer}")
     description = carriers_words(entry) or entry.hidden or ""
-    reading = spaced(status) if status else {Kind.INFO: "information"}.get(document["kind"], document["kind"])
+    reading = (
+        spaced(status)
+        if status
+        else {Kind.INFO: "information"}.get(document["kind"], document["kind"])
+    )
     return StatementLine(
         index=entry.index,
         number=0 if milestones is None else milestones.numbers.get(document["event_id"], 0),
@@ -181,7 +223,11 @@ def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: boo
 def _corrects(correction: Mapping[str, Any], milestones: Milestones | None) -> str:
     target = None if milestones is None else milestones.targets.get(correction["event_id"])
     verb = "corrects" if correction.get("status") else "takes back"
-    return f"{verb} an earlier statement" if milestones is None or target is None else f"{verb} statement {milestones.numbers[target]}"
+    return (
+        f"{verb} an earlier statement"
+        if milestones is None or target is None
+        else f"{verb} statement {milestones.numbers[target]}"
+    )
 
 
 def _conclusion(entry: BundleEntry, places: Mapping[str, Sequence[int]]) -> StatementLine:
@@ -199,7 +245,9 @@ def _conclusion(entry: BundleEntry, places: Mapping[str, Sequence[int]]) -> Stat
 def _cause(transition: Mapping[str, Any], places: Sequence[int]) -> str:
     """Return what came together and moved the state, as positions in the log."""
     if len(places) > 1:
-        return f"the {len(places)} entries {min(places)} to {max(places)}, which came in one message"
+        return (
+            f"the {len(places)} entries {min(places)} to {max(places)}, which came in one message"
+        )
     return f"entry {places[0]}" if places else str(transition["event_id"])
 
 
@@ -215,7 +263,11 @@ def _body(bundle: Bundle, message: Mapping[str, Any]) -> SentBodyLine:
 def _observation(entry: BundleEntry) -> ActionLine:
     document = entry.document
     since = f", since {utc(document['since'])}" if document.get("since") else ""
-    return ActionLine(index=entry.index, at=utc(document["recorded_at"]), what=f"{spaced(document['kind'])}{since}")
+    return ActionLine(
+        index=entry.index,
+        at=utc(document["recorded_at"]),
+        what=f"{spaced(document['kind'])}{since}",
+    )
 
 
 def _action(entry: BundleEntry) -> ActionLine:

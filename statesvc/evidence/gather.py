@@ -20,7 +20,17 @@ from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.evidence.back_dated import BACK_DATED, read_back_dated
-from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, Bundle, sealed
+from statesvc.evidence.bundle import (
+    ERASED,
+    FORMAT,
+    NONE,
+    OPENED,
+    SHARED,
+    UNAVAILABLE,
+    WITHHELD,
+    Bundle,
+    sealed,
+)
 from statesvc.evidence.dispute_fields import dispute_fields
 from statesvc.evidence.evidence_report import page_one_of
 from statesvc.evidence.merchant_statement import MerchantStatement
@@ -34,7 +44,13 @@ from statesvc.log.sealed_parts import open_part
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
-from statesvc.shipments.find import FoundShipment, OtherDiscriminators, StoredShipment, listed, recorded_outside
+from statesvc.shipments.find import (
+    FoundShipment,
+    OtherDiscriminators,
+    StoredShipment,
+    listed,
+    recorded_outside,
+)
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.evidence", "evidence")
@@ -60,7 +76,9 @@ class SeveralShipmentsError(RuntimeError):
             f"`{shipment.discriminator}`: {shipment.status}, last heard of on {shipment.last_event_at.astimezone(UTC):%Y-%m-%d}"
             for shipment in shipments
         )
-        super().__init__(f"the number was used {len(shipments)} times; say which parcel is meant, by its `discriminator`: {named}")
+        super().__init__(
+            f"the number was used {len(shipments)} times; say which parcel is meant, by its `discriminator`: {named}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +107,14 @@ class GatheredEvidence:
 
     def sealed(self, documents: Mapping[str, bytes] | None = None) -> dict[str, Any]:
         """Return the sealed bundle. `documents`: files made of it, by name, that its seal is to cover as well."""
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in (documents or {}).items()}
-        return sealed({**self.bundle, "documents": digests}, self.signers, origin=self.signers[0].verifier.name)
+        digests = {
+            name: hashlib.sha256(content).hexdigest() for name, content in (documents or {}).items()
+        }
+        return sealed(
+            {**self.bundle, "documents": digests},
+            self.signers,
+            origin=self.signers[0].verifier.name,
+        )
 
 
 async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
@@ -105,15 +129,25 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
     shipment = found.shipment
     cursor = await connection.execute(
         _SQL["entries"],
-        {**shipment.recorded(), **await recorded_outside(connection, shipment), "size": horizon.size},
+        {
+            **shipment.recorded(),
+            **await recorded_outside(connection, shipment),
+            "size": horizon.size,
+        },
         binary=True,
         prepare=False,
     )
-    rows = [(index, kind, decompress_json(stored), sealed_part) for index, kind, stored, sealed_part in await cursor.fetchall()]
+    rows = [
+        (index, kind, decompress_json(stored), sealed_part)
+        for index, kind, stored, sealed_part in await cursor.fetchall()
+    ]
     documents = [orjson.loads(canonical) for _, _, canonical, _ in rows]
     keys = await _keys(connection, wanted.keyring, shipment, documents)
     paths = await inclusion_paths(connection, [row[0] for row in rows], head)
-    parts = [_part(document, sealed_part, keys) for document, (*_, sealed_part) in zip(documents, rows, strict=True)]
+    parts = [
+        _part(document, sealed_part, keys)
+        for document, (*_, sealed_part) in zip(documents, rows, strict=True)
+    ]
     back_dated = await read_back_dated(connection, [row[0] for row in rows])
     entries = [
         {
@@ -128,7 +162,10 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         }
         for (index, kind, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
     ]
-    reader = Reader(opener=Opener(shipment_id=shipment.shipment_id, key=keys.get(shipment.shipment_id)), personal=wanted.personal)
+    reader = Reader(
+        opener=Opener(shipment_id=shipment.shipment_id, key=keys.get(shipment.shipment_id)),
+        personal=wanted.personal,
+    )
     signing = await read_keys(connection)
     signers = open_signers(signing, wanted.keyring.master)
     stamp = await _stamp(connection, head, last=rows[-1][0])
@@ -143,14 +180,23 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         },
         "as_of": None if wanted.as_of is None else await _as_of(connection, horizon, head),
         "stated": None if wanted.statement is None else wanted.statement.salted(),
-        "shipment": _plain({**listed(shipment)} | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
-        "others": [_plain({name: getattr(other, name) for name in _OF_OTHERS}) for other in found.others],
+        "shipment": _plain(
+            {**listed(shipment)}
+            | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}
+        ),
+        "others": [
+            _plain({name: getattr(other, name) for name in _OF_OTHERS}) for other in found.others
+        ],
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
-        "receivers": await read_receivers(connection, [document for document in documents if document["entry"] == "fanout"]),
+        "receivers": await read_receivers(
+            connection, [document for document in documents if document["entry"] == "fanout"]
+        ),
         "sent": await read_sent(connection, reader, list(zip(documents, parts, strict=True))),
     }
-    return GatheredEvidence({**bundle, **dispute_fields(bundle), "page_one": page_one_of(bundle)}, signers)
+    return GatheredEvidence(
+        {**bundle, **dispute_fields(bundle), "page_one": page_one_of(bundle)}, signers
+    )
 
 
 async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> dict[str, Any]:
@@ -183,7 +229,11 @@ async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict
 
 async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> FoundShipment:
     found = await find_shipment_at(
-        connection, horizon, carrier_id=wanted.carrier_id, number=wanted.number, discriminator=wanted.discriminator
+        connection,
+        horizon,
+        carrier_id=wanted.carrier_id,
+        number=wanted.number,
+        discriminator=wanted.discriminator,
     )
     match found:
         case FoundShipment() if found.others and wanted.discriminator is None:
@@ -194,17 +244,31 @@ async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> Fo
             raise UnknownShipmentError("the number is known, but never with this discriminator")
         case None:
             by_then = "" if wanted.as_of is None else f" by {horizon.at.isoformat()}"
-            raise UnknownShipmentError(f"no sealed event of carrier {wanted.carrier_id} named this tracking number{by_then}")
+            raise UnknownShipmentError(
+                f"no sealed event of carrier {wanted.carrier_id} named this tracking number{by_then}"
+            )
 
 
-async def _keys(connection: Connection, keyring: Keyring, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]]) -> Keys:
+async def _keys(
+    connection: Connection,
+    keyring: Keyring,
+    shipment: StoredShipment,
+    documents: Sequence[Mapping[str, Any]],
+) -> Keys:
     """Read the keys of the shipment, and of those that its conflicts are about."""
-    named = {UUID(document[name]) for document in documents for name in ("shipment_id", "claimed_shipment_id") if name in document}
+    named = {
+        UUID(document[name])
+        for document in documents
+        for name in ("shipment_id", "claimed_shipment_id")
+        if name in document
+    }
     streams = await (await read_streams(connection, keyring, named | {shipment.shipment_id})).rows()
     return {shipment_id: stream.key for shipment_id, stream in streams.items()}
 
 
-def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) -> tuple[bytes | None, str]:
+def _part(
+    document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys
+) -> tuple[bytes | None, str]:
     """Return the salted personal part of an entry, and why there is none."""
     if sealed_part is None:
         return None, NONE
@@ -215,7 +279,9 @@ def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) ->
     else:
         context = part_context(shipment_id, document["event_id"])
     content: bytes = sealed_part
-    claimed_id = UUID(document["claimed_shipment_id"]) if "claimed_shipment_id" in document else shipment_id
+    claimed_id = (
+        UUID(document["claimed_shipment_id"]) if "claimed_shipment_id" in document else shipment_id
+    )
     try:
         if claimed_id != shipment_id and claimed_id in keys:
             claimed = keys[claimed_id]
@@ -229,16 +295,28 @@ def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) ->
         return None, UNAVAILABLE
 
 
-def _signer(shipment: StoredShipment, documents: Sequence[Mapping[str, Any]], parts: Sequence[tuple[bytes | None, str]]) -> str | None:
+def _signer(
+    shipment: StoredShipment,
+    documents: Sequence[Mapping[str, Any]],
+    parts: Sequence[tuple[bytes | None, str]],
+) -> str | None:
     for document, (part, _) in zip(documents, parts, strict=True):
-        if document["entry"] == "event" and document["event_id"] == shipment.signed_by_event_id and part is not None:
+        if (
+            document["entry"] == "event"
+            and document["event_id"] == shipment.signed_by_event_id
+            and part is not None
+        ):
             signer: str | None = orjson.loads(part[32:]).get("signed_by")
             return signer
     return None
 
 
 async def _messages(
-    connection: Connection, wanted: Wanted, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]], keys: Keys
+    connection: Connection,
+    wanted: Wanted,
+    shipment: StoredShipment,
+    documents: Sequence[Mapping[str, Any]],
+    keys: Keys,
 ) -> list[dict[str, Any]]:
     """Return the bodies as the carrier sent them. One that names other people's shipments too is not handed out."""
     received = {
@@ -247,12 +325,18 @@ async def _messages(
         if document["entry"] in {"event", "conflict"}
     }
     cursor = await connection.execute(
-        _SQL["messages"], {"message_ids": uuids(list(received)), "received_ats": timestamps(list(received.values()))}, binary=True
+        _SQL["messages"],
+        {"message_ids": uuids(list(received)), "received_ats": timestamps(list(received.values()))},
+        binary=True,
     )
     rows = await cursor.fetchall()
     messages = []
     try:
-        bodies = await find_bodies(connection, wanted.archive, list(received.items())) if wanted.personal else {}
+        bodies = (
+            await find_bodies(connection, wanted.archive, list(received.items()))
+            if wanted.personal
+            else {}
+        )
     except ArchiveUnavailableError:
         bodies = {}
     for message_id, received_at, carrier_id, shipments, sealed_key in rows:
@@ -267,8 +351,16 @@ async def _messages(
         elif stored is None:
             state = UNAVAILABLE
         else:
-            key = unwrap_body_key(sealed_key, shipments, message_id=message_id, keys=keys, keyring=wanted.keyring)
-            body = None if key is None else open_committed(key, stored.sealed, message_id=message_id, committed=stored.commitment)
+            key = unwrap_body_key(
+                sealed_key, shipments, message_id=message_id, keys=keys, keyring=wanted.keyring
+            )
+            body = (
+                None
+                if key is None
+                else open_committed(
+                    key, stored.sealed, message_id=message_id, committed=stored.commitment
+                )
+            )
             state = ERASED if body is None else OPENED
         messages.append(
             {

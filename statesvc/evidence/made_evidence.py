@@ -13,7 +13,14 @@ MAKE_EVIDENCE: Final = "make_evidence"
 """The verb of the entry."""
 
 
-async def record_evidence(connection: AsyncConnection[Any], bundle: Mapping[str, Any], content: bytes, *, actor: str, form: str) -> None:
+async def record_evidence(
+    connection: AsyncConnection[Any],
+    bundle: Mapping[str, Any],
+    content: bytes,
+    *,
+    actor: str,
+    form: str,
+) -> None:
     """Append the entry, durably, before the file is handed out. `form`: its media type."""
     stated = bundle["stated"]
     statement = MerchantStatement.model_validate(stated["statement"])
@@ -28,4 +35,6 @@ async def record_evidence(connection: AsyncConnection[Any], bundle: Mapping[str,
     target = f"{SHIPMENT}{bundle['shipment']['shipment_id']}"
     shown = {name: value for name, value in details.items() if value is not None}
     async with connection.transaction():
-        await record_action(connection, actor=actor, verb=MAKE_EVIDENCE, target=target, details=shown)
+        await record_action(
+            connection, actor=actor, verb=MAKE_EVIDENCE, target=target, details=shown
+        )

@@ -42,11 +42,15 @@ ReasonCode = Annotated[
 def _country(value: object) -> object:
     """Tell a clerk who writes `USA` or `Germany` what is wanted; the pattern does not."""
     if isinstance(value, str) and not re.fullmatch(_COUNTRY, value.strip()):
-        raise PydanticCustomError("country", "should be the two letters of ISO 3166-1, such as US or DE")
+        raise PydanticCustomError(
+            "country", "should be the two letters of ISO 3166-1, such as US or DE"
+        )
     return value
 
 
-Country = Annotated[str, Field(pattern=_COUNTRY, description="ISO 3166-1 alpha-2."), BeforeValidator(_country)]
+Country = Annotated[
+    str, Field(pattern=_COUNTRY, description="ISO 3166-1 alpha-2."), BeforeValidator(_country)
+]
 
 
 class ShipTo(BaseModel):
@@ -77,7 +81,12 @@ class Order(BaseModel):
     number: Line
     placed_on: date | None = None
     description: Line | None = None
-    amount: Annotated[str, Field(pattern=r"^[0-9]{1,12}(\.[0-9]{1,3})? [A-Z]{3}$", examples=["129.90 EUR"])] | None = None
+    amount: (
+        Annotated[
+            str, Field(pattern=r"^[0-9]{1,12}(\.[0-9]{1,3})? [A-Z]{3}$", examples=["129.90 EUR"])
+        ]
+        | None
+    ) = None
 
 
 class Customer(BaseModel):
@@ -115,12 +124,17 @@ class MerchantStatement(BaseModel):
 
     def salted(self) -> dict[str, Any]:
         """Return the statement as a bundle holds it, with the salt of its commitment."""
-        return {"statement": self.model_dump(mode="json", exclude_none=True), "salt": secrets.token_hex(_SALT_BYTES)}
+        return {
+            "statement": self.model_dump(mode="json", exclude_none=True),
+            "salt": secrets.token_hex(_SALT_BYTES),
+        }
 
 
 def statement_commitment(stated: Mapping[str, Any]) -> str:
     """Return what the log holds of a bundle's `stated`: SHA-256 over the salt and the statement's canonical JSON (RFC 8785)."""
-    return hashlib.sha256(bytes.fromhex(stated["salt"]) + canonical_bytes(stated["statement"])).hexdigest()
+    return hashlib.sha256(
+        bytes.fromhex(stated["salt"]) + canonical_bytes(stated["statement"])
+    ).hexdigest()
 
 
 def read_statement(bundle: Mapping[str, Any]) -> MerchantStatement | None:

@@ -12,7 +12,13 @@ from projections.fold import flags_by_scan
 from projections.lifecycle import Flag
 from statesvc.evidence.bundle_entry import BundleEntry
 
-STEPS: Final = (Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)
+STEPS: Final = (
+    Status.INFO_RECEIVED,
+    Status.PICKED_UP,
+    Status.IN_TRANSIT,
+    Status.OUT_FOR_DELIVERY,
+    Status.DELIVERED,
+)
 """Steps of a normal parcel."""
 _HANDLED: Final = frozenset(Status) - {Status.UNKNOWN, Status.INFO_RECEIVED, Status.CANCELLED}
 """Statuses that a scan can only say of a parcel that the carrier has: not that a label was printed, or was cancelled."""
@@ -48,20 +54,33 @@ class Milestones:
     @classmethod
     def of(cls, shipment: Mapping[str, Any], events: Sequence[BundleEntry]) -> "Milestones":
         """Find them in a bundle's shipment and its events."""
-        stated = {entry.document["event_id"]: fact_from_canonical(entry.document) for entry in events}
+        stated = {
+            entry.document["event_id"]: fact_from_canonical(entry.document) for entry in events
+        }
         corrected = correct(stated)
         facts = corrected.facts
-        readings = {fact.event_id: fact.status for fact in facts if fact.kind is Kind.SCAN and fact.status is not None}
+        readings = {
+            fact.event_id: fact.status
+            for fact in facts
+            if fact.kind is Kind.SCAN and fact.status is not None
+        }
         order = {fact.event_id: fact.key for fact in facts}
         scans = sorted(
-            (entry for entry in events if entry.document["event_id"] in readings), key=lambda entry: order[entry.document["event_id"]]
+            (entry for entry in events if entry.document["event_id"] in readings),
+            key=lambda entry: order[entry.document["event_id"]],
         )
         found = [(readings[entry.document["event_id"]], entry) for entry in scans]
-        delivery = _delivery(shipment, [entry for status, entry in found if status is Status.DELIVERED])
-        steps: dict[Status, BundleEntry] = {status: entry for status, entry in reversed(found) if status in STEPS}
+        delivery = _delivery(
+            shipment, [entry for status, entry in found if status is Status.DELIVERED]
+        )
+        steps: dict[Status, BundleEntry] = {
+            status: entry for status, entry in reversed(found) if status in STEPS
+        }
         return cls(
             readings=readings,
-            numbers={entry.document["event_id"]: number for number, entry in enumerate(events, start=1)},
+            numbers={
+                entry.document["event_id"]: number for number, entry in enumerate(events, start=1)
+            },
             flags=flags_by_scan(stated.values()),
             steps=steps if delivery is None else {**steps, Status.DELIVERED: delivery},
             corrected=list(_corrected(events, readings, corrected.corrected_by)),
@@ -80,7 +99,11 @@ def _corrected(
     for event_id, entry in by_id.items():
         document = entry.document
         reads = readings.get(event_id)
-        if document["kind"] == Kind.SCAN and document.get("status") == Status.DELIVERED and reads is not Status.DELIVERED:
+        if (
+            document["kind"] == Kind.SCAN
+            and document.get("status") == Status.DELIVERED
+            and reads is not Status.DELIVERED
+        ):
             yield CorrectedDelivery(entry, by_id[corrected_by[event_id]], reads)
 
 
@@ -89,5 +112,7 @@ def _delivery(shipment: Mapping[str, Any], deliveries: Sequence[BundleEntry]) ->
     at = shipment["delivered_at"]
     if at is None and shipment["status"] != Status.DELIVERED:
         return None
-    exact = [entry for entry in deliveries if at is not None and entry.at == datetime.fromisoformat(at)]
+    exact = [
+        entry for entry in deliveries if at is not None and entry.at == datetime.fromisoformat(at)
+    ]
     return next(iter(exact or deliveries), None)

@@ -52,7 +52,9 @@ class LoggedAttempt:
         number = one.document["number"]
         found = None
         if salted_part is not None:
-            found = parts_by_number(opened_part(salted_part), key.sequence if one.covered else None).get(number)
+            found = parts_by_number(
+                opened_part(salted_part), key.sequence if one.covered else None
+            ).get(number)
         return cls(
             number=number,
             committed=one.document["body_commitment"],
@@ -62,25 +64,52 @@ class LoggedAttempt:
 
     def fits(self, body: str) -> bool:
         """Return whether this is what was sent."""
-        return self.sent is not None and hashlib.sha256(self.sent.salt + body.encode()).hexdigest() == self.committed
+        return (
+            self.sent is not None
+            and hashlib.sha256(self.sent.salt + body.encode()).hexdigest() == self.committed
+        )
 
 
 async def read_sent(
-    connection: AsyncConnection[Any], reader: Reader, entries: Sequence[tuple[Document, tuple[bytes | None, str]]]
+    connection: AsyncConnection[Any],
+    reader: Reader,
+    entries: Sequence[tuple[Document, tuple[bytes | None, str]]],
 ) -> list[dict[str, Any]]:
     """Return what was sent by notification, and once for each body where its attempts were sent several. `entries`: with salted parts.
 
     All of it is from the entries; only the receivers' names are not.
     """
-    events = {document["version"]: document for document, _ in entries if document["entry"] == "event"}
-    observed = {document["details"].get("sequence"): document for document, _ in entries if document["entry"] == "observation"}
-    of_kind = {kind: [each for each in entries if each[0]["entry"] == kind] for kind in ("fanout", "attempt")}
+    events = {
+        document["version"]: document for document, _ in entries if document["entry"] == "event"
+    }
+    observed = {
+        document["details"].get("sequence"): document
+        for document, _ in entries
+        if document["entry"] == "observation"
+    }
+    of_kind = {
+        kind: [each for each in entries if each[0]["entry"] == kind]
+        for kind in ("fanout", "attempt")
+    }
     found = notifications_of(of_kind["fanout"], of_kind["attempt"])
-    tried = {key: [LoggedAttempt.of(key, each) for each in one.tries] for key, one in found.items() if one.tries}
-    notified = {key: _notifications(found[key], key.sequence, events, observed.get(key.sequence)) for key in tried}
+    tried = {
+        key: [LoggedAttempt.of(key, each) for each in one.tries]
+        for key, one in found.items()
+        if one.tries
+    }
+    notified = {
+        key: _notifications(found[key], key.sequence, events, observed.get(key.sequence))
+        for key in tried
+    }
     shipment_id = reader.opener.shipment_id
-    unstored = [key.sequence for key, notifications in notified.items() if key.sequence > 0 and _needs_history(notifications, tried[key])]
-    past = await read_past(connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset())
+    unstored = [
+        key.sequence
+        for key, notifications in notified.items()
+        if key.sequence > 0 and _needs_history(notifications, tried[key])
+    ]
+    past = await read_past(
+        connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset()
+    )
     named = await _receivers(connection, {key.subscription_id for key in notified})
     receivers = {subscription_id: host for subscription_id, host, _ in named}
     return [
@@ -100,24 +129,43 @@ async def read_sent(
             "body_state": state,
         }
         for key, (notification, *others) in notified.items()
-        for (body, state), numbers in _bodies(reader, [notification, *others], tried[key], past.get((shipment_id, key.sequence))).items()
+        for (body, state), numbers in _bodies(
+            reader, [notification, *others], tried[key], past.get((shipment_id, key.sequence))
+        ).items()
     ]
 
 
-async def read_receivers(connection: AsyncConnection[Any], fanouts: Sequence[Document]) -> dict[str, str]:
+async def read_receivers(
+    connection: AsyncConnection[Any], fanouts: Sequence[Document]
+) -> dict[str, str]:
     """Return whom the fan-outs name: the name, or else the host, of each subscription that is still there, by its id."""
-    named = {subscription_id for document in fanouts for subscription_id in document["subscriptions"]}
-    return {subscription_id: name or host for subscription_id, host, name in await _receivers(connection, named)}
+    named = {
+        subscription_id for document in fanouts for subscription_id in document["subscriptions"]
+    }
+    return {
+        subscription_id: name or host
+        for subscription_id, host, name in await _receivers(connection, named)
+    }
 
 
-async def _receivers(connection: AsyncConnection[Any], subscription_ids: Collection[str]) -> list[tuple[str, str, str | None]]:
+async def _receivers(
+    connection: AsyncConnection[Any], subscription_ids: Collection[str]
+) -> list[tuple[str, str, str | None]]:
     """Return id, host and name of each."""
-    cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": sorted(subscription_ids)})
-    return [(subscription_id, urlsplit(url).hostname or "", name) for subscription_id, url, name in await cursor.fetchall()]
+    cursor = await connection.execute(
+        _SQL["receivers"], {"subscription_ids": sorted(subscription_ids)}
+    )
+    return [
+        (subscription_id, urlsplit(url).hostname or "", name)
+        for subscription_id, url, name in await cursor.fetchall()
+    ]
 
 
 def _notifications(
-    one: LoggedNotification, sequence: int, events: Mapping[int, Document], observation: Document | None
+    one: LoggedNotification,
+    sequence: int,
+    events: Mapping[int, Document],
+    observation: Document | None,
 ) -> list[Notification]:
     """Return it as it may have been sent: its body follows from its entries and its event, but for the epoch of the log at that time."""
     event = events[sequence if observation is None else observation["version"]]
@@ -126,7 +174,9 @@ def _notifications(
         webhook_id=one.webhook_id,
         type=type_of(one),
         created_at=datetime.fromisoformat(named["recorded_at"]),
-        occurred_at=datetime.fromisoformat(event["occurred_at"] if observation is None else observation["since"]),
+        occurred_at=datetime.fromisoformat(
+            event["occurred_at"] if observation is None else observation["since"]
+        ),
         carrier_id=event["carrier_id"],
         tracking_number=event["tracking_number"],
         from_status=one.from_status,
@@ -136,26 +186,38 @@ def _notifications(
         observed=None if observation is None else stated_observation(observation),
     )
     epochs = range(min(one.epochs), max(one.epochs) + 1)
-    return [replace(notification, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs]
+    return [
+        replace(notification, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs
+    ]
 
 
 def _needs_history(notifications: Sequence[Notification], tried: Sequence[LoggedAttempt]) -> bool:
     """Return whether its body is neither thin nor stored, so that it has to be made again."""
     thin = [body_of(each).decode() for each in notifications]
-    return any(one.sent is not None and one.sent.stored is None and not any(map(one.fits, thin)) for one in tried)
+    return any(
+        one.sent is not None and one.sent.stored is None and not any(map(one.fits, thin))
+        for one in tried
+    )
 
 
 def _bodies(
-    reader: Reader, notifications: Sequence[Notification], tried: Sequence[LoggedAttempt], past: Past | None
+    reader: Reader,
+    notifications: Sequence[Notification],
+    tried: Sequence[LoggedAttempt],
+    past: Past | None,
 ) -> dict[tuple[str | None, str], list[int]]:
     """Return which attempts were sent which body, and whether it is shown."""
     found: dict[tuple[str | None, str], list[int]] = {}
     for one in tried:
-        found.setdefault(_shown(reader, one, _candidates(reader, notifications, one, past)), []).append(one.number)
+        found.setdefault(
+            _shown(reader, one, _candidates(reader, notifications, one, past)), []
+        ).append(one.number)
     return found
 
 
-def _shown(reader: Reader, tried: LoggedAttempt, candidates: Iterator[tuple[str, bool]]) -> tuple[str | None, str]:
+def _shown(
+    reader: Reader, tried: LoggedAttempt, candidates: Iterator[tuple[str, bool]]
+) -> tuple[str | None, str]:
     if tried.sent is None:
         return None, tried.state
     for body, is_thin in candidates:
@@ -174,4 +236,6 @@ def _candidates(
     elif past is not None:
         for opener in (reader.opener, None):
             full = past.full(reader.opener.shipment_id, erased=False, opener=opener)
-            yield from ((body_of(replace(each, full=full)).decode(), False) for each in notifications)
+            yield from (
+                (body_of(replace(each, full=full)).decode(), False) for each in notifications
+            )

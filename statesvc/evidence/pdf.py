@@ -33,8 +33,31 @@ _MONOSPACE: Final = "DejaVu Sans Mono"
 """Comes with the typesetter."""
 _FONTS: Final = (
     "Noto Sans",
-    *(f"Noto Sans {script}" for script in ("Arabic", "Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati")),
-    *(f"Noto Sans {script}" for script in ("Gurmukhi", "Hebrew", "Kannada", "Khmer", "Lao", "Malayalam", "Myanmar", "Sinhala")),
+    *(
+        f"Noto Sans {script}"
+        for script in (
+            "Arabic",
+            "Armenian",
+            "Bengali",
+            "Devanagari",
+            "Ethiopic",
+            "Georgian",
+            "Gujarati",
+        )
+    ),
+    *(
+        f"Noto Sans {script}"
+        for script in (
+            "Gurmukhi",
+            "Hebrew",
+            "Kannada",
+            "Khmer",
+            "Lao",
+            "Malayalam",
+            "Myanmar",
+            "Sinhala",
+        )
+    ),
     *(f"Noto Sans {script}" for script in ("Tamil", "Telugu", "Thai", "Math")),
     "Droid Sans Fallback",
     "Statesvc Hangul",
@@ -121,7 +144,9 @@ def _clip(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _typeset(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool = False) -> PrintedPages:
+def _typeset(
+    report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool = False
+) -> PrintedPages:
     """Typeset without unreadable pictures, and with long values of the summary cut where they would not fit the page."""
     require_typesetter()
     document = _document(report, sections, is_annex=is_annex)
@@ -149,7 +174,9 @@ def _cut(value: Any) -> Any:  # noqa: ANN401 - lists of lists of text
     return f"{clause[0].strip()} …" if clause else _clip(value, _SUMMARY_VALUE_MAX)
 
 
-def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool) -> dict[str, Any]:
+def _document(
+    report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool
+) -> dict[str, Any]:
     """Build what `evidence.typ` reads."""
     document = {
         "title": report.title,
@@ -160,11 +187,16 @@ def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_a
         "mono": (_MONOSPACE, *_FONTS),
         "words": {"stated": words.STATED, "compared": words.COMPARED},
         "summary": None if is_annex else asdict(report.summary),
-        "sections": [{**asdict(replace(section, pictures=())), "pictures": []} for section in sections],
+        "sections": [
+            {**asdict(replace(section, pictures=())), "pictures": []} for section in sections
+        ],
     }
     shown: dict[str, Any] = _shown(document)
     for printed, section in zip(shown["sections"], sections, strict=True):
-        printed["pictures"] = [{"what": proof.what, "format": proof.image_format, "bytes": list(proof.image)} for proof in section.pictures]
+        printed["pictures"] = [
+            {"what": proof.what, "format": proof.image_format, "bytes": list(proof.image)}
+            for proof in section.pictures
+        ]
     return shown
 
 
@@ -172,7 +204,13 @@ def _run(document: Mapping[str, Any]) -> PrintedPages | None:
     """Run the typesetter; None: it could not be printed as it is. Raises TypesettingTimeoutError."""
     command = [sys.executable, "-m", "statesvc.evidence.typesetter"]
     try:
-        done = subprocess.run(command, input=orjson.dumps(document), stdout=subprocess.PIPE, timeout=_SECONDS_MAX, check=False)  # noqa: S603 - our own module
+        done = subprocess.run(  # noqa: S603 - our own module
+            command,
+            input=orjson.dumps(document),
+            stdout=subprocess.PIPE,
+            timeout=_SECONDS_MAX,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise TypesettingTimeoutError from error
     if done.returncode:
@@ -186,7 +224,11 @@ def _shown(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Replace characters that the fonts lack by their code points, so that nothing is lost, and none reorders the text."""
     match value:
         case str():
-            return value if value.isascii() and value.isprintable() else "".join(map(_printable, value))
+            return (
+                value
+                if value.isascii() and value.isprintable()
+                else "".join(map(_printable, value))
+            )
         case Mapping():
             return {name: _shown(member) for name, member in value.items()}
         case list() | tuple():

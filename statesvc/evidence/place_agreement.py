@@ -46,7 +46,9 @@ def compare_places(delivery: BundleEntry | None, ship_to: ShipTo) -> Iterator[Pl
             missing = "no delivery was reported" if delivery is None else "the carrier gave none"
             yield PlaceComparison(part, None, merchant, Agreement.NOT_COMPARABLE, missing)
         elif merchant is None:
-            yield PlaceComparison(part, carrier, None, Agreement.NOT_COMPARABLE, "the merchant gave none")
+            yield PlaceComparison(
+                part, carrier, None, Agreement.NOT_COMPARABLE, "the merchant gave none"
+            )
         else:
             agreement, why = _COMPARISONS[part](carrier, merchant)
             yield PlaceComparison(part, carrier, merchant, agreement, why)
@@ -63,7 +65,10 @@ def _cities(carrier: str, merchant: str) -> tuple[Agreement, str]:
 
 
 def _postcodes(carrier: str, merchant: str) -> tuple[Agreement, str]:
-    first, second = ("".join(filter(str.isalnum, unicodedata.normalize("NFKC", code).upper())) for code in (carrier, merchant))
+    first, second = (
+        "".join(filter(str.isalnum, unicodedata.normalize("NFKC", code).upper()))
+        for code in (carrier, merchant)
+    )
     if first == second:
         return Agreement.AGREES, ""
     shorter, longer = sorted((first, second), key=len)
@@ -83,12 +88,24 @@ _COMPARISONS: Final = {"city": _cities, "postal_code": _postcodes, "country": _c
 
 def _spellings(name: str) -> set[str]:
     """Return the ways in which a city's name may be written: `München` also `Muenchen`, `St.` also `Saint`."""
-    umlauts = unicodedata.normalize("NFC", name).casefold().translate({ord("ä"): "ae", ord("ö"): "oe", ord("ü"): "ue", ord("å"): "aa"})
+    umlauts = (
+        unicodedata.normalize("NFC", name)
+        .casefold()
+        .translate({ord("ä"): "ae", ord("ö"): "oe", ord("ü"): "ue", ord("å"): "aa"})
+    )
     latin = {spelled_city(name), spelled_city(umlauts)}
-    found = {" ".join({"st": "saint", "ste": "sainte"}.get(word, word) for word in each.split()) for each in latin if each}
+    found = {
+        " ".join({"st": "saint", "ste": "sainte"}.get(word, word) for word in each.split())
+        for each in latin
+        if each
+    }
     return found or {spelled(name)} - {""}
 
 
 def _scripts(text: str) -> set[str]:
     """Return the scripts, by the first word of each character's name: LATIN, CJK, ARABIC."""
-    return {unicodedata.name(character, "UNNAMED").split()[0] for character in text if character.isalpha()}
+    return {
+        unicodedata.name(character, "UNNAMED").split()[0]
+        for character in text
+        if character.isalpha()
+    }

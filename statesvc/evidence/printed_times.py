@@ -21,7 +21,9 @@ _STATED_ZONES: Final = frozenset({"explicit", "pair"})
 def carrier_time(document: Mapping[str, Any]) -> str:
     """Format when an event happened, on the carrier's own clock, sortable as text: `2026-03-01 14:05 UTC-05:00`."""
     at = datetime.fromisoformat(document["occurred_at"])
-    clock = {"day": "%Y-%m-%d", "minute": f"%Y-%m-%d %H:%M {offset(at)}"}.get(document["time_precision"], f"%Y-%m-%d %H:%M:%S {offset(at)}")
+    clock = {"day": "%Y-%m-%d", "minute": f"%Y-%m-%d %H:%M {offset(at)}"}.get(
+        document["time_precision"], f"%Y-%m-%d %H:%M:%S {offset(at)}"
+    )
     return at.strftime(clock) + _source(document)
 
 
@@ -54,9 +56,15 @@ def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
     """
     if document["time_precision"] == "day" or document["tz_source"] not in _STATED_ZONES:
         return ""
-    local = zone_of(EventPlace(**{part: location[part] for part in EventPlace._fields if part in location}))
+    local = zone_of(
+        EventPlace(**{part: location[part] for part in EventPlace._fields if part in location})
+    )
     at = datetime.fromisoformat(document["occurred_at"])
-    if local is None or not local.certain or at.astimezone(local.zone).utcoffset() == at.utcoffset():
+    if (
+        local is None
+        or not local.certain
+        or at.astimezone(local.zone).utcoffset() == at.utcoffset()
+    ):
         return ""
     there = at.astimezone(local.zone)
     return f"{_day(there)}, {there:%H:%M} in {location.get('city') or location.get('region') or location['country']}"

@@ -24,7 +24,10 @@ PUSHED: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     ],
     "nationex": [("Photos/*/Data", "photograph")],
     "ups": [
-        ("trackResponse/shipment/*/package/*/deliveryInformation/deliveryPhoto/photo", "photograph"),
+        (
+            "trackResponse/shipment/*/package/*/deliveryInformation/deliveryPhoto/photo",
+            "photograph",
+        ),
         ("trackResponse/shipment/*/package/*/deliveryInformation/signature/image", "signature"),
     ],
 }
@@ -63,7 +66,9 @@ def read_delivery_proofs(bundle: Mapping[str, Any]) -> list[DeliveryProof]:
                 if proof is not None:
                     found.setdefault(value, proof)
     pictures = [proof for proof in found.values() if proof.image_format is not None]
-    return [proof for proof in found.values() if proof.image_format is None] + pictures[:_IMAGES_MAX]
+    return [proof for proof in found.values() if proof.image_format is None] + pictures[
+        :_IMAGES_MAX
+    ]
 
 
 def _values(document: Any, path: Sequence[str]) -> Iterator[str]:  # noqa: ANN401 - any JSON

@@ -42,14 +42,20 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
         shown = [replace(line, zone="") for line in shown]
     if key_only is not None:
         key = [line for line in shown if line.is_key]
-        shown = key if len(key) <= key_only else [*key[: key_only // 2], *key[-(key_only - key_only // 2) :]]
+        shown = (
+            key
+            if len(key) <= key_only
+            else [*key[: key_only // 2], *key[-(key_only - key_only // 2) :]]
+        )
         texts.append(
             f"Of {len(report.statements):,} statements these {len(shown):,} are the first, the last and those that moved the state; "
             "the annex, a file of its own, has all of them."
         )
     sections = [
         ReportSection(
-            heading="All statements of the carrier" if key_only is None else "Statements of the carrier",
+            heading="All statements of the carrier"
+            if key_only is None
+            else "Statements of the carrier",
             texts=texts,
             columns=_SAID,
             widths=_SAID_WIDTHS,
@@ -57,16 +63,33 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
         )
     ]
     if report.contradictions:
-        rows = _said(report.contradictions if key_only is None else report.contradictions[:key_only])
-        sections.append(ReportSection(heading="What contradicted it", columns=_SAID, widths=_SAID_WIDTHS, rows=rows))
+        rows = _said(
+            report.contradictions if key_only is None else report.contradictions[:key_only]
+        )
+        sections.append(
+            ReportSection(
+                heading="What contradicted it", columns=_SAID, widths=_SAID_WIDTHS, rows=rows
+            )
+        )
     if report.delivery_proofs:
-        texts = ["As the carrier pushed them. Their message is an entry's; its body proves itself in the JSON file."]
-        sections.append(ReportSection(heading="Pictures of the delivery", texts=texts, pictures=report.delivery_proofs))
-    told = [(line.at, line.receiver, line.status, line.answer) for line in report.told[: _TOLD_MAX if key_only else None]]
+        texts = [
+            "As the carrier pushed them. Their message is an entry's; its body proves itself in the JSON file."
+        ]
+        sections.append(
+            ReportSection(
+                heading="Pictures of the delivery", texts=texts, pictures=report.delivery_proofs
+            )
+        )
+    told = [
+        (line.at, line.receiver, line.status, line.answer)
+        for line in report.told[: _TOLD_MAX if key_only else None]
+    ]
     sections.append(
         ReportSection(
             heading="What the customer was told",
-            texts=[words.TOLD] if told else ["Nothing, by this service: there was no subscription to it."],
+            texts=[words.TOLD]
+            if told
+            else ["Nothing, by this service: there was no subscription to it."],
             columns=("When", "Who was told", "That it is", "Answer") if told else (),
             widths=(26, 36, 24, 36),
             rows=told,
@@ -77,8 +100,13 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
 
 def annex_of(report: EvidenceReport) -> list[ReportSection]:
     """Return what we concluded, sent and did."""
-    concluded = [(line.recorded, line.what, line.code, str(line.index)) for line in report.conclusions]
-    attempted = [(line.at, line.receiver, line.webhook_id, line.answer, str(line.index)) for line in report.told]
+    concluded = [
+        (line.recorded, line.what, line.code, str(line.index)) for line in report.conclusions
+    ]
+    attempted = [
+        (line.at, line.receiver, line.webhook_id, line.answer, str(line.index))
+        for line in report.told
+    ]
     sections = [
         ReportSection(
             heading="Annex: what we concluded",
@@ -91,13 +119,31 @@ def annex_of(report: EvidenceReport) -> list[ReportSection]:
     ]
     if attempted:
         columns = ("Sent", "To", "Id", "Answer", "Entry")
-        sections.append(ReportSection(heading="Attempts by id", columns=columns, widths=(24, 28, 36, 26, 10), rows=attempted))
+        sections.append(
+            ReportSection(
+                heading="Attempts by id",
+                columns=columns,
+                widths=(24, 28, 36, 26, 10),
+                rows=attempted,
+            )
+        )
     if report.bodies:
-        quotes = [(f"To {one.receiver}, {one.webhook_id}, attempt {one.attempts}", one.text) for one in report.bodies]
+        quotes = [
+            (f"To {one.receiver}, {one.webhook_id}, attempt {one.attempts}", one.text)
+            for one in report.bodies
+        ]
         sections.append(ReportSection(heading="What was sent, word for word", quotes=quotes))
     sections += [
-        ReportSection(heading=heading, columns=("When", "What", "Entry"), widths=(24, 84, 10), rows=_done(lines))
-        for heading, lines in (("What we noticed", report.observations), ("What operators did", report.actions))
+        ReportSection(
+            heading=heading,
+            columns=("When", "What", "Entry"),
+            widths=(24, 84, 10),
+            rows=_done(lines),
+        )
+        for heading, lines in (
+            ("What we noticed", report.observations),
+            ("What operators did", report.actions),
+        )
         if lines
     ]
     return sections
@@ -109,12 +155,25 @@ def verification_of(report: EvidenceReport) -> ReportSection:
         heading="How to verify this",
         texts=words.HOW_TO_VERIFY,
         rows=report.proof,
-        quotes=[("The log’s public keys", "\n".join(report.keys)), ("The signed head", report.checkpoint)],
+        quotes=[
+            ("The log’s public keys", "\n".join(report.keys)),
+            ("The signed head", report.checkpoint),
+        ],
     )
 
 
 def _said(lines: Sequence[StatementLine]) -> list[Sequence[str]]:
-    return [(str(line.number or ""), _happened(line), _what(line), line.where, line.recorded, str(line.index)) for line in lines]
+    return [
+        (
+            str(line.number or ""),
+            _happened(line),
+            _what(line),
+            line.where,
+            line.recorded,
+            str(line.index),
+        )
+        for line in lines
+    ]
 
 
 def _happened(line: StatementLine) -> str:

@@ -17,7 +17,13 @@ from statesvc.evidence.merchant_statement import MerchantStatement, ShipTo, read
 from statesvc.evidence.milestones import STEPS, Milestones
 from statesvc.evidence.place_agreement import Agreement, PlaceComparison, compare_places
 from statesvc.evidence.plain_words import carriers_words, counted, duration, spaced
-from statesvc.evidence.printed_times import day, local_time, stated_time, stated_time_in_a_sentence, utc
+from statesvc.evidence.printed_times import (
+    day,
+    local_time,
+    stated_time,
+    stated_time_in_a_sentence,
+    utc,
+)
 from statesvc.evidence.proof_of_delivery import DeliveryProof
 from statesvc.evidence.signers import signer_of, why_unsigned
 from statesvc.evidence.to_be_weighed import remarks_of, used_twice
@@ -68,13 +74,23 @@ class EvidenceSummary:
 
 
 def summary_of(
-    bundle: Mapping[str, Any], entries: Sequence[BundleEntry], milestones: Milestones, proofs: Sequence[DeliveryProof]
+    bundle: Mapping[str, Any],
+    entries: Sequence[BundleEntry],
+    milestones: Milestones,
+    proofs: Sequence[DeliveryProof],
 ) -> EvidenceSummary:
     """Build the summary from the bundle alone."""
-    events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
+    events = sorted(
+        (entry for entry in entries if entry.kind == "event"),
+        key=lambda entry: (entry.at, entry.index),
+    )
     statement = read_statement(bundle)
     ship_to = None if statement is None else statement.ship_to
-    compared = [] if ship_to is None or milestones.delivery is None else list(compare_places(milestones.delivery, ship_to))
+    compared = (
+        []
+        if ship_to is None or milestones.delivery is None
+        else list(compare_places(milestones.delivery, ship_to))
+    )
     agreement = [_comparison(each) for each in compared]
     if compared and ship_to is not None and ship_to.line1:
         agreement.append(_street(events, milestones, ship_to))
@@ -82,7 +98,9 @@ def summary_of(
         merchant=_merchant(bundle, statement),
         case=_case(bundle, statement),
         lead=list(_lead(bundle, events, milestones)),
-        notices=[notice for notice in (used_twice(bundle, events), _as_of(bundle.get("as_of"))) if notice],
+        notices=[
+            notice for notice in (used_twice(bundle, events), _as_of(bundle.get("as_of"))) if notice
+        ],
         steps=list(_steps(milestones)),
         remarks=list(remarks_of(bundle, entries, milestones, compared)),
         facts=list(_facts(bundle, events, milestones, proofs)),
@@ -97,7 +115,12 @@ def summary_of(
 def _merchant(bundle: Mapping[str, Any], statement: MerchantStatement | None) -> str:
     if statement is None or statement.merchant is None:
         return f"Parcel {bundle['shipment']['tracking_number']}"
-    return " · ".join(filter(None, (statement.merchant.name, statement.merchant.descriptor, statement.merchant.contact)))
+    return " · ".join(
+        filter(
+            None,
+            (statement.merchant.name, statement.merchant.descriptor, statement.merchant.contact),
+        )
+    )
 
 
 def _case(bundle: Mapping[str, Any], statement: MerchantStatement | None) -> str:
@@ -108,11 +131,16 @@ def _case(bundle: Mapping[str, Any], statement: MerchantStatement | None) -> str
     return " · ".join(filter(None, (f"Case {statement.case}", reason, made)))
 
 
-def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> Iterator[tuple[str, bool]]:
+def _lead(
+    bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
+) -> Iterator[tuple[str, bool]]:
     """State the verdict, saying no more of the time than the carrier did."""
     shipment, delivery = bundle["shipment"], milestones.delivery
     name = carrier_name(shipment["carrier_id"])
-    yield f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''} reported parcel ", False
+    yield (
+        f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''} reported parcel ",
+        False,
+    )
     yield shipment["tracking_number"], True
     if shipment["status"] != Status.DELIVERED:
         latest = _latest(shipment, events, milestones)
@@ -120,9 +148,15 @@ def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: 
         yield f"{spaced(shipment['status'])}, on {stated_time_in_a_sentence(latest.document)}", True
         yield _there(latest), False
         if delivery is not None:
-            yield f". Before that it reported a delivery, on {stated_time_in_a_sentence(delivery.document)}.", False
+            yield (
+                f". Before that it reported a delivery, on {stated_time_in_a_sentence(delivery.document)}.",
+                False,
+            )
         else:
-            yield f". It reported no delivery{' that still stands' if milestones.corrected else ''}.", False
+            yield (
+                f". It reported no delivery{' that still stands' if milestones.corrected else ''}.",
+                False,
+            )
         return
     yield " as ", False
     if delivery is None or not shipment["delivered_at"]:
@@ -137,9 +171,15 @@ def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: 
     yield ".", False
 
 
-def _latest(shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> BundleEntry:
+def _latest(
+    shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
+) -> BundleEntry:
     """Return the last statement that says the status, as it reads after corrections."""
-    saying = [entry for entry in events if milestones.readings.get(entry.document["event_id"]) == shipment["status"]]
+    saying = [
+        entry
+        for entry in events
+        if milestones.readings.get(entry.document["event_id"]) == shipment["status"]
+    ]
     return (saying or events)[-1]
 
 
@@ -152,7 +192,11 @@ def _as_of(stated: Mapping[str, Any] | None) -> str:
     if stated is None:
         return ""
     at = f"What was known on {utc(stated['at'])}, and nothing that became known later."
-    return at + (" A later time was asked for; this is the last one for which the answer is final." if stated["clamped"] else "")
+    return at + (
+        " A later time was asked for; this is the last one for which the answer is final."
+        if stated["clamped"]
+        else ""
+    )
 
 
 def _steps(milestones: Milestones) -> Iterator[tuple[str, str, str, bool]]:
@@ -161,41 +205,70 @@ def _steps(milestones: Milestones) -> Iterator[tuple[str, str, str, bool]]:
         if entry is None:
             yield _STEPS[status], "not reported", "", False
         else:
-            where = one_line(filter(None, (entry.location.get("city"), entry.location.get("region") or entry.location.get("country"))))
+            where = one_line(
+                filter(
+                    None,
+                    (
+                        entry.location.get("city"),
+                        entry.location.get("region") or entry.location.get("country"),
+                    ),
+                )
+            )
             # the zone's source stands with the fact itself
             yield _STEPS[status], stated_time(entry.document).partition(" (")[0], where, True
 
 
 def _facts(
-    bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones, proofs: Sequence[DeliveryProof]
+    bundle: Mapping[str, Any],
+    events: Sequence[BundleEntry],
+    milestones: Milestones,
+    proofs: Sequence[DeliveryProof],
 ) -> Iterator[tuple[str, str]]:
     shipment = bundle["shipment"]
     reporter = carrier_name(shipment["carrier_id"])
-    yield ("Reported by", f"{reporter}, which reports for carriers") if shipment["carrier_id"] in AGGREGATORS else ("Carrier", reporter)
+    yield (
+        ("Reported by", f"{reporter}, which reports for carriers")
+        if shipment["carrier_id"] in AGGREGATORS
+        else ("Carrier", reporter)
+    )
     yield "Number", shipment["tracking_number"]
     if service := shipment["service"]:
         yield "Service", service + _other_services(service, events)
     if shipment["status"] != Status.DELIVERED:
         yield "State", spaced(shipment["status"])
     if milestones.picked_up is not None:
-        yield "Shipped", f"{stated_time(milestones.picked_up.document)}, by its pick-up scan{_at(milestones.picked_up)}"
+        yield (
+            "Shipped",
+            f"{stated_time(milestones.picked_up.document)}, by its pick-up scan{_at(milestones.picked_up)}",
+        )
     elif milestones.first_scan is not None:
         scanned = milestones.first_scan
-        yield "First scan", f"{stated_time(scanned.document)}{_at(scanned)}; no pick-up was reported"
+        yield (
+            "First scan",
+            f"{stated_time(scanned.document)}{_at(scanned)}; no pick-up was reported",
+        )
     delivery = milestones.delivery
     if delivery is not None:
         there = local_time(delivery.document, delivery.location)
-        yield "Delivered", stated_time(delivery.document) + (f" (computed: {there})" if there else "")
+        yield (
+            "Delivered",
+            stated_time(delivery.document) + (f" (computed: {there})" if there else ""),
+        )
     if promised := shipment.get("estimated_delivery"):
         yield "Promised", f"for {day(promised)}, by the carrier’s last estimate"
     last = delivery or _latest(shipment, events, milestones)
     yield "Place", last.place or "not stated by the carrier"
-    if delivery is not None and (address := first_personal([delivery, *events], "delivery_address")):
+    if delivery is not None and (
+        address := first_personal([delivery, *events], "delivery_address")
+    ):
         yield "Address", address
     yield from _said(last)
     yield "Signed by", signer_of(shipment, events, milestones) or why_unsigned(events, milestones)
     for proof in proofs:
-        yield f"Its {proof.what}", proof.link or "pushed by the carrier, printed after its statements"
+        yield (
+            f"Its {proof.what}",
+            proof.link or "pushed by the carrier, printed after its statements",
+        )
 
 
 def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
@@ -203,14 +276,27 @@ def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
     if said := carriers_words(entry):
         yield "Its words", f"“{said}”"
     if entry.code:
-        meaning = code_meaning(entry.document["carrier_id"], entry.raw, entry.part.get("description"))
-        read = f"read as “{spaced(entry.document['status'])}”" if entry.document.get("status") else "not known here"
-        yield "Its code", f"{entry.code}: {f'“{meaning}” in its public list; ' if meaning else ''}{read}"
+        meaning = code_meaning(
+            entry.document["carrier_id"], entry.raw, entry.part.get("description")
+        )
+        read = (
+            f"read as “{spaced(entry.document['status'])}”"
+            if entry.document.get("status")
+            else "not known here"
+        )
+        yield (
+            "Its code",
+            f"{entry.code}: {f'“{meaning}” in its public list; ' if meaning else ''}{read}",
+        )
 
 
 def _other_services(last: str, events: Sequence[BundleEntry]) -> str:
     """Return what the carrier also called it: a parcel may be moved to another service on its way."""
-    named = {service_key(service): service for entry in events if (service := entry.document.get("service"))}
+    named = {
+        service_key(service): service
+        for entry in events
+        if (service := entry.document.get("service"))
+    }
     others = [service for key, service in sorted(named.items()) if key != service_key(last)]
     return f", as last stated; also stated: {'; '.join(others)}" if others else ""
 
@@ -222,11 +308,17 @@ def _at(entry: BundleEntry) -> str:
 def _stated(statement: MerchantStatement) -> Iterator[tuple[str, str]]:
     if order := statement.order:
         placed = f"of {order.placed_on.day} {order.placed_on:%b %Y}" if order.placed_on else None
-        yield "Order", ", ".join(filter(None, (" ".join(filter(None, (order.number, placed))), order.amount)))
+        yield (
+            "Order",
+            ", ".join(filter(None, (" ".join(filter(None, (order.number, placed))), order.amount))),
+        )
         if order.description:
             yield "Goods", order.description
     if customer := statement.customer:
-        yield "Customer", _joined(customer.name, customer.email, customer.phone, customer.ip_address)
+        yield (
+            "Customer",
+            _joined(customer.name, customer.email, customer.phone, customer.ip_address),
+        )
     if ship_to := statement.ship_to:
         yield "Ship to", _joined(ship_to.name, ship_to.address)
 
@@ -237,24 +329,47 @@ def _joined(*parts: str | None) -> str:
 
 def _comparison(each: PlaceComparison) -> tuple[str, str, str, str]:
     result = _AGREEMENT[each.agreement] + (f": {each.why}" if each.why else "")
-    return _PARTS[each.part], each.carrier or "not stated by the carrier", each.merchant or "not stated", result
+    return (
+        _PARTS[each.part],
+        each.carrier or "not stated by the carrier",
+        each.merchant or "not stated",
+        result,
+    )
 
 
-def _street(events: Sequence[BundleEntry], milestones: Milestones, ship_to: ShipTo) -> tuple[str, str, str, str]:
+def _street(
+    events: Sequence[BundleEntry], milestones: Milestones, ship_to: ShipTo
+) -> tuple[str, str, str, str]:
     """Return both streets, only shown: spelling alone does not decide whether two streets differ."""
     shown = [] if milestones.delivery is None else [milestones.delivery, *events]
     address = first_personal(shown, "delivery_address")
     if address is None:
-        return "Street", "not stated by the carrier", ship_to.line1 or "", _AGREEMENT[Agreement.NOT_COMPARABLE]
+        return (
+            "Street",
+            "not stated by the carrier",
+            ship_to.line1 or "",
+            _AGREEMENT[Agreement.NOT_COMPARABLE],
+        )
     agrees = spelled(ship_to.line1 or "") in spelled(address)
-    return "Street", address, ship_to.line1 or "", _AGREEMENT[Agreement.AGREES if agrees else Agreement.NOT_COMPARABLE]
+    return (
+        "Street",
+        address,
+        ship_to.line1 or "",
+        _AGREEMENT[Agreement.AGREES if agrees else Agreement.NOT_COMPARABLE],
+    )
 
 
-def _knowledge(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> Iterator[str]:
+def _knowledge(
+    bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
+) -> Iterator[str]:
     """Yield how we know."""
     received = sorted(entry.document["received_at"] for entry in events)
     messages = len({entry.document["message_id"] for entry in events})
-    span = f"on {utc(received[0])}" if received[0] == received[-1] else f"from {utc(received[0])} to {utc(received[-1])}"
+    span = (
+        f"on {utc(received[0])}"
+        if received[0] == received[-1]
+        else f"from {utc(received[0])} to {utc(received[-1])}"
+    )
     known = "" if milestones.delivery is None else " " + _delivery_known(milestones.delivery)
     yield (
         f"{carrier_name(bundle['shipment']['carrier_id'])} made {counted(len(events), 'statement')} in {counted(messages, 'message')}, "
@@ -268,9 +383,15 @@ def _delivery_known(delivery: BundleEntry) -> str:
     document = delivery.document
     message = f"Its statement of the delivery came on {utc(document['received_at'])}"
     later = datetime.fromisoformat(document["received_at"]) - delivery.at
-    if document["time_precision"] == "day" or document["tz_source"] in {"received", "assumed_utc"} or later < timedelta(0):
+    if (
+        document["time_precision"] == "day"
+        or document["tz_source"] in {"received", "assumed_utc"}
+        or later < timedelta(0)
+    ):
         return f"{message}, and is entry {delivery.index} of the log."
-    return f"{message}, {duration(later)} after it happened, and is entry {delivery.index} of the log."
+    return (
+        f"{message}, {duration(later)} after it happened, and is entry {delivery.index} of the log."
+    )
 
 
 def _check(bundle: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,10 @@ _PARTS: Final[Mapping[str, str]] = {"city": "city", "postal_code": "postcode", "
 
 
 def remarks_of(
-    bundle: Mapping[str, Any], entries: Sequence[BundleEntry], milestones: Milestones, compared: Sequence[PlaceComparison]
+    bundle: Mapping[str, Any],
+    entries: Sequence[BundleEntry],
+    milestones: Milestones,
+    compared: Sequence[PlaceComparison],
 ) -> Iterator[str]:
     """Yield a sentence or two for each."""
     shipment = bundle["shipment"]
@@ -32,7 +35,10 @@ def remarks_of(
             yield _contradicted(scans, milestones)
         else:
             yield _sentence(words.REMARKS.get(name, spaced(name)) + _statements(scans, milestones))
-    events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
+    events = sorted(
+        (entry for entry in entries if entry.kind == "event"),
+        key=lambda entry: (entry.at, entry.index),
+    )
     for entry in list(other_signers(shipment, events, milestones))[:_NAMED_MAX]:
         number = milestones.numbers[entry.document["event_id"]]
         yield f"The carrier also named another signer: {entry.part['signed_by']}, {stated_time(entry.document)} (statement {number})."
@@ -44,7 +50,9 @@ def remarks_of(
             f"{counted(conflicts, 'statement')} came under an id that the carrier had used before, with other facts. What came first "
             "counts; they are listed as contradictions."
         )
-    for place, latest in back_dated_entries(bundle["entries"], [entry.document for entry in entries]):
+    for place, latest in back_dated_entries(
+        bundle["entries"], [entry.document for entry in entries]
+    ):
         says = f"entry {entries[place].index} says {utc(entries[place].document['recorded_at'])}"
         why = f"what was recorded {utc(latest)} stands before it in the log: it was inserted with an old time, or a clock was wrong"
         yield f"Back-dated: {says}, but {why}."
@@ -52,10 +60,14 @@ def remarks_of(
         yield f"Personal data: {ERASED_TEXT}."
 
 
-def _scans_by_flag(entries: Sequence[BundleEntry], milestones: Milestones) -> dict[str, list[BundleEntry]]:
+def _scans_by_flag(
+    entries: Sequence[BundleEntry], milestones: Milestones
+) -> dict[str, list[BundleEntry]]:
     found: dict[str, list[BundleEntry]] = {}
     for entry in entries:
-        for flag in milestones.flags.get(entry.document["event_id"], ()) if entry.kind == "event" else ():
+        for flag in (
+            milestones.flags.get(entry.document["event_id"], ()) if entry.kind == "event" else ()
+        ):
             found.setdefault(flag, []).append(entry)
     return found
 
@@ -69,9 +81,13 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
             after = f", {duration(scan.at - milestones.delivery.at)} after the delivery,"
         where = f" in {scan.location['city']}" if scan.location.get("city") else ""
         number = milestones.numbers[scan.document["event_id"]]
-        said.append(f"On {stated_time(scan.document)}{after} the carrier also reported “{words_of(scan)}”{where} (statement {number}).")
+        said.append(
+            f"On {stated_time(scan.document)}{after} the carrier also reported “{words_of(scan)}”{where} (statement {number})."
+        )
     if len(scans) > _NAMED_MAX:
-        said.append(f"Of this kind are {counted(len(scans) - _NAMED_MAX, 'further statement')}, marked in the list.")
+        said.append(
+            f"Of this kind are {counted(len(scans) - _NAMED_MAX, 'further statement')}, marked in the list."
+        )
     if milestones.delivery is not None and not milestones.corrected:
         said.append("No later statement took the delivery back.")
     return " ".join(said)
@@ -81,7 +97,9 @@ def _corrected(corrected: CorrectedDelivery, milestones: Milestones) -> str:
     """Describe a delivery that was taken back."""
     correction = corrected.correction.document
     at = f"{stated_time(corrected.entry.document)} (statement {milestones.numbers[corrected.entry.document['event_id']]})"
-    by = f"{utc(correction['received_at'])} (statement {milestones.numbers[correction['event_id']]})"
+    by = (
+        f"{utc(correction['received_at'])} (statement {milestones.numbers[correction['event_id']]})"
+    )
     if correction["event_id"].startswith(OWN_PREFIX):
         reads = spaced(corrected.reads) if corrected.reads else "no scan"
         return f"The carrier’s statement for {at} was first read here as a delivery; since {by} it is read as: {reads}."
@@ -90,7 +108,10 @@ def _corrected(corrected: CorrectedDelivery, milestones: Milestones) -> str:
 
 
 def _statements(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
-    named = [f"statement {milestones.numbers[scan.document['event_id']]}, {stated_time(scan.document)}" for scan in scans[:_NAMED_MAX]]
+    named = [
+        f"statement {milestones.numbers[scan.document['event_id']]}, {stated_time(scan.document)}"
+        for scan in scans[:_NAMED_MAX]
+    ]
     return f" ({'; '.join(named)}{'; ...' if len(scans) > _NAMED_MAX else ''})" if named else ""
 
 
@@ -105,7 +126,10 @@ def used_twice(bundle: Mapping[str, Any], events: Sequence[BundleEntry]) -> str:
         return ""
     times = "twice" if len(others) == 1 else f"{len(others) + 1} times"
     named = bundle["shipment"]["discriminator"]
-    spans = [f"the one that is {spaced(other['status'])}, last heard of on {utc(other['last_event_at'])}" for other in others]
+    spans = [
+        f"the one that is {spaced(other['status'])}, last heard of on {utc(other['last_event_at'])}"
+        for other in others
+    ]
     own = days_between(events[0].at, events[-1].at)
     return (
         f"This number was used {times}; this is the parcel of {own}{f', which the carrier calls {named}' if named else ''}. "

@@ -35,7 +35,9 @@ def told_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> lis
 
 def receivers_of(bundle: Mapping[str, Any]) -> dict[str, str]:
     """Return the names of the subscriptions, by their ids; of one without a name its host."""
-    return {each["subscription_id"]: each["receiver"] for each in bundle["sent"]} | dict(bundle.get("receivers") or {})
+    return {each["subscription_id"]: each["receiver"] for each in bundle["sent"]} | dict(
+        bundle.get("receivers") or {}
+    )
 
 
 def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[str]:
@@ -47,13 +49,19 @@ def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> 
     telling = [line for line in lines if line.status == status] or lines[-1:]
     confirmed = [line for line in telling if line.is_confirmed]
     shown = (confirmed or telling)[:_NAMED_MAX]
-    said = [f"{line.receiver} was {'told' if line.is_try else 'to be told'} “{line.status}” on {line.at}: {line.answer}." for line in shown]
+    said = [
+        f"{line.receiver} was {'told' if line.is_try else 'to be told'} “{line.status}” on {line.at}: {line.answer}."
+        for line in shown
+    ]
     rest = len(lines) - len(shown)
     return [*said, f"{counted(rest, 'further line')} in the list."] if rest else said
 
 
 def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator[ToldLine]:
-    fanouts, ends = ([(entry.document, entry) for entry in entries if entry.kind == kind] for kind in ("fanout", "attempt"))
+    fanouts, ends = (
+        [(entry.document, entry) for entry in entries if entry.kind == kind]
+        for kind in ("fanout", "attempt")
+    )
     for key, one in notifications_of(fanouts, ends).items():
         receiver = names.get(key.subscription_id) or f"subscription {key.subscription_id}"
         status = spaced(one.kind.removeprefix("shipment.")) if one.kind else spaced(one.to_status)
@@ -96,7 +104,15 @@ def _why_unsent(one: LoggedNotification) -> str:
 
 def _answer(document: Mapping[str, Any]) -> str:
     status, took = document.get("status_code"), document.get("duration_ms")
-    confirmed = "confirmed" if document["outcome"] == AttemptOutcome.DELIVERED else f"not confirmed ({spaced(document['outcome'])})"
-    answer = ", ".join(filter(None, (f"HTTP {status}" if status else "", f"{took:,} ms" if took is not None else "")))
+    confirmed = (
+        "confirmed"
+        if document["outcome"] == AttemptOutcome.DELIVERED
+        else f"not confirmed ({spaced(document['outcome'])})"
+    )
+    answer = ", ".join(
+        filter(
+            None, (f"HTTP {status}" if status else "", f"{took:,} ms" if took is not None else "")
+        )
+    )
     attempt = f", attempt {document['number']}" if document["number"] > 1 else ""
     return confirmed + (f" ({answer})" if answer else "") + attempt

@@ -24,11 +24,15 @@ def typeset(document: bytes) -> bytes:
     compiler = typst.Compiler(
         input=_FOLDER / "evidence.typ",
         root=_FOLDER,
-        font_paths=typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[_FOLDER / "fonts"]),
+        font_paths=typst.Fonts(
+            include_system_fonts=False, include_embedded_fonts=True, font_paths=[_FOLDER / "fonts"]
+        ),
         sys_inputs={"report": document.decode()},
     )
     pdf = compiler.compile(format="pdf", pdf_standards="a-2b", timestamp=made_at)
-    pages, summary_page = (compiler.query(f"<{label}>", field="value", one=True) for label in ("end", "summary-end"))
+    pages, summary_page = (
+        compiler.query(f"<{label}>", field="value", one=True) for label in ("end", "summary-end")
+    )
     if not isinstance(pdf, bytes):
         raise TypeError("a PDF is one file")
     return f"{pages} {summary_page}\n".encode() + pdf

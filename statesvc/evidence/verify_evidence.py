@@ -87,9 +87,15 @@ def is_signed(public_key: bytes, signature: bytes, text: bytes) -> bool:
     scalar = int.from_bytes(signature[32:], "little")
     if len(signature) != 64 or scalar >= ORDER:
         return False
-    challenge = int.from_bytes(hashlib.sha512(signature[:32] + public_key + text).digest(), "little") % ORDER
+    challenge = (
+        int.from_bytes(hashlib.sha512(signature[:32] + public_key + text).digest(), "little")
+        % ORDER
+    )
     left, right = multiplied(scalar, BASE), added(shown, multiplied(challenge, key))
-    return not ((left[0] * right[2] - right[0] * left[2]) % PRIME or (left[1] * right[2] - right[1] * left[2]) % PRIME)
+    return not (
+        (left[0] * right[2] - right[0] * left[2]) % PRIME
+        or (left[1] * right[2] - right[1] * left[2]) % PRIME
+    )
 
 
 # --- Signed notes (C2SP signed-note, tlog-checkpoint) ---
@@ -131,7 +137,11 @@ def read_keys(lines: list[str]) -> Keys:
         name, _, rest = line.strip().partition("+")
         identity, _, encoded = rest.partition("+")
         material = decoded(encoded)
-        if len(material) != 33 or material[:1] != b"\x01" or key_id(name, b"\x01", material[1:]).hex() != identity:
+        if (
+            len(material) != 33
+            or material[:1] != b"\x01"
+            or key_id(name, b"\x01", material[1:]).hex() != identity
+        ):
             raise ValueError("not a public key")
         keys.append((name, material[1:]))
     return keys
@@ -209,7 +219,11 @@ def flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> Iterat
     head, seal = Head(bundle["log"]["checkpoint"], keys), Head(bundle["seal"], keys)
     rest = {name: value for name, value in bundle.items() if name != "seal"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    if (seal.origin, seal.size, seal.root) != (f"{head.log}/evidence", len(bundle["entries"]), sha256(canonical)):
+    if (seal.origin, seal.size, seal.root) != (
+        f"{head.log}/evidence",
+        len(bundle["entries"]),
+        sha256(canonical),
+    ):
         yield "the document is not the one that was sealed: something in it was changed"
     for name, digest in bundle.get("documents", {}).items():
         if name in files and sha256(files[name]).hex() != digest:
@@ -230,11 +244,16 @@ def entry_flaws(entry: dict[str, Any], said: dict[str, Any], head: Head) -> Iter
     leaf = sha256(b"\x00" + entry["canonical"].encode())
     if leaf.hex() != entry["leaf_hash"]:
         yield f"entry {entry['index']}: its hash is another"
-    if root_of(leaf, entry["index"], head.size, [decoded(each) for each in entry["proof"]]) != head.root:
+    if (
+        root_of(leaf, entry["index"], head.size, [decoded(each) for each in entry["proof"]])
+        != head.root
+    ):
         yield f"entry {entry['index']}: it is not at this place of the signed log"
     if said["entry"] != entry["kind"]:
         yield f"entry {entry['index']}: it is of another kind"
-    if entry["part"] is not None and sha256(decoded(entry["part"])).hex() != said.get("part_commitment"):
+    if entry["part"] is not None and sha256(decoded(entry["part"])).hex() != said.get(
+        "part_commitment"
+    ):
         yield f"entry {entry['index']}: its personal part is not the one that it is committed to"
 
 
@@ -244,7 +263,11 @@ def chain_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
     for entry, said in pairs:
         if entry["kind"] == "event":
             version += 1
-            if (said["version"], said["previous_hash"], said["shipment_id"]) != (version, previous, shipment["shipment_id"]):
+            if (said["version"], said["previous_hash"], said["shipment_id"]) != (
+                version,
+                previous,
+                shipment["shipment_id"],
+            ):
                 yield f"entry {entry['index']}: event {version} of the shipment is missing, or was changed"
             if said["carrier_id"] != shipment["carrier_id"]:
                 yield f"entry {entry['index']}: an event of another carrier"
@@ -265,7 +288,9 @@ def as_of_flaws(bundle: dict[str, Any], head: Head, keys: Keys) -> Iterator[str]
     if stated is None:
         return
     then = Head(stated["checkpoint"], keys)
-    if then.size != stated["log_index"] + 1 or any(entry["index"] >= then.size for entry in bundle["entries"]):
+    if then.size != stated["log_index"] + 1 or any(
+        entry["index"] >= then.size for entry in bundle["entries"]
+    ):
         yield "it has entries that were sealed later than it says"
     if not is_beginning(then, head, [decoded(each) for each in stated["consistency"]]):
         yield "the log that was signed then is not the beginning of the one that was signed last"
@@ -273,18 +298,34 @@ def as_of_flaws(bundle: dict[str, Any], head: Head, keys: Keys) -> Iterator[str]
 
 def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
     """Check that the carrier's messages and our notifications, word for word, are those that the entries are committed to."""
-    committed = {said["message_id"]: said["body_commitment"] for _, said in pairs if "message_id" in said and "body_commitment" in said}
+    committed = {
+        said["message_id"]: said["body_commitment"]
+        for _, said in pairs
+        if "message_id" in said and "body_commitment" in said
+    }
     for message in bundle["messages"]:
-        if message["body"] is not None and sha256(decoded(message["body"])).hex() != committed.get(message["message_id"]):
+        if message["body"] is not None and sha256(decoded(message["body"])).hex() != committed.get(
+            message["message_id"]
+        ):
             yield f"message {message['message_id']}: its body is not the one that its events are committed to"
-    bodies = {(row["webhook_id"], number): row["body"] for row in bundle["sent"] for number in row.get("attempts", ())}
+    bodies = {
+        (row["webhook_id"], number): row["body"]
+        for row in bundle["sent"]
+        for number in row.get("attempts", ())
+    }
     for entry, said in pairs:
         if said["entry"] != "attempt" or entry["part"] is None:
             continue
-        salts = {part["number"]: bytes.fromhex(part["body_salt"]) for part in json.loads(decoded(entry["part"])[32:])["tries"]}
+        salts = {
+            part["number"]: bytes.fromhex(part["body_salt"])
+            for part in json.loads(decoded(entry["part"])[32:])["tries"]
+        }
         for each in said["tries"]:
             body = bodies.get((said["webhook_id"], each["number"]))
-            if body is not None and sha256(salts[each["number"]] + body.encode()).hex() != each["body_commitment"]:
+            if (
+                body is not None
+                and sha256(salts[each["number"]] + body.encode()).hex() != each["body_commitment"]
+            ):
                 yield f"entry {entry['index']}: another body was sent"
 
 
@@ -318,7 +359,9 @@ def main(arguments: list[str]) -> int:
     """Verify, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("evidence", type=Path, help="the zip file, its folder, or the JSON file")
-    parser.add_argument("--key", action="append", default=[], help="the log's public key, or a file of such keys")
+    parser.add_argument(
+        "--key", action="append", default=[], help="the log's public key, or a file of such keys"
+    )
     options = parser.parse_args(arguments)
     try:
         files = read_files(options.evidence)
@@ -329,7 +372,9 @@ def main(arguments: list[str]) -> int:
         say(str(error))
         return WRONG_USE
     except MALFORMED:
-        say("--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such lines.")
+        say(
+            "--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such lines."
+        )
         return WRONG_USE
     found = all_flaws(bundle, keys, files)
     if found:
@@ -340,7 +385,9 @@ def main(arguments: list[str]) -> int:
     for line in report(bundle, files):
         say(line)
     if not lines:
-        say("CONSISTENT WITH ITSELF. Whether it is the log's own shows only with its public key from a source that you trust: --key KEY.")
+        say(
+            "CONSISTENT WITH ITSELF. Whether it is the log's own shows only with its public key from a source that you trust: --key KEY."
+        )
         return UNTRUSTED
     say("THIS EVIDENCE HOLDS.")
     return HOLDS
@@ -372,14 +419,18 @@ def read_bundle(path: Path, files: dict[str, bytes]) -> dict[str, Any]:
     except MALFORMED:
         bundle = None
     if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
-        raise UnreadableError(f"{path} is not evidence of the format {FORMAT}: give the zip, its folder, or its {FILE}.")
+        raise UnreadableError(
+            f"{path} is not evidence of the format {FORMAT}: give the zip, its folder, or its {FILE}."
+        )
     return bundle
 
 
 def key_lines(key: str) -> list[str]:
     """Return the key itself, or those in the file of this name."""
     path = Path(key)
-    return path.read_text("utf-8", "replace").split() if len(key) < 256 and path.is_file() else [key]
+    return (
+        path.read_text("utf-8", "replace").split() if len(key) < 256 and path.is_file() else [key]
+    )
 
 
 def sha256(data: bytes) -> bytes:

@@ -73,9 +73,15 @@ async def list_unheard(
         "after_carrier_id": place.carrier_id,
         "limit": SCAN_MAX,
     }
-    cursor = await connection.execute(_SQL["newest_awaited" if newest_first else "oldest_awaited"], asked, binary=True)
+    cursor = await connection.execute(
+        _SQL["newest_awaited" if newest_first else "oldest_awaited"], asked, binary=True
+    )
     rows = [UnheardNumber(*row) for row in await cursor.fetchall()]
-    heard = set() if never_heard else await heard_numbers(connection, [(one.carrier_id, one.number) for one in rows])
+    heard = (
+        set()
+        if never_heard
+        else await heard_numbers(connection, [(one.carrier_id, one.number) for one in rows])
+    )
     unheard = [one for one in rows if (one.carrier_id, one.number) not in heard]
     if len(unheard) > limit:
         return unheard[:limit], unheard[limit - 1].position
@@ -84,5 +90,7 @@ async def list_unheard(
 
 async def never_heard_of_late(connection: AsyncConnection[Any]) -> NeverHeard:
     """Return how many were observed within a day, as far as `COUNT_MAX`."""
-    ((count, last_seconds, carriers),) = await (await connection.execute(_SQL["never_heard_of_late"], {"count_max": COUNT_MAX})).fetchall()
+    ((count, last_seconds, carriers),) = await (
+        await connection.execute(_SQL["never_heard_of_late"], {"count_max": COUNT_MAX})
+    ).fetchall()
     return NeverHeard(count, last_seconds, sorted(carriers))

@@ -15,7 +15,13 @@ from projections.expectations import FIRST_SEQUENCE, Deadline, Expectation
 from projections.state import INITIAL
 from statesvc.database.arrays import Columns, encoded, texts, uuids
 from statesvc.database.queries import queries
-from statesvc.expectations.observe import DueShipment, Observation, WatchReport, carriers_to_put_off, write_observations
+from statesvc.expectations.observe import (
+    DueShipment,
+    Observation,
+    WatchReport,
+    carriers_to_put_off,
+    write_observations,
+)
 from statesvc.log.batch_row import BatchStamp, begin_batch
 from statesvc.log.event_store import reserve_streams
 from statesvc.shipments.awaited import SHOWN_DAYS
@@ -50,22 +56,38 @@ async def observe_never_heard(connection: Connection, *, worker: str) -> WatchRe
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
         if alone != (True,):
             return report
-        due = [DueNumber(*row) for row in await (await connection.execute(_SQL["due"], {"limit": AT_ONCE}, binary=True)).fetchall()]
+        due = [
+            DueNumber(*row)
+            for row in await (
+                await connection.execute(_SQL["due"], {"limit": AT_ONCE}, binary=True)
+            ).fetchall()
+        ]
         report.due = len(due)
-        waiting = await carriers_to_put_off(connection, {one.carrier_id for one in due if not one.is_observed})
+        waiting = await carriers_to_put_off(
+            connection, {one.carrier_id for one in due if not one.is_observed}
+        )
         if waiting:
-            put_off = await connection.execute(_SQL["put_off"], {"waiting": sorted(waiting), "limit": PUT_OFF_AT_ONCE})
+            put_off = await connection.execute(
+                _SQL["put_off"], {"waiting": sorted(waiting), "limit": PUT_OFF_AT_ONCE}
+            )
             report.put_off = put_off.rowcount
-        locked = await _locked(connection, [one for one in due if one.is_observed or one.carrier_id not in waiting])
+        locked = await _locked(
+            connection, [one for one in due if one.is_observed or one.carrier_id not in waiting]
+        )
         if not locked:
             return report
         heard = await heard_numbers(connection, [(one.carrier_id, one.number) for one in locked])
-        settled = [one for one in locked if one.is_observed or (one.carrier_id, one.number) in heard]
+        settled = [
+            one for one in locked if one.is_observed or (one.carrier_id, one.number) in heard
+        ]
         await connection.execute(_SQL["settle"], _numbers(settled))
         if unheard := [one for one in locked if one not in settled]:
             now = await (await begin_batch(connection)).rows()
             report.observations = [_observation(one, now) for one in unheard]
-            await connection.execute(_SQL["note_observed"], {**_numbers(unheard), "recorded_at": now.recorded_at, "shown_days": SHOWN_DAYS})
+            await connection.execute(
+                _SQL["note_observed"],
+                {**_numbers(unheard), "recorded_at": now.recorded_at, "shown_days": SHOWN_DAYS},
+            )
             await write_observations(connection, report, now, worker)
     return report
 
@@ -76,16 +98,22 @@ async def _locked(connection: Connection, due: Sequence[DueNumber]) -> list[DueN
     cursor = await connection.execute(_SQL["lock_due"], _numbers(due), binary=True)
     rows = set(await cursor.fetchall())
     wanted = [each for each, one in by_id.items() if (one.carrier_id, one.number) in rows]
-    cursor = await connection.execute(_SQL["lock_streams"], {"shipment_ids": uuids(wanted)}, binary=True)
+    cursor = await connection.execute(
+        _SQL["lock_streams"], {"shipment_ids": uuids(wanted)}, binary=True
+    )
     held = {each for (each,) in await cursor.fetchall()}
     held |= (await (await reserve_streams(connection, wanted, bounded=True)).rows()).keys()
     return [by_id[each] for each in wanted if each in held]
 
 
-async def heard_numbers(connection: Connection, numbers: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+async def heard_numbers(
+    connection: Connection, numbers: Sequence[tuple[str, str]]
+) -> set[tuple[str, str]]:
     """Return those of these numbers, each behind its carrier, of which something was heard."""
     shipments = uuids([shipment_id(carrier_id, number, "") for carrier_id, number in numbers])
-    cursor = await connection.execute(_SQL["heard"], {**encoded(numbers, _NUMBERS), "shipment_ids": shipments}, binary=True)
+    cursor = await connection.execute(
+        _SQL["heard"], {**encoded(numbers, _NUMBERS), "shipment_ids": shipments}, binary=True
+    )
     return set(await cursor.fetchall())
 
 
@@ -96,7 +124,10 @@ def _numbers(due: Iterable[DueNumber]) -> dict[str, Any]:
 def _observation(one: DueNumber, now: BatchStamp) -> Observation:
     """Build the observation. Its sequence is below those of all observations of shipments, and another at each time."""
     of = awaited_id(one.carrier_id, one.number)
-    cause, sequence = one.awaited_at.astimezone(UTC).isoformat(), FIRST_SEQUENCE - int((now.recorded_at - _SINCE).total_seconds()) // 60
+    cause, sequence = (
+        one.awaited_at.astimezone(UTC).isoformat(),
+        FIRST_SEQUENCE - int((now.recorded_at - _SINCE).total_seconds()) // 60,
+    )
     document = observation_document(
         shipment_id=of,
         version=0,
@@ -114,7 +145,9 @@ def _observation(one: DueNumber, now: BatchStamp) -> Observation:
         recorded_at=now.recorded_at,
     )
     return Observation(
-        shipment=DueShipment(of, one.carrier_id, one.number, one.number, 0, now.recorded_at, INITIAL),
+        shipment=DueShipment(
+            of, one.carrier_id, one.number, one.number, 0, now.recorded_at, INITIAL
+        ),
         deadline=Deadline(one.deadline, Expectation.NEVER_HEARD, cause, one.hours),
         sequence=sequence,
         document=document,

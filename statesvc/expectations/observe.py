@@ -54,7 +54,12 @@ _OBSERVATIONS: Final[Columns] = {
     "sinces": timestamps,
     "canonicals": byteas,
 }
-_OBSERVED: Final[Columns] = {"shipment_ids": uuids, "flags": texts, "due_ats": timestamps, "states": byteas}
+_OBSERVED: Final[Columns] = {
+    "shipment_ids": uuids,
+    "flags": texts,
+    "due_ats": timestamps,
+    "states": byteas,
+}
 Connection = AsyncConnection[Any]
 
 
@@ -108,7 +113,9 @@ async def observe(connection: Connection, *, worker: str) -> WatchReport:
         report.due = len(due)
         waiting = await carriers_to_put_off(connection, {carrier_id for _, carrier_id in due})
         if waiting:
-            put_off = await connection.execute(_SQL["put_off"], {"carrier_ids": sorted(waiting), "limit": PUT_OFF_AT_ONCE})
+            put_off = await connection.execute(
+                _SQL["put_off"], {"carrier_ids": sorted(waiting), "limit": PUT_OFF_AT_ONCE}
+            )
             report.put_off = put_off.rowcount
         if asked := [shipment_id for shipment_id, carrier_id in due if carrier_id not in waiting]:
             await _look_again(connection, asked, report, worker)
@@ -121,18 +128,27 @@ async def carriers_to_put_off(connection: Connection, carrier_ids: set[str]) -> 
     return {carrier_id for (carrier_id,) in await cursor.fetchall()}
 
 
-async def _look_again(connection: Connection, asked: Sequence[UUID], report: WatchReport, worker: str) -> None:
+async def _look_again(
+    connection: Connection, asked: Sequence[UUID], report: WatchReport, worker: str
+) -> None:
     cursor = await connection.execute(_SQL["lock_due"], {"shipment_ids": uuids(asked)}, binary=True)
     locked = [shipment_id for (shipment_id,) in await cursor.fetchall()]
-    cursor = await connection.execute(_SQL["read_due"], {"shipment_ids": uuids(locked)}, binary=True)
-    found = [DueShipment(*row)._replace(state=ShipmentState.from_json(decompress_json(row[-1]))) for row in await cursor.fetchall()]
+    cursor = await connection.execute(
+        _SQL["read_due"], {"shipment_ids": uuids(locked)}, binary=True
+    )
+    found = [
+        DueShipment(*row)._replace(state=ShipmentState.from_json(decompress_json(row[-1])))
+        for row in await cursor.fetchall()
+    ]
     if not found:
         return
     now = await (await begin_batch(connection)).rows()
     rules = rule_book(now.expectations)
     rows = []
     for shipment in found:
-        observations, row = _looked_at(shipment, rules.of(shipment.carrier_id, shipment.state.service), now)
+        observations, row = _looked_at(
+            shipment, rules.of(shipment.carrier_id, shipment.state.service), now
+        )
         report.observations += observations
         rows.append(row)
     await connection.execute(_SQL["save_observed"], encoded(rows, _OBSERVED))
@@ -140,7 +156,9 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
         await write_observations(connection, report, now, worker)
 
 
-def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: BatchStamp) -> tuple[list[Observation], tuple[Any, ...]]:
+def _looked_at(
+    shipment: DueShipment, rules: ExpectationRules, now: BatchStamp
+) -> tuple[list[Observation], tuple[Any, ...]]:
     """Return what is observed of it, and its row."""
     noticed = passed(shipment.state, rules, recorded_at=shipment.recorded_at, now=now.recorded_at)
     observations = [
@@ -150,10 +168,21 @@ def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: BatchStamp) 
     state = noticed.state
     following = next_deadline(state, rules, recorded_at=shipment.recorded_at)
     flags = ",".join(sorted([*state.flags, *flagged(state)]))
-    return observations, (shipment.shipment_id, flags, following.due_at if following else None, compress_json(state.to_json()))
+    return observations, (
+        shipment.shipment_id,
+        flags,
+        following.due_at if following else None,
+        compress_json(state.to_json()),
+    )
 
 
-def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules: ExpectationRules, now: BatchStamp) -> Observation:
+def _observation(
+    shipment: DueShipment,
+    deadline: Deadline,
+    sequence: int,
+    rules: ExpectationRules,
+    now: BatchStamp,
+) -> Observation:
     document = observation_document(
         shipment_id=shipment.shipment_id,
         version=shipment.version,
@@ -168,10 +197,18 @@ def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules
         },
         recorded_at=now.recorded_at,
     )
-    return Observation(shipment=shipment, deadline=deadline, sequence=sequence, document=document, entry=leaf(document, epoch=now.epoch))
+    return Observation(
+        shipment=shipment,
+        deadline=deadline,
+        sequence=sequence,
+        document=document,
+        entry=leaf(document, epoch=now.epoch),
+    )
 
 
-async def write_observations(connection: Connection, report: WatchReport, now: BatchStamp, worker: str) -> None:
+async def write_observations(
+    connection: Connection, report: WatchReport, now: BatchStamp, worker: str
+) -> None:
     """Write fan-outs, notifications, observations, and their batch row."""
     observations = report.observations
     numbers = {(one.shipment.carrier_id, one.shipment.number) for one in observations}
@@ -179,7 +216,9 @@ async def write_observations(connection: Connection, report: WatchReport, now: B
     changes = list(map(_change, observations))
     fanned_out = fan_out(changes, subscribed, await _parcels(connection, changes))
     report.notifications = await write_notifications(connection, fanned_out, epoch=now.epoch)
-    leaf_hashes = await append_fanouts(connection, [fanout_of(change, to) for change, to in fanned_out], now=now)
+    leaf_hashes = await append_fanouts(
+        connection, [fanout_of(change, to) for change, to in fanned_out], now=now
+    )
     await connection.execute(
         _SQL["insert_observations"],
         {
@@ -189,17 +228,31 @@ async def write_observations(connection: Connection, report: WatchReport, now: B
             **encoded(_rows(observations), _OBSERVATIONS),
         },
     )
-    await extend_streams(connection, (one.shipment.shipment_id for one in observations), now.recorded_at)
+    await extend_streams(
+        connection, (one.shipment.shipment_id for one in observations), now.recorded_at
+    )
     leaf_hashes += [one.entry.leaf_hash for one in observations]
-    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=worker)
+    await write_batch(
+        connection,
+        batch_id=now.batch_id,
+        recorded_at=now.recorded_at,
+        leaf_hashes=leaf_hashes,
+        writer=worker,
+    )
 
 
-async def _parcels(connection: Connection, changes: Sequence[OutboxChange]) -> Mapping[UUID, ParcelChanges]:
+async def _parcels(
+    connection: Connection, changes: Sequence[OutboxChange]
+) -> Mapping[UUID, ParcelChanges]:
     """Return the parcels of several sources: one that asks for each status once is told of it by the source that told the status."""
     parcel_ids = await parcels_of(connection, (change.shipment_id for change in changes))
     if not parcel_ids:
         return NO_PARCELS
-    return of_parcels(changes, parcel_ids, await (await read_present_parcels(connection, set(parcel_ids.values()))).rows())
+    return of_parcels(
+        changes,
+        parcel_ids,
+        await (await read_present_parcels(connection, set(parcel_ids.values()))).rows(),
+    )
 
 
 def _rows(observations: Iterable[Observation]) -> list[tuple[Any, ...]]:

@@ -39,34 +39,53 @@ async def rearm(connection: Connection) -> bool:
         if alone != (True,):
             return False
         settle_seconds = LONGEST_TRANSACTION.total_seconds()
-        row = await (await connection.execute(_SQL["unapplied"], {"settle_seconds": settle_seconds})).fetchone()
+        row = await (
+            await connection.execute(_SQL["unapplied"], {"settle_seconds": settle_seconds})
+        ).fetchone()
         if row is None:
             return False
         carrier_id, service, *after = row
         page = await unfinished(connection, *after, limit=PAGE_ROWS)
-        if moved := list(_moved(page, RuleScope(carrier_id, service), await read_rules(connection))):
+        if moved := list(
+            _moved(page, RuleScope(carrier_id, service), await read_rules(connection))
+        ):
             await connection.execute(_SQL["set_due"], encoded(moved, _DUE))
         last = page[-1] if len(page) == PAGE_ROWS else None
-        applied = {"recorded_at": last and last.recorded_at, "shipment_id": last and last.shipment_id}
-        await connection.execute(_SQL["applied_to"], {"carrier_id": carrier_id, "service": service, **applied})
+        applied = {
+            "recorded_at": last and last.recorded_at,
+            "shipment_id": last and last.shipment_id,
+        }
+        await connection.execute(
+            _SQL["applied_to"], {"carrier_id": carrier_id, "service": service, **applied}
+        )
         return True
 
 
-async def unfinished(connection: Connection, after_recorded_at: datetime, after_shipment_id: UUID, *, limit: int) -> list[Unfinished]:
+async def unfinished(
+    connection: Connection, after_recorded_at: datetime, after_shipment_id: UUID, *, limit: int
+) -> list[Unfinished]:
     """Return the next of all, in the order of their last change."""
-    asked = {"after_recorded_at": after_recorded_at, "after_shipment_id": after_shipment_id, "limit": limit}
+    asked = {
+        "after_recorded_at": after_recorded_at,
+        "after_shipment_id": after_shipment_id,
+        "limit": limit,
+    }
     cursor = await connection.execute(_SQL["unfinished"], asked, binary=True)
     return [Unfinished(*row) for row in await cursor.fetchall()]
 
 
-def _moved(page: Sequence[Unfinished], scope: RuleScope, rules: RuleBook) -> Iterator[tuple[UUID, int, datetime | None]]:
+def _moved(
+    page: Sequence[Unfinished], scope: RuleScope, rules: RuleBook
+) -> Iterator[tuple[UUID, int, datetime | None]]:
     """Yield those within the scope that are due at another time by the rules."""
     for one in page:
         if scope.carrier_id in (ALL_CARRIERS, one.carrier_id):
             state = ShipmentState.from_json(decompress_json(one.state))
             if not scope.covers(one.carrier_id, state.service):
                 continue
-            deadline = next_deadline(state, rules.of(one.carrier_id, state.service), recorded_at=one.recorded_at)
+            deadline = next_deadline(
+                state, rules.of(one.carrier_id, state.service), recorded_at=one.recorded_at
+            )
             due_at = deadline.due_at if deadline else None
             if due_at != one.due_at:
                 yield one.shipment_id, one.version, due_at

@@ -17,7 +17,13 @@ from projections.expectations import DEFAULT_RULES, ExpectationRules
 from statesvc.database.queries import queries
 from statesvc.expectations.rule_hours import named_hours
 from statesvc.log.actions import record_action
-from statesvc.shipments.expectation_rules import ALL_SERVICES, DEFAULTS, EVERYTHING, RuleBook, RuleScope
+from statesvc.shipments.expectation_rules import (
+    ALL_SERVICES,
+    DEFAULTS,
+    EVERYTHING,
+    RuleBook,
+    RuleScope,
+)
 
 _SQL = queries("statesvc.expectations", "rule_changes")
 Connection = AsyncConnection[Any]
@@ -27,7 +33,11 @@ class RulesChangedError(RuntimeError):
     """Others stated rules of the same shipments since the revision that the caller knows."""
 
     def __init__(self, revision: int) -> None:
-        super().__init__(f"revision {revision} was stated meanwhile" if revision else "no rules of its own are stated")
+        super().__init__(
+            f"revision {revision} was stated meanwhile"
+            if revision
+            else "no rules of its own are stated"
+        )
         self.revision = revision
 
 
@@ -58,7 +68,9 @@ class StatedBook:
 
     def of(self, scope: RuleScope) -> StatedRules:
         """Return a row; revision 0 where nothing was ever stated."""
-        return self.rows.get(scope) or StatedRules(carrier_id=scope.carrier_id, service=scope.service, rules={})
+        return self.rows.get(scope) or StatedRules(
+            carrier_id=scope.carrier_id, service=scope.service, rules={}
+        )
 
     def inherited(self, scope: RuleScope) -> ExpectationRules:
         """Return what holds where the row says nothing."""
@@ -85,7 +97,13 @@ async def stated_rules(connection: Connection) -> StatedBook:
 
 
 async def state_rules(
-    connection: Connection, scope: RuleScope, rules: Mapping[str, Any], *, why: str, actor: str, replaces: int | None = None
+    connection: Connection,
+    scope: RuleScope,
+    rules: Mapping[str, Any],
+    *,
+    why: str,
+    actor: str,
+    replaces: int | None = None,
 ) -> int:
     """Replace what is stated of a carrier (`*`: of all) or of one of its services; return the revision. An operator action.
 
@@ -97,10 +115,17 @@ async def state_rules(
         before = (await stated_rules(connection)).of(scope).revision
         if replaces not in (None, before):
             raise RulesChangedError(before)
-        stated = {**scope._asdict(), "rules": orjson.dumps(rules).decode(), "changed_by": actor, "why": why}
+        stated = {
+            **scope._asdict(),
+            "rules": orjson.dumps(rules).decode(),
+            "changed_by": actor,
+            "why": why,
+        }
         row = await (await connection.execute(_SQL["put_rules"], stated)).fetchone()
         assert row is not None  # noqa: S101 - RETURNING of one row
         revision: int = row[0]
         details = {"why": why, "revision": revision, "replaces": before, **dict(named_hours(rules))}
-        await record_action(connection, actor=actor, verb="state_expectations", target=str(scope), details=details)
+        await record_action(
+            connection, actor=actor, verb="state_expectations", target=str(scope), details=details
+        )
     return revision

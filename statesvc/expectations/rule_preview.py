@@ -30,17 +30,38 @@ _SQL = queries("statesvc.expectations", "rule_preview")
 class RulePreview(BaseModel):
     """Effects of stating the rules now."""
 
-    replaces: Annotated[int, Field(description="The revision that is there now: give it back when you state them. 0: none.")]
-    shipments: Annotated[int, Field(description="Unfinished shipments of the carrier, and the service, that were looked at.")]
-    rearmed: Annotated[int, Field(description="Of these, such as would be looked at at another time.")]
-    observed_at_once: Annotated[
-        dict[str, int], Field(description="By kind: observations, and so notifications, that would follow at once, and do not today.")
+    replaces: Annotated[
+        int,
+        Field(
+            description="The revision that is there now: give it back when you state them. 0: none."
+        ),
     ]
-    counts_capped: Annotated[bool, Field(description="Not all were looked at: the counts are lower bounds.")]
+    shipments: Annotated[
+        int,
+        Field(
+            description="Unfinished shipments of the carrier, and the service, that were looked at."
+        ),
+    ]
+    rearmed: Annotated[
+        int, Field(description="Of these, such as would be looked at at another time.")
+    ]
+    observed_at_once: Annotated[
+        dict[str, int],
+        Field(
+            description="By kind: observations, and so notifications, that would follow at once, and do not today."
+        ),
+    ]
+    counts_capped: Annotated[
+        bool, Field(description="Not all were looked at: the counts are lower bounds.")
+    ]
 
 
 async def preview_rules(
-    connection: AsyncConnection[Any], scope: RuleScope, rules: Mapping[str, Any], *, seconds: float = SECONDS_MAX
+    connection: AsyncConnection[Any],
+    scope: RuleScope,
+    rules: Mapping[str, Any],
+    *,
+    seconds: float = SECONDS_MAX,
 ) -> RulePreview:
     """Preview rules as `state_rules` takes them."""
     stated = await stated_rules(connection)
@@ -51,8 +72,15 @@ async def preview_rules(
     counts = _PreviewCounts(stated, scope, rules, now)
     until = time.monotonic() + seconds
     while True:
-        asked = {"carrier_id": scope.carrier_id, "before_recorded_at": before[0], "before_shipment_id": before[1], "limit": PAGE_ROWS}
-        rows = await (await connection.execute(_SQL["newest_unfinished"], asked, binary=True)).fetchall()
+        asked = {
+            "carrier_id": scope.carrier_id,
+            "before_recorded_at": before[0],
+            "before_shipment_id": before[1],
+            "limit": PAGE_ROWS,
+        }
+        rows = await (
+            await connection.execute(_SQL["newest_unfinished"], asked, binary=True)
+        ).fetchall()
         for recorded_at, _, of_carrier, state in rows:
             if state is not None:
                 counts.add(of_carrier, ShipmentState.from_json(decompress_json(state)), recorded_at)
@@ -69,7 +97,9 @@ async def preview_rules(
 
 
 class _PreviewCounts:
-    def __init__(self, stated: StatedBook, scope: RuleScope, rules: Mapping[str, Any], now: datetime) -> None:
+    def __init__(
+        self, stated: StatedBook, scope: RuleScope, rules: Mapping[str, Any], now: datetime
+    ) -> None:
         self.scope = scope
         self.present = stated.book
         self.proposed = stated.replaced(scope, rules).book
@@ -81,12 +111,22 @@ class _PreviewCounts:
     def add(self, carrier_id: str, state: ShipmentState, recorded_at: datetime) -> None:
         if not self.scope.covers(carrier_id, state.service):
             return
-        present, proposed = self.present.of(carrier_id, state.service), self.proposed.of(carrier_id, state.service)
+        present, proposed = (
+            self.present.of(carrier_id, state.service),
+            self.proposed.of(carrier_id, state.service),
+        )
         self.shipments += 1
-        if next_deadline(state, present, recorded_at=recorded_at) != next_deadline(state, proposed, recorded_at=recorded_at):
+        if next_deadline(state, present, recorded_at=recorded_at) != next_deadline(
+            state, proposed, recorded_at=recorded_at
+        ):
             self.rearmed += 1
         due = self._due(state, present, recorded_at)
         self.observed_at_once.update(self._due(state, proposed, recorded_at) - due)
 
-    def _due(self, state: ShipmentState, rules: ExpectationRules, recorded_at: datetime) -> set[str]:
-        return {one.kind.value for one in passed(state, rules, recorded_at=recorded_at, now=self.now).deadlines}
+    def _due(
+        self, state: ShipmentState, rules: ExpectationRules, recorded_at: datetime
+    ) -> set[str]:
+        return {
+            one.kind.value
+            for one in passed(state, rules, recorded_at=recorded_at, now=self.now).deadlines
+        }

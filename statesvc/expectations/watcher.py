@@ -34,17 +34,28 @@ def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> P
             if await (await connection.execute(_SQL["is_due"])).fetchone() != (True,):
                 return None
             is_rearming = await rearm(connection)
-            reports = [await observe(connection, worker=worker), await observe_never_heard(connection, worker=worker)]
+            reports = [
+                await observe(connection, worker=worker),
+                await observe_never_heard(connection, worker=worker),
+            ]
         observations = [one for report in reports for one in report.observations]
         for one in observations:
-            telemetry.observations.add(1, {"carrier": one.shipment.carrier_id, "type": one.deadline.kind.value})
+            telemetry.observations.add(
+                1, {"carrier": one.shipment.carrier_id, "type": one.deadline.kind.value}
+            )
         if observations:
             log.info("observed", count=len(observations))
             waker.wake(LOG)
         if any(report.notifications for report in reports):
             waker.wake(OUTBOX)
         if put_off := sum(report.put_off for report in reports):
-            log.warning("observations_put_off", count=put_off, why="their carriers are held, behind or silent, or the log was forked")
+            log.warning(
+                "observations_put_off",
+                count=put_off,
+                why="their carriers are held, behind or silent, or the log was forked",
+            )
         return STEP_SECONDS if is_rearming or any(report.is_full for report in reports) else None
 
-    return Periodic("watcher", work, every_seconds=EVERY_SECONDS, retry_seconds=EVERY_SECONDS, jitter=0.1)
+    return Periodic(
+        "watcher", work, every_seconds=EVERY_SECONDS, retry_seconds=EVERY_SECONDS, jitter=0.1
+    )

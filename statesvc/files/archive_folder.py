@@ -40,7 +40,9 @@ def archive_folder(settings: Settings) -> ArchivePath | None:
     """
     if settings.archive.dir is not None:
         return archive_at(settings.archive.dir)
-    return settings.database.data_dir / "archive" if settings.database.database_url is None else None
+    return (
+        settings.database.data_dir / "archive" if settings.database.database_url is None else None
+    )
 
 
 def archive_at(place: str) -> ArchivePath:
@@ -83,9 +85,13 @@ class ArchiveNames:
             for path in files.paths:
                 path.unlink(missing_ok=True)
 
-    def leftovers(self, folder: ArchivePath, prefix: str, *, retained: str | None) -> list[ArchivePath]:
+    def leftovers(
+        self, folder: ArchivePath, prefix: str, *, retained: str | None
+    ) -> list[ArchivePath]:
         """Return what a crash left of this period next to the files that count (`retained` leads to them)."""
-        there: list[ArchivePath] = [path for place in {folder, writing_folder(folder)} for path in files_of(place)]
+        there: list[ArchivePath] = [
+            path for place in {folder, writing_folder(folder)} for path in files_of(place)
+        ]
         counted = set() if retained is None else set(self.file_names(retained))
         suffixes = "|".join(map(re.escape, self.suffixes))
         own = re.compile(rf"{re.escape(prefix)}-[0-9a-f]{{16}}({suffixes})(\.[0-9a-f]{{8}})?")
@@ -98,7 +104,10 @@ class UnfinishedFiles:
     def __init__(self, names: ArchiveNames, folder: ArchivePath, prefix: str) -> None:
         ending = secrets.token_hex(4)
         self._names, self._folder, self._prefix = names, folder, prefix
-        self.paths = [writing_folder(folder) / f"{name}.{ending}" for name in names.file_names(names.file_name(prefix, bytes(8)))]
+        self.paths = [
+            writing_folder(folder) / f"{name}.{ending}"
+            for name in names.file_names(names.file_name(prefix, bytes(8)))
+        ]
 
     def publish(self, sha256: bytes) -> str:
         """Give the complete files their names, for good, that of the first one last; return it. `sha256`: the first one's."""
@@ -124,8 +133,14 @@ def writing_folder(folder: ArchivePath) -> Path:
     own = Path(tempfile.gettempdir()) / f"statesvc-archive-{os.getuid()}-{of_place}"
     own.mkdir(mode=0o700, exist_ok=True)
     found = own.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(errno.EPERM, "others may write into the folder of unfinished archive files", str(own))
+    if (
+        not stat.S_ISDIR(found.st_mode)
+        or found.st_uid != os.getuid()
+        or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        raise PermissionError(
+            errno.EPERM, "others may write into the folder of unfinished archive files", str(own)
+        )
     return own
 
 
@@ -207,7 +222,11 @@ def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
     Raises ObjectStoreError, which says nothing of the file.
     """
     try:
-        return None if digest_of(path) == sha256 else "its bytes are not those that were written: the digest differs (SHA-256)"
+        return (
+            None
+            if digest_of(path) == sha256
+            else "its bytes are not those that were written: the digest differs (SHA-256)"
+        )
     except FileNotFoundError:
         return "it is missing"
     except ObjectStoreError:

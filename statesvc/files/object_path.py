@@ -95,12 +95,18 @@ class ObjectPath:
     def iterdir(self) -> Iterator["ObjectPath"]:
         """Yield the files of the folder."""
         with self._asking():
-            yield from [self / each["path"] for some in client().list(self._store()) for each in some]
+            yield from [
+                self / each["path"] for some in client().list(self._store()) for each in some
+            ]
 
     def sizes(self) -> dict[str, int]:
         """Return the length in bytes of each file of the folder by its name."""
         with self._asking():
-            return {each["path"]: int(each["size"]) for some in client().list(self._store()) for each in some}
+            return {
+                each["path"]: int(each["size"])
+                for some in client().list(self._store())
+                for each in some
+            }
 
     def write_bytes(self, content: bytes) -> None:
         """Write these few bytes."""
@@ -110,7 +116,13 @@ class ObjectPath:
     def upload(self, source: Path) -> None:
         """Upload the file: whole or not at all."""
         with self._asking():
-            client().put(self._store(), self.name, source, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+            client().put(
+                self._store(),
+                self.name,
+                source,
+                chunk_size=_PART_BYTES,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
 
     def _store(self) -> "S3Store":
         return open_bucket(self.bucket, timeout_seconds=_TIMEOUT_SECONDS)
@@ -126,7 +138,9 @@ class ObjectPath:
         except (FileNotFoundError, exceptions.NotFoundError) as error:
             raise FileNotFoundError(errno.ENOENT, "no such object", self.name) from error
         except exceptions.BaseError as error:
-            raise ObjectStoreError(str(self), f"the object store did not answer as it should ({type(error).__name__})") from error
+            raise ObjectStoreError(
+                str(self), f"the object store did not answer as it should ({type(error).__name__})"
+            ) from error
 
 
 class _ObjectReader(io.RawIOBase):
@@ -168,7 +182,9 @@ class _ObjectReader(io.RawIOBase):
     def _block(self, number: int) -> bytes:
         if number not in self._blocks:
             begin = number * _BLOCK_BYTES
-            self._blocks[number] = self._path.read_range(begin, min(_BLOCK_BYTES, self._size - begin))
+            self._blocks[number] = self._path.read_range(
+                begin, min(_BLOCK_BYTES, self._size - begin)
+            )
             if len(self._blocks) > _BLOCKS:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(number)

@@ -41,7 +41,10 @@ def file_system(bucket: Bucket) -> "FsspecStore":
 def _options(bucket: Bucket, timeout_seconds: int) -> dict[str, Any]:
     options: dict[str, Any] = {
         "region": bucket.region,
-        "client_options": {"allow_http": bucket.endpoint.startswith("http://"), "timeout": f"{timeout_seconds}s"},
+        "client_options": {
+            "allow_http": bucket.endpoint.startswith("http://"),
+            "timeout": f"{timeout_seconds}s",
+        },
         "retry_config": {"max_retries": _TRIES},
     }
     return options | {"endpoint": bucket.endpoint} if bucket.endpoint else options

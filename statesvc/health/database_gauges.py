@@ -22,9 +22,22 @@ READ_SECONDS: Final = 5.0
 class DatabaseGauges:
     """The last reading. `volumes`: folders whose disks this process sees, by what they hold."""
 
-    def __init__(self, pool: Connections, *, volumes: Mapping[str, Path], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pool: Connections,
+        *,
+        volumes: Mapping[str, Path],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._volumes = volumes
-        self._sampled = Sampled(pool, read_sample, name="database gauges", every_seconds=SAMPLE_SECONDS, read_seconds=READ_SECONDS, now=now)
+        self._sampled = Sampled(
+            pool,
+            read_sample,
+            name="database gauges",
+            every_seconds=SAMPLE_SECONDS,
+            read_seconds=READ_SECONDS,
+            now=now,
+        )
 
     def report_to(self, telemetry: Telemetry) -> None:
         """Show it in every exposition."""
@@ -32,14 +45,31 @@ class DatabaseGauges:
         def one(metric: Metric, value: Callable[[Sample], float | None]) -> None:
             many(metric, lambda sample: [] if (found := value(sample)) is None else [(found, {})])
 
-        def many(metric: Metric, values: Callable[[Sample], Iterable[tuple[float, Values]]]) -> None:
-            telemetry.observe(metric, lambda: [] if self._sampled.last is None else values(self._sampled.last))
+        def many(
+            metric: Metric, values: Callable[[Sample], Iterable[tuple[float, Values]]]
+        ) -> None:
+            telemetry.observe(
+                metric, lambda: [] if self._sampled.last is None else values(self._sampled.last)
+            )
 
         def subscriptions(metric: Metric, value: Callable[[SubscriptionGauges], float]) -> None:
-            many(metric, lambda sample: [(value(each), {"subscription": each.subscription_id}) for each in sample.subscriptions])
+            many(
+                metric,
+                lambda sample: [
+                    (value(each), {"subscription": each.subscription_id})
+                    for each in sample.subscriptions
+                ],
+            )
 
         def promises(metric: Metric, value: Callable[[PromiseStatus], float | None]) -> None:
-            many(metric, lambda s: [(found, {"promise": each.promise}) for each in s.promises if (found := value(each)) is not None])
+            many(
+                metric,
+                lambda s: [
+                    (found, {"promise": each.promise})
+                    for each in s.promises
+                    if (found := value(each)) is not None
+                ],
+            )
 
         one(gauges.OLDEST_UNSEALED, lambda sample: max(0.0, sample.oldest_unsealed_seconds))
         one(gauges.OLDEST_TRANSACTION, lambda sample: sample.oldest_transaction_seconds)
@@ -47,14 +77,32 @@ class DatabaseGauges:
         one(gauges.DATABASE_WAL, lambda sample: sample.wal_bytes)
         one(gauges.PARTITION_HORIZON, lambda sample: sample.partition_horizon_seconds)
         many(
-            gauges.DEAD_LETTERS_OPEN, lambda sample: [(count, {"kind": kind, "cause": cause}) for kind, cause, count in sample.dead_letters]
+            gauges.DEAD_LETTERS_OPEN,
+            lambda sample: [
+                (count, {"kind": kind, "cause": cause})
+                for kind, cause, count in sample.dead_letters
+            ],
         )
-        many(gauges.INGEST_LAST_PUSH, lambda sample: [(at, {"carrier": carrier_id}) for carrier_id, at in sample.last_pushes])
-        many(gauges.PROCESSES, lambda sample: [(count, {"type": role}) for role, count in sample.processes])
-        many(gauges.PROCESSES_SILENT, lambda sample: [(count, {"type": role}) for role, count in count_silent(sample.running).items()])
+        many(
+            gauges.INGEST_LAST_PUSH,
+            lambda sample: [(at, {"carrier": carrier_id}) for carrier_id, at in sample.last_pushes],
+        )
+        many(
+            gauges.PROCESSES,
+            lambda sample: [(count, {"type": role}) for role, count in sample.processes],
+        )
+        many(
+            gauges.PROCESSES_SILENT,
+            lambda sample: [
+                (count, {"type": role}) for role, count in count_silent(sample.running).items()
+            ],
+        )
         many(
             gauges.SUBSCRIPTIONS_FAILING,
-            lambda sample: [(sample.failing[0], {"state": "failing"}), (sample.failing[1], {"state": "disabled"})],
+            lambda sample: [
+                (sample.failing[0], {"state": "failing"}),
+                (sample.failing[1], {"state": "disabled"}),
+            ],
         )
         subscriptions(gauges.OUTBOX_OLDEST_READY, lambda each: each.oldest_ready_seconds)
         subscriptions(gauges.OUTBOX_WAITING, lambda each: each.waiting)

@@ -58,7 +58,10 @@ async def read_sample(connection: AsyncConnection[Any]) -> Sample:
         horizon[0],
         await rows("dead_letters", count_max=_COUNT_MAX),
         await rows("last_pushes"),
-        [SubscriptionGauges(*row) for row in await rows("subscriptions", count_max=_WAITING_MAX, limit=SUBSCRIPTIONS_MAX)],
+        [
+            SubscriptionGauges(*row)
+            for row in await rows("subscriptions", count_max=_WAITING_MAX, limit=SUBSCRIPTIONS_MAX)
+        ],
         failing,
         await rows("processes"),
         await read_promises(connection),

@@ -55,7 +55,9 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     order = list(Urgency)
     found = sorted(findings, key=lambda finding: order.index(finding.urgency))
     causes = {finding.page for finding in found if finding.cause is None}
-    ranked = [finding if finding.cause in causes else replace(finding, cause=None) for finding in found]
+    ranked = [
+        finding if finding.cause in causes else replace(finding, cause=None) for finding in found
+    ]
     effects = [finding for finding in ranked if finding.cause is not None]
     listed: list[Finding] = []
     led: set[str | None] = set()

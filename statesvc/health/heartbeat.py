@@ -71,7 +71,11 @@ class Heartbeat:
         """Start the heartbeat without waiting for the first beat."""
         if self._job is None:
             self._job = Periodic(
-                "heartbeat", self._beat, every_seconds=self._beat_seconds, retry_seconds=min(_RETRY_SECONDS, self._beat_seconds), jitter=0.2
+                "heartbeat",
+                self._beat,
+                every_seconds=self._beat_seconds,
+                retry_seconds=min(_RETRY_SECONDS, self._beat_seconds),
+                jitter=0.2,
             )
             self._job.start()
 
@@ -83,7 +87,9 @@ class Heartbeat:
         await job.close()
         try:
             async with asyncio.timeout(_LEAVE_SECONDS), self._pool.connection() as connection:
-                await connection.execute(_SQL["leave"], {"worker_ids": [one.worker_id for one in self._incarnations]})
+                await connection.execute(
+                    _SQL["leave"], {"worker_ids": [one.worker_id for one in self._incarnations]}
+                )
         except (psycopg.Error, TimeoutError):
             log.info("worker_not_signed_off", exc_info=True)
 
@@ -91,7 +97,11 @@ class Heartbeat:
         stopping = self._stopping.is_set()
         age_seconds = time.monotonic() - self._began
         report = None if self._ingest is None else self._ingest()
-        beat_seconds = self._ingest_beat_seconds if report is not None and report.pushes else self._beat_seconds
+        beat_seconds = (
+            self._ingest_beat_seconds
+            if report is not None and report.pushes
+            else self._beat_seconds
+        )
         beat = {
             "incarnations": orjson.dumps([asdict(one) for one in self._incarnations]).decode(),
             "age_seconds": age_seconds,

@@ -63,7 +63,13 @@ async def write_notices(connection: Sender, notices: Sequence[Notice], *, now: d
     """Write notices inside the caller's transaction; in a pipeline it does not wait."""
     for notice in notices:
         await connection.execute(
-            _SQL["write"], {"kind": notice.kind.value, "target": notice.target, "now": now, "details": Jsonb(dict(notice.details))}
+            _SQL["write"],
+            {
+                "kind": notice.kind.value,
+                "target": notice.target,
+                "now": now,
+                "details": Jsonb(dict(notice.details)),
+            },
         )
 
 
@@ -72,19 +78,33 @@ async def list_notices(
 ) -> tuple[list[StoredNotice], int | None]:
     """Return a page, the newest first, and the `before` of the next one (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(StoredNotice))
-    await cursor.execute(_SQL["list_notices"], {"unseen_only": unseen_only, "before": before, "limit": limit + 1})
+    await cursor.execute(
+        _SQL["list_notices"], {"unseen_only": unseen_only, "before": before, "limit": limit + 1}
+    )
     notices = await cursor.fetchall()
     return notices[:limit], notices[limit - 1].notice_id if len(notices) > limit else None
 
 
 async def mark_seen(
-    connection: AsyncConnection[Any], notice_id: int, *, actor: str, details: Mapping[str, str] | None = None
+    connection: AsyncConnection[Any],
+    notice_id: int,
+    *,
+    actor: str,
+    details: Mapping[str, str] | None = None,
 ) -> StoredNotice | None:
     """Mark a notice as seen; who saw it first stays. None: there is no such notice."""
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(StoredNotice))
-        marked = await connection.execute(_SQL["mark_seen"], {"notice_id": notice_id, "actor": actor})
+        marked = await connection.execute(
+            _SQL["mark_seen"], {"notice_id": notice_id, "actor": actor}
+        )
         if marked.rowcount:
-            await record_action(connection, actor=actor, verb="notice.seen", target=f"notice {notice_id}", details=details or {})
+            await record_action(
+                connection,
+                actor=actor,
+                verb="notice.seen",
+                target=f"notice {notice_id}",
+                details=details or {},
+            )
         await cursor.execute(_SQL["find"], {"notice_id": notice_id})
         return await cursor.fetchone()

@@ -71,7 +71,9 @@ def reconciler(pool: Pool) -> Periodic:
         async with pool.connection() as connection:
             await reconcile(connection)
 
-    return Periodic("reconciler", work, every_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1)
+    return Periodic(
+        "reconciler", work, every_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1
+    )
 
 
 async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
@@ -80,8 +82,14 @@ async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
         begun = await (await connection.execute(_SQL["begin"])).fetchone()
         if begun is None or not begun[0]:
             return []
-        counted = [await _keep(connection, await _count_minute(connection, begins)) for begins in await _minutes(connection)]
-        counted += [await _keep(connection, await _count_span(connection, *span)) for span in await _spans_again(connection)]
+        counted = [
+            await _keep(connection, await _count_minute(connection, begins))
+            for begins in await _minutes(connection)
+        ]
+        counted += [
+            await _keep(connection, await _count_span(connection, *span))
+            for span in await _spans_again(connection)
+        ]
         for _ in range(_SPANS_AT_ONCE):
             span = await _next_span(connection)
             if span is None:
@@ -91,20 +99,30 @@ async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
             await connection.execute(_SQL["forget"])
     for one in counted:
         if one.missing:
-            log.error("promise_broken", promise=one.promise, since=one.at.isoformat(), count=one.missing)
+            log.error(
+                "promise_broken", promise=one.promise, since=one.at.isoformat(), count=one.missing
+            )
     return counted
 
 
 async def read_promises(connection: AsyncConnection[Any]) -> list[PromiseStatus]:
     rows = await (await connection.execute(_SQL["summary"])).fetchall()
     return [
-        PromiseStatus(promise=promise, expected=expected, waiting=waiting, missing=missing, behind_seconds=behind)
+        PromiseStatus(
+            promise=promise,
+            expected=expected,
+            waiting=waiting,
+            missing=missing,
+            behind_seconds=behind,
+        )
         for promise, expected, waiting, missing, behind in rows
     ]
 
 
 async def _minutes(connection: AsyncConnection[Any]) -> list[int]:
-    cursor = await connection.execute(_SQL["minutes"], {"settle_seconds": SETTLE_SECONDS, "limit": _MINUTES_AT_ONCE})
+    cursor = await connection.execute(
+        _SQL["minutes"], {"settle_seconds": SETTLE_SECONDS, "limit": _MINUTES_AT_ONCE}
+    )
     return [begins for (begins,) in await cursor.fetchall()]
 
 
@@ -114,7 +132,9 @@ async def _spans_again(connection: AsyncConnection[Any]) -> list[tuple[int, int]
 
 
 async def _next_span(connection: AsyncConnection[Any]) -> tuple[int, int] | None:
-    cursor = await connection.execute(_SQL["next_span"], {"settle_seconds": SETTLE_SECONDS, "entries": _ENTRIES_AT_ONCE})
+    cursor = await connection.execute(
+        _SQL["next_span"], {"settle_seconds": SETTLE_SECONDS, "entries": _ENTRIES_AT_ONCE}
+    )
     begins, ends = await _one(cursor)
     return None if begins is None else (begins, ends)
 
@@ -125,20 +145,44 @@ async def _count_minute(connection: AsyncConnection[Any], begins: int) -> Reconc
     return await _count_messages(connection, begins, difference=ANY_TIME) if near.missing else near
 
 
-async def _count_messages(connection: AsyncConnection[Any], begins: int, *, difference: timedelta) -> Reconciled:
+async def _count_messages(
+    connection: AsyncConnection[Any], begins: int, *, difference: timedelta
+) -> Reconciled:
     at, ends = datetime.fromtimestamp(begins, UTC), begins + MINUTE_SECONDS
-    asked = {"at": at, "from_id": first_id(begins), "to_id": first_id(ends), "difference": difference}
-    acknowledged, stored, waiting, lost, young = await _one(await connection.execute(_SQL["count_minute"], asked, prepare=False))
+    asked = {
+        "at": at,
+        "from_id": first_id(begins),
+        "to_id": first_id(ends),
+        "difference": difference,
+    }
+    acknowledged, stored, waiting, lost, young = await _one(
+        await connection.execute(_SQL["count_minute"], asked, prepare=False)
+    )
     missing = lost + (max(0, acknowledged - stored) if young else 0)
     return Reconciled(
-        promise="settled", begins=begins, ends=ends, at=at, expected=acknowledged, waiting=waiting, missing=missing, young=young
+        promise="settled",
+        begins=begins,
+        ends=ends,
+        at=at,
+        expected=acknowledged,
+        waiting=waiting,
+        missing=missing,
+        young=young,
     )
 
 
 async def _count_span(connection: AsyncConnection[Any], begins: int, ends: int) -> Reconciled:
     cursor = await connection.execute(_SQL["count_span"], {"begins": begins, "ends": ends})
     at, due, waiting, missing = await _one(cursor)
-    return Reconciled(promise="notified", begins=begins, ends=ends, at=at, expected=due, waiting=waiting, missing=missing)
+    return Reconciled(
+        promise="notified",
+        begins=begins,
+        ends=ends,
+        at=at,
+        expected=due,
+        waiting=waiting,
+        missing=missing,
+    )
 
 
 async def _keep(connection: AsyncConnection[Any], one: Reconciled) -> Reconciled:

@@ -74,24 +74,37 @@ async def why_not_writable(connection: AsyncConnection[Any]) -> NotWritable | No
     row = await (await connection.execute(_SQL["writable"])).fetchone()
     in_recovery, source = row or (False, None)
     if in_recovery:
-        return NotWritable("it is a standby", "lead the service to the primary, or promote this one")
+        return NotWritable(
+            "it is a standby", "lead the service to the primary, or promote this one"
+        )
     if source is None:
         return None
     ended_by = _ENDED_BY.get(source, f"it was set by the {source}: take it out there")
-    return NotWritable("default_transaction_read_only is on", f"{ended_by}, unless it fences a server that was moved away")
+    return NotWritable(
+        "default_transaction_read_only is on",
+        f"{ended_by}, unless it fences a server that was moved away",
+    )
 
 
 def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:
     """Count, by role, those that were not started again; 0 of roles of which none is."""
     counted = Counter({process.role: 0 for process in processes})
-    counted.update(process.role for process in processes if process.is_silent and not process.is_replaced)
+    counted.update(
+        process.role for process in processes if process.is_silent and not process.is_replaced
+    )
     return counted
 
 
 def last_minute(processes: Sequence[RunningProcess]) -> LastMinutePushes:
     """Sum what those report that are not silent."""
-    reports = [process.ingest for process in processes if process.ingest is not None and not process.is_silent]
+    reports = [
+        process.ingest
+        for process in processes
+        if process.ingest is not None and not process.is_silent
+    ]
     refused: Counter[str] = Counter()
     for report in reports:
         refused.update(report.refused)
-    return LastMinutePushes(acknowledged=sum(report.acknowledged for report in reports), refused=refused)
+    return LastMinutePushes(
+        acknowledged=sum(report.acknowledged for report in reports), refused=refused
+    )

@@ -17,7 +17,10 @@ _SQL: Final = queries("statesvc.health", "storable")
 
 
 async def storage_findings(
-    connection: AsyncConnection[Any], *, migrations: Collection[int], wall_clock: Callable[[], float] = time.time
+    connection: AsyncConnection[Any],
+    *,
+    migrations: Collection[int],
+    wall_clock: Callable[[], float] = time.time,
 ) -> list[Finding]:
     """Return the first reason, or none. `migrations`: the versions that the database must have."""
     read_only = await why_not_writable(connection)
@@ -29,7 +32,9 @@ async def storage_findings(
                 "AckAvailability",
             )
         ]
-    applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
+    applied = {
+        version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()
+    }
     if pending := sorted(frozenset(migrations) - applied):
         text = f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
         return [_now("database", text, "AckAvailability")]
@@ -37,9 +42,17 @@ async def storage_findings(
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     refusal, seconds, missing, clock = row
     if missing:
-        return [_now("partitions", _without_partition(missing, clock, wall_clock()), "PartitionHorizon")]
+        return [
+            _now("partitions", _without_partition(missing, clock, wall_clock()), "PartitionHorizon")
+        ]
     if refusal is not None:
-        return [_now("sealer", f"for {duration(seconds)} nothing is sealed and nobody is notified: {refusal}", "SealerRefuses")]
+        return [
+            _now(
+                "sealer",
+                f"for {duration(seconds)} nothing is sealed and nobody is notified: {refusal}",
+                "SealerRefuses",
+            )
+        ]
     return []
 
 

@@ -62,10 +62,14 @@ async def rescues_last_hour(connection: AsyncConnection[Any]) -> int:
 
 def _listed(**row: Any) -> WorkerStatus:  # noqa: ANN401 - the columns of the query
     is_silent = row.pop("is_silent")
-    return WorkerStatus(state=_state(row["role"], is_silent=is_silent, stopping_at=row["stopping_at"]), **row)
+    return WorkerStatus(
+        state=_state(row["role"], is_silent=is_silent, stopping_at=row["stopping_at"]), **row
+    )
 
 
-def _state(role: str | None, *, is_silent: bool | None, stopping_at: datetime | None) -> WorkerState:
+def _state(
+    role: str | None, *, is_silent: bool | None, stopping_at: datetime | None
+) -> WorkerState:
     if role is None:
         return WorkerState.FOREIGN
     if is_silent:

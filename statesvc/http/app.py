@@ -26,22 +26,36 @@ LAST_BYTES_SECONDS: Final = 2.0
 
 
 def build_app(
-    routes: Iterable[Route], *, keys: Keys | None, limits: KeyLimits | None = None, body_bytes_max: int = BODY_BYTES_MAX
+    routes: Iterable[Route],
+    *,
+    keys: Keys | None,
+    limits: KeyLimits | None = None,
+    body_bytes_max: int = BODY_BYTES_MAX,
 ) -> web.Application:
     """Build the application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))
     served = list(routes)
-    by_path = {route.path: [other for other in served if other.path == route.path] for route in served}
+    by_path = {
+        route.path: [other for other in served if other.path == route.path] for route in served
+    }
     # of two paths that fit, that with fewer parameters is meant, and takes its own methods alone: `/v1/things/search`; what takes any
     # rest of a path (`{rest:.+}`) is meant last
     for path in sorted(by_path, key=lambda path: (":" in path, path.count("{"))):
         for route in by_path[path]:
-            add = app.router.add_get if route.method == hdrs.METH_GET else partial(app.router.add_route, route.method)
+            add = (
+                app.router.add_get
+                if route.method == hdrs.METH_GET
+                else partial(app.router.add_route, route.method)
+            )
             add(path, guarded(route, keys, limits))
         own = {route.method for route in by_path[path]}
-        app.router.add_route(hdrs.METH_ANY, path, _refusing(sorted(own | {hdrs.METH_HEAD} if hdrs.METH_GET in own else own)))
+        app.router.add_route(
+            hdrs.METH_ANY,
+            path,
+            _refusing(sorted(own | {hdrs.METH_HEAD} if hdrs.METH_GET in own else own)),
+        )
     return app
 
 
@@ -80,7 +94,14 @@ class InFlight:
 class _Site(web.BaseSite):
     """One address, whose connections are ours and not aiohttp's."""
 
-    def __init__(self, runner: web.AppRunner, connect: Callable[[], ClientConnection], *, host: str, port: int) -> None:
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        connect: Callable[[], ClientConnection],
+        *,
+        host: str,
+        port: int,
+    ) -> None:
         super().__init__(runner, backlog=1024)
         self._connect = connect
         self._address = (host, port)
@@ -93,7 +114,9 @@ class _Site(web.BaseSite):
     async def start(self) -> None:
         await super().start()
         host, port = self._address
-        self._server = await asyncio.get_running_loop().create_server(self._connect, host, port, backlog=self._backlog)
+        self._server = await asyncio.get_running_loop().create_server(
+            self._connect, host, port, backlog=self._backlog
+        )
 
 
 class Server:
@@ -128,21 +151,29 @@ class Server:
         self._started = True
         port = self._port
         for host in self._hosts:
-            site = _Site(self._runner, lambda: self._connection(self._sharing), host=host, port=port)
+            site = _Site(
+                self._runner, lambda: self._connection(self._sharing), host=host, port=port
+            )
             await site.start()
             port = self._runner.addresses[0][1]
         return port
 
-    async def adopt(self, client: socket.socket, head: bytes, *, sharing: Sharing, is_shared: bool) -> None:
+    async def adopt(
+        self, client: socket.socket, head: bytes, *, sharing: Sharing, is_shared: bool
+    ) -> None:
         """Serve a connection that another process accepted and began to read: `head` is what it read."""
         if not self._started:
             client.close()
             return
         loop = asyncio.get_running_loop()
-        _, connection = await loop.connect_accepted_socket(lambda: self._connection(sharing, is_shared=is_shared, is_adopted=True), client)
+        _, connection = await loop.connect_accepted_socket(
+            lambda: self._connection(sharing, is_shared=is_shared, is_adopted=True), client
+        )
         connection.begin(head)
 
-    def _connection(self, sharing: Sharing | None, *, is_shared: bool = False, is_adopted: bool = False) -> ClientConnection:
+    def _connection(
+        self, sharing: Sharing | None, *, is_shared: bool = False, is_adopted: bool = False
+    ) -> ClientConnection:
         if self._runner.server is None:
             raise RuntimeError("the server has stopped")
         return ClientConnection(

@@ -43,5 +43,8 @@ def why_details(said: str) -> Mapping[str, str]:
     """Return the details of `Call.why`."""
     why = said.strip()
     if len(why) > WHY_CHARS_MAX or not why.isprintable():
-        raise Problem(Code.INVALID_REQUEST, f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters")
+        raise Problem(
+            Code.INVALID_REQUEST,
+            f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters",
+        )
     return {"why": why} if why else {}

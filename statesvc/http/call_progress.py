@@ -38,10 +38,22 @@ class Progress:
         sums = {name: self.sums.get(name, 0) + answer[name] for name in parts.summed}
         cursor = None if parts.repeats else answer[NEXT]
         left = answer[parts.left] if parts.left else 0
-        goes_on = bool(left and any(answer[name] for name in parts.summed)) if parts.repeats else cursor is not None
+        goes_on = (
+            bool(left and any(answer[name] for name in parts.summed))
+            if parts.repeats
+            else cursor is not None
+        )
         if parts.left:
             total = max(self.total, left + sums[parts.summed[0]])
-            return Progress(cursor=cursor, done=total - left, total=total, sums=sums, goes_on=goes_on)
+            return Progress(
+                cursor=cursor, done=total - left, total=total, sums=sums, goes_on=goes_on
+            )
         worked = sums[parts.summed[0]]
         total = max(self.total, worked) if self.total else 0
-        return Progress(cursor=cursor, done=worked if goes_on else total, total=total, sums=sums, goes_on=goes_on)
+        return Progress(
+            cursor=cursor,
+            done=worked if goes_on else total,
+            total=total,
+            sums=sums,
+            goes_on=goes_on,
+        )

@@ -32,7 +32,10 @@ class _Request:
 def code_samples(method: str, path: str, call: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return them as Redoc shows them (`x-codeSamples`). A stream has one for curl alone: it never ends."""
     request = _request(method, path, call)
-    is_stream = any("text/event-stream" in response.get("content", {}) for response in call["responses"].values())
+    is_stream = any(
+        "text/event-stream" in response.get("content", {})
+        for response in call["responses"].values()
+    )
     samples = [{"lang": "Shell", "label": "curl", "source": _curl(request, is_stream=is_stream)}]
     if not is_stream:
         samples.append({"lang": "Python", "label": "Python", "source": _python(request)})
@@ -41,10 +44,18 @@ def code_samples(method: str, path: str, call: Mapping[str, Any]) -> list[dict[s
 
 
 def _request(method: str, path: str, call: Mapping[str, Any]) -> _Request:
-    required = [each for each in call.get("parameters", ()) if each["in"] == "query" and each["required"]]
+    required = [
+        each for each in call.get("parameters", ()) if each["in"] == "query" and each["required"]
+    ]
     filled = _PARAMETER.sub(lambda found: _EXAMPLES.get(found[1], found[1].upper()), path)
-    query = "&".join(f"{each['name']}={_EXAMPLES.get(each['name'], each['name'].upper())}" for each in required)
-    bodies = {kind: each["example"] for kind, each in call.get("requestBody", {}).get("content", {}).items() if "example" in each}
+    query = "&".join(
+        f"{each['name']}={_EXAMPLES.get(each['name'], each['name'].upper())}" for each in required
+    )
+    bodies = {
+        kind: each["example"]
+        for kind, each in call.get("requestBody", {}).get("content", {}).items()
+        if "example" in each
+    }
     kind = _JSON if _JSON in bodies else next(iter(bodies), None)
     return _Request(
         method=method,
@@ -56,7 +67,9 @@ def _request(method: str, path: str, call: Mapping[str, Any]) -> _Request:
 
 
 def _curl(request: _Request, *, is_stream: bool) -> str:
-    lines = [f'curl{" -N" if is_stream else ""}{"" if request.method == "GET" else f" -X {request.method}"} "$API{request.path}"']
+    lines = [
+        f'curl{" -N" if is_stream else ""}{"" if request.method == "GET" else f" -X {request.method}"} "$API{request.path}"'
+    ]
     if request.takes_key:
         lines.append('-H "Authorization: Bearer $KEY"')
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in request.headers.items()]
@@ -67,7 +80,9 @@ def _curl(request: _Request, *, is_stream: bool) -> str:
 
 
 def _python(request: _Request) -> str:
-    headers = [f'"{name}": "{value}"' for name, value in request.headers.items() if not request.is_json]
+    headers = [
+        f'"{name}": "{value}"' for name, value in request.headers.items() if not request.is_json
+    ]
     if request.takes_key:
         headers.insert(0, '"Authorization": f"Bearer {os.environ[\'KEY\']}"')
     arguments = [f'"{request.method}"', f"f\"{{os.environ['API']}}{request.path}\""]
@@ -88,7 +103,9 @@ def _node(request: _Request) -> str:
     if headers:
         options.append(f"headers: {{ {', '.join(headers)} }}")
     if request.body is not None:
-        text = json.dumps(request.body, ensure_ascii=False, indent=2 if request.is_json else None).replace("\n", "\n  ")
+        text = json.dumps(
+            request.body, ensure_ascii=False, indent=2 if request.is_json else None
+        ).replace("\n", "\n  ")
         options.append(f"body: JSON.stringify({text})" if request.is_json else f"body: {text}")
     given = "".join(f"\n  {option}," for option in options)
     call = f"const answer = await fetch(`${{process.env.API}}{request.path}`, {{{given}\n}});"

@@ -30,18 +30,36 @@ _FOLDER: Final = files("statesvc.http") / "docs"
 
 
 def documentation_routes(
-    documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Callable[[], Examples] = dict
+    documented: Sequence[Route],
+    *,
+    version: str,
+    hooks: Sequence[Hook] = (),
+    examples: Callable[[], Examples] = dict,
 ) -> list[Route]:
     """Return `/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
     # schemas of all bodies, ten megabytes on the way to one
-    document = forked_result(lambda: orjson.dumps(build_document(documented, version=version, hooks=hooks, examples=examples())))
-    page = _FOLDER.joinpath("docs.html").read_text("utf-8").replace("<!-- problems -->", _problems()).encode()
+    document = forked_result(
+        lambda: orjson.dumps(
+            build_document(documented, version=version, hooks=hooks, examples=examples())
+        )
+    )
+    page = (
+        _FOLDER.joinpath("docs.html")
+        .read_text("utf-8")
+        .replace("<!-- problems -->", _problems())
+        .encode()
+    )
 
     async def openapi(_request: web.Request) -> web.StreamResponse:
         return web.Response(body=document, content_type="application/json")
 
     async def docs(_request: web.Request) -> web.StreamResponse:
-        return web.Response(body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": _POLICY})
+        return web.Response(
+            body=page,
+            content_type="text/html",
+            charset="utf-8",
+            headers={"Content-Security-Policy": _POLICY},
+        )
 
     async def begin(_request: web.Request) -> web.StreamResponse:
         return web.Response(status=HTTPStatus.FOUND, headers={hdrs.LOCATION: "/docs"})
@@ -71,11 +89,23 @@ def _file_route(path: str, name: str, content_type: str, stored: str) -> Route:
         body = _FOLDER.joinpath(name).read_bytes()
         return web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
 
-    return _route(path, serve, f"get_{path.rpartition('/')[2].partition('-')[0].replace('.', '_')}", "A part of the page", content_type)
+    return _route(
+        path,
+        serve,
+        f"get_{path.rpartition('/')[2].partition('-')[0].replace('.', '_')}",
+        "A part of the page",
+        content_type,
+    )
 
 
-def _route(path: str, handler: Handler, name: str, summary: str, content_type: str = "application/json") -> Route:
+def _route(
+    path: str, handler: Handler, name: str, summary: str, content_type: str = "application/json"
+) -> Route:
     described: Operation[None] = operation(
-        operation_id=name, summary=summary, scope=None, tag="documentation", response_types=(content_type,)
+        operation_id=name,
+        summary=summary,
+        scope=None,
+        tag="documentation",
+        response_types=(content_type,),
     )
     return Route("GET", path, handler, described)

@@ -86,7 +86,10 @@ class Readiness:
             if self._now() >= self._asked_at + REMEMBERED_SECONDS:
                 self._remembered = await self._ask()
                 self._asked_at = self._now()
-        found = {"database": self._remembered, **{name: check() for name, check in self._checks.items()}}
+        found = {
+            "database": self._remembered,
+            **{name: check() for name, check in self._checks.items()},
+        }
         return {name: why for name, why in found.items() if why is not None}
 
     async def reasons(self) -> list[str]:
@@ -96,7 +99,9 @@ class Readiness:
     async def _ask(self) -> str | None:
         try:
             async with asyncio.timeout(READY_SECONDS), self._pool.connection() as connection:
-                found = await storage_findings(connection, migrations=self._migrations, wall_clock=self._wall_clock)
+                found = await storage_findings(
+                    connection, migrations=self._migrations, wall_clock=self._wall_clock
+                )
                 return next((finding.text for finding in found), None)
         except psycopg.errors.UndefinedTable:
             return "the database has no schema yet: run `statesvc migrate`"
@@ -104,7 +109,9 @@ class Readiness:
             why = connection_fault(self._pool)
             if why is not None:
                 return f"no connection to the database: {why}"
-            return f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"
+            return (
+                f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"
+            )
 
 
 def health_routes(readiness: Ready) -> list[Route]:
@@ -115,7 +122,11 @@ def health_routes(readiness: Ready) -> list[Route]:
 
     async def readyz(_request: web.Request) -> web.StreamResponse:
         if failing := await readiness.failing():
-            raise Problem(Code.NOT_READY, "; ".join(failing.values()), members={"reasons": [*failing.values()], "checks": [*failing]})
+            raise Problem(
+                Code.NOT_READY,
+                "; ".join(failing.values()),
+                members={"reasons": [*failing.values()], "checks": [*failing]},
+            )
         return answer({"status": "ready"})
 
     return [
@@ -123,7 +134,12 @@ def health_routes(readiness: Ready) -> list[Route]:
             "GET",
             "/livez",
             livez,
-            operation(operation_id="check_alive", summary="Check whether the process is alive", scope=None, tag="health"),
+            operation(
+                operation_id="check_alive",
+                summary="Check whether the process is alive",
+                scope=None,
+                tag="health",
+            ),
         ),
         Route(
             "GET",

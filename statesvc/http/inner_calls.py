@@ -74,7 +74,14 @@ class InnerCalls:
         answer = await self.fetch(caller, name, **stated)
         return orjson.loads(answer.content) if answer.content else None
 
-    async def fetch(self, caller: Caller, name: str, *, accept: str = "application/json", **stated: Unpack[CallArguments]) -> Fetched:
+    async def fetch(
+        self,
+        caller: Caller,
+        name: str,
+        *,
+        accept: str = "application/json",
+        **stated: Unpack[CallArguments],
+    ) -> Fetched:
         """Return the answer as the media type `accept`: of a call that answers a file. Raises Problem."""
         route = self._routes[name]
         contract = route.operation
@@ -82,15 +89,23 @@ class InnerCalls:
             require_scope(caller, Scope(contract.scope))
         call = Call(
             caller=caller,
-            parameters=None if contract.parameters is None else _checked_parameters(contract.parameters, stated["given"]),
-            body=None if contract.request is None else checked_body(contract.request, stated.get("body") or {}),
+            parameters=None
+            if contract.parameters is None
+            else _checked_parameters(contract.parameters, stated["given"]),
+            body=None
+            if contract.request is None
+            else checked_body(contract.request, stated.get("body") or {}),
             said=stated.get("why", ""),
             accept=accept,
         )
         if route.run is None:
             raise TypeError(f"{name} is a call of HTTP alone")
         limited = self._limits is not None and contract.is_limited
-        with self._limits.call(caller.key_id, is_computed=contract.is_computed) if self._limits and limited else nullcontext():
+        with (
+            self._limits.call(caller.key_id, is_computed=contract.is_computed)
+            if self._limits and limited
+            else nullcontext()
+        ):
             value = await route.run(call)
         if isinstance(value, RawAnswer):
             return Fetched(value.content, call.headers)
@@ -107,6 +122,8 @@ def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
 
 def _checked_parameters(model: type[BaseModel], given: Mapping[str, Json]) -> BaseModel:
     try:
-        return model.model_validate({name: value for name, value in given.items() if value is not None})
+        return model.model_validate(
+            {name: value for name, value in given.items() if value is not None}
+        )
     except ValidationError as error:
         raise invalid(error, "query", model) from None

@@ -42,12 +42,17 @@ _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
     """Return all names that it takes, and those of lists, as its JSON schema has them, which takes megabytes to build."""
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
-    return frozenset(fields), frozenset(name for name, annotation in fields.items() if _is_list(annotation))
+    return frozenset(fields), frozenset(
+        name for name, annotation in fields.items() if _is_list(annotation)
+    )
 
 
 def numbers_of(model: type[BaseModel]) -> dict[str, type]:
     """Return the names of numbers, with their types."""
-    found = {field.alias or name: _number_type(field.annotation) for name, field in model.model_fields.items()}
+    found = {
+        field.alias or name: _number_type(field.annotation)
+        for name, field in model.model_fields.items()
+    }
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
@@ -55,7 +60,9 @@ def _number_type(annotation: object) -> type | None:
     if annotation in {int, float}:
         return int if annotation is int else float
     if get_origin(annotation) in {Union, UnionType, Annotated}:
-        return next((kind for kind in map(_number_type, get_args(annotation)) if kind is not None), None)
+        return next(
+            (kind for kind in map(_number_type, get_args(annotation)) if kind is not None), None
+        )
     return None
 
 
@@ -71,7 +78,9 @@ class Parameters:
 
     def __init__(self, model: type[BaseModel] | None) -> None:
         self._model = model
-        self._names, self._repeatable = (frozenset(), frozenset()) if model is None else names_of(model)
+        self._names, self._repeatable = (
+            (frozenset(), frozenset()) if model is None else names_of(model)
+        )
         self._numbers = {} if model is None else numbers_of(model)
 
     def checked(self, request: web.Request) -> BaseModel | None:
@@ -85,7 +94,9 @@ class Parameters:
                 takes = ", ".join(sorted(self._names - set(path))) or "none"
                 # what is no word is a value in the wrong place, and is not repeated
                 place = f"/query/{name}" if _WORD.fullmatch(name) else "/query"
-                violations.append(Violation(place, f"this call has no such parameter; it takes: {takes}"))
+                violations.append(
+                    Violation(place, f"this call has no such parameter; it takes: {takes}")
+                )
             elif name in self._repeatable:
                 given[name] = values
             elif len(values) > 1:
@@ -97,10 +108,15 @@ class Parameters:
             kind = self._numbers[name]
             if not _NUMBERS[kind].fullmatch(given[name]):
                 violations.append(
-                    Violation(f"/query/{name}", f"should be {'an integer' if kind is int else 'a number'}, written in digits")
+                    Violation(
+                        f"/query/{name}",
+                        f"should be {'an integer' if kind is int else 'a number'}, written in digits",
+                    )
                 )
         if violations:
-            raise Problem(Code.INVALID_REQUEST, "the parameters break the contract", violations=violations)
+            raise Problem(
+                Code.INVALID_REQUEST, "the parameters break the contract", violations=violations
+            )
         if self._model is None:
             return None
         try:
@@ -109,13 +125,19 @@ class Parameters:
             raise invalid(error, "query", self._model) from None
 
 
-async def checked_body(request: web.Request, model: type[BaseModel], *, is_optional: bool = False) -> BaseModel:
+async def checked_body(
+    request: web.Request, model: type[BaseModel], *, is_optional: bool = False
+) -> BaseModel:
     """Return the body as the model has it; raise the problem `invalid_request` where it breaks it.
 
     `is_optional`: no body is an empty object.
     """
     if request.content_type not in _JSON_TYPES:
-        raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send application/json", headers={hdrs.ACCEPT: "application/json"})
+        raise Problem(
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            "send application/json",
+            headers={hdrs.ACCEPT: "application/json"},
+        )
     try:
         content = await whole_body(request)
         # a number is no truth value and a text no number: what the document says is what is taken
@@ -129,9 +151,16 @@ def _validated(model: type[BaseModel], content: bytes) -> BaseModel:
     try:
         return model.model_validate_json(content, strict=True)
     except ValidationError as error:
-        if all(detail["type"] != "int_type" for detail in error.errors(include_url=False, include_input=False, include_context=False)):
+        if all(
+            detail["type"] != "int_type"
+            for detail in error.errors(
+                include_url=False, include_input=False, include_context=False
+            )
+        ):
             raise
-        return model.model_validate_json(json.dumps(json.loads(content, parse_float=_whole)), strict=True)
+        return model.model_validate_json(
+            json.dumps(json.loads(content, parse_float=_whole)), strict=True
+        )
 
 
 def _whole(text: str) -> int | float:
@@ -154,7 +183,12 @@ def invalid(error: ValidationError, part: str, model: type[BaseModel]) -> Proble
     for flaw in error.errors(include_url=False, include_input=False):
         # pydantic marks the key of a map, which its value's place names already
         place = [str(step) for step in flaw["loc"] if step != "[key]"]
-        violations.append(Violation("/".join(["", part, *place]), violation_text(flaw, members if len(place) == 1 else None)))
+        violations.append(
+            Violation(
+                "/".join(["", part, *place]),
+                violation_text(flaw, members if len(place) == 1 else None),
+            )
+        )
     what = "the parameters break" if part == "query" else "the body breaks"
     return Problem(Code.INVALID_REQUEST, f"{what} the contract", violations=violations)
 
@@ -168,7 +202,9 @@ def guarded(route: Route, keys: Keys | None, limits: KeyLimits | None = None) ->
     if contract.scope is not None:
         if keys is None:
             raise ValueError(f"{contract.operation_id} has a scope: it needs keys")
-        call = _allowed(call, contract, Scope(contract.scope), keys, limits if contract.is_limited else None)
+        call = _allowed(
+            call, contract, Scope(contract.scope), keys, limits if contract.is_limited else None
+        )
     if contract.deadline_seconds is None:
         return call
     deadline_seconds = contract.deadline_seconds
@@ -178,7 +214,10 @@ def guarded(route: Route, keys: Keys | None, limits: KeyLimits | None = None) ->
             async with asyncio.timeout(deadline_seconds):
                 return await call(request)
         except TimeoutError:
-            raise Problem(Code.TIMED_OUT, f"no answer within {deadline_seconds:g} s; try again, or ask for less") from None
+            raise Problem(
+                Code.TIMED_OUT,
+                f"no answer within {deadline_seconds:g} s; try again, or ask for less",
+            ) from None
 
     return call_in_time
 
@@ -194,17 +233,23 @@ def _checked(route: Route) -> Handler:
             if given is not None:
                 request[PARAMETERS] = given
             if contract.request is not None:
-                request[BODY] = await checked_body(request, contract.request, is_optional=contract.is_body_optional)
+                request[BODY] = await checked_body(
+                    request, contract.request, is_optional=contract.is_body_optional
+                )
         return await route.handler(request)
 
     return call
 
 
-def _allowed(handler: Handler, contract: Operation[Any], scope: Scope, keys: Keys, limits: KeyLimits | None) -> Handler:
+def _allowed(
+    handler: Handler, contract: Operation[Any], scope: Scope, keys: Keys, limits: KeyLimits | None
+) -> Handler:
     """Admit callers with the scope, within the limits of their key."""
 
     async def call(request: web.Request) -> web.StreamResponse:
-        caller = None if contract.credential is None else await contract.credential.caller(request, keys)
+        caller = (
+            None if contract.credential is None else await contract.credential.caller(request, keys)
+        )
         request[CALLER] = caller = caller or await keys.require(request, scope)
         if limits is None:
             return await handler(request)
@@ -215,7 +260,9 @@ def _allowed(handler: Handler, contract: Operation[Any], scope: Scope, keys: Key
     return call
 
 
-def showing_limits(limits: KeyLimits) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+def showing_limits(
+    limits: KeyLimits,
+) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
     """Add to every answer of a limited call, refusals too, what its key may still ask; for `on_response_prepare`."""
 
     async def show(request: web.Request, response: web.StreamResponse) -> None:
@@ -237,14 +284,26 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         translated = from_aiohttp(error)
         if translated is None:
             raise
-        if translated.code is Code.NOT_FOUND and (request.path.endswith("/") or "//" in request.path):
-            translated = Problem(Code.NOT_FOUND, "no such path: it ends with a slash, or a part of it is empty; /docs lists all calls")
+        if translated.code is Code.NOT_FOUND and (
+            request.path.endswith("/") or "//" in request.path
+        ):
+            translated = Problem(
+                Code.NOT_FOUND,
+                "no such path: it ends with a slash, or a part of it is empty; /docs lists all calls",
+            )
         return translated.response()
     except psycopg.Error as error:
         if failure(error) not in _AWAY:
             return _defect(request, error)
-        _log.warning("database_unavailable", route=_route(request), error_type=type(error).__name__, sqlstate=error.sqlstate)
-        return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer now; try again").response()
+        _log.warning(
+            "database_unavailable",
+            route=_route(request),
+            error_type=type(error).__name__,
+            sqlstate=error.sqlstate,
+        )
+        return Problem(
+            Code.DATABASE_UNAVAILABLE, "the database does not answer now; try again"
+        ).response()
     except Exception as error:  # noqa: BLE001 - the last line: the client gets a problem, the log the traceback
         return _defect(request, error)
 
@@ -257,8 +316,12 @@ def _problem_of(request: web.Request, error: Problem | UnreadableArchiveError) -
 
 
 def _defect(request: web.Request, error: Exception) -> web.StreamResponse:
-    _log.error("request_failed", route=_route(request), error_type=type(error).__name__, exc_info=error)
-    return Problem(Code.INTERNAL_ERROR, "the request failed here; the log has the reason").response()
+    _log.error(
+        "request_failed", route=_route(request), error_type=type(error).__name__, exc_info=error
+    )
+    return Problem(
+        Code.INTERNAL_ERROR, "the request failed here; the log has the reason"
+    ).response()
 
 
 def _route(request: web.Request) -> str:

@@ -10,7 +10,13 @@ from typing import Any, Final, Literal
 from aiohttp import hdrs
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import DataclassField, LiteralSchema, ModelField, ModelSchema, TypedDictField
+from pydantic_core.core_schema import (
+    DataclassField,
+    LiteralSchema,
+    ModelField,
+    ModelSchema,
+    TypedDictField,
+)
 
 from statesvc.http.code_samples import code_samples
 from statesvc.http.introduction import INTRODUCTION, TAGS
@@ -94,7 +100,11 @@ class Hook:
             "required": ["type", "timestamp", "data"],
             "properties": {
                 "type": {"type": "string", "const": self.kind},
-                "timestamp": {"type": "string", "format": "date-time", "description": "When what it reports was recorded."},
+                "timestamp": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When what it reports was recorded.",
+                },
                 "data": schemas[(self.data, "serialization")],
             },
         }
@@ -111,7 +121,11 @@ class _Generator(GenerateJsonSchema):
 
     def literal_schema(self, schema: LiteralSchema) -> JsonSchemaValue:
         described = super().literal_schema(schema)
-        is_vocabulary = self.mode == "serialization" and described.get("type") == "string" and "enum" in described
+        is_vocabulary = (
+            self.mode == "serialization"
+            and described.get("type") == "string"
+            and "enum" in described
+        )
         return {"anyOf": [described, {"type": "string"}]} if is_vocabulary else described
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - pydantic's
@@ -120,14 +134,22 @@ class _Generator(GenerateJsonSchema):
     def normalize_name(self, name: str) -> str:
         return super().normalize_name(_PAGE_OF.sub(r"\1Page", name))
 
-    def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:  # noqa: FBT001 - pydantic's
+    def field_is_required(
+        self,
+        field: ModelField | DataclassField | TypedDictField,
+        total: bool,  # noqa: FBT001 - pydantic's
+    ) -> bool:
         """Return whether the field is required; a dataclass is always sent whole, whatever defaults it has."""
         is_sent = self.mode == "serialization" and field["type"] == "dataclass-field"
         return is_sent or super().field_is_required(field, total)
 
 
 def build_document(
-    routes: Iterable[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Examples = MappingProxyType({})
+    routes: Iterable[Route],
+    *,
+    version: str,
+    hooks: Sequence[Hook] = (),
+    examples: Examples = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Build the whole document as JSON values."""
     listed = list(routes)
@@ -159,12 +181,24 @@ def build_document(
                 "ProblemCode": _PROBLEM_CODE,
                 "ProblemViolation": _VIOLATION,
             },
-            "headers": {name: {"description": description, "schema": {"type": "string"}} for name, description in _HEADERS.items()},
+            "headers": {
+                name: {"description": description, "schema": {"type": "string"}}
+                for name, description in _HEADERS.items()
+            },
             "securitySchemes": _SECURITY_SCHEMES
-            | {other.name: other.scheme for route in listed if (other := route.operation.credential) is not None},
+            | {
+                other.name: other.scheme
+                for route in listed
+                if (other := route.operation.credential) is not None
+            },
         },
         "x-problems": [
-            {"code": code.value, "status": int(meaning.status), "title": meaning.title, "remedy": meaning.remedy}
+            {
+                "code": code.value,
+                "status": int(meaning.status),
+                "title": meaning.title,
+                "remedy": meaning.remedy,
+            }
             for code, meaning in PROBLEM_KINDS.items()
         ],
     }
@@ -172,8 +206,12 @@ def build_document(
 
 def schemas_of(wanted: Iterable[tuple[type[Any], Mode]]) -> tuple[Schemas, dict[str, Any]]:
     """Return the schemas of models, and the definitions in `#/components/schemas` that they refer to."""
-    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)]
-    found, document = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE, schema_generator=_Generator)
+    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [
+        (model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)
+    ]
+    found, document = TypeAdapter.json_schemas(
+        adapters, ref_template=_REFERENCE, schema_generator=_Generator
+    )
     return found, document.get("$defs", {})
 
 
@@ -181,8 +219,16 @@ def _schemas(routes: Sequence[Route], hooks: Sequence[Hook]) -> tuple[Schemas, d
     wanted: list[tuple[type[Any], Mode]] = [(hook.data, "serialization") for hook in hooks]
     for route in routes:
         contract = route.operation
-        wanted += [(model, "validation") for model in (contract.request, *contract.accepts.values()) if model is not None]
-        wanted += [(model, "serialization") for model in (contract.response, contract.streamed) if model is not None]
+        wanted += [
+            (model, "validation")
+            for model in (contract.request, *contract.accepts.values())
+            if model is not None
+        ]
+        wanted += [
+            (model, "serialization")
+            for model in (contract.response, contract.streamed)
+            if model is not None
+        ]
     found, definitions = schemas_of(wanted)
     for route in routes:
         if route.operation.parameters is not None:
@@ -204,12 +250,20 @@ def _hook(hook: Hook) -> dict[str, Any]:
         "description": hook.description,
         "tags": ["webhooks"],
         "parameters": [
-            {"name": name, "in": "header", "required": True, "description": description, "schema": {"type": "string"}}
+            {
+                "name": name,
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": {"type": "string"},
+            }
             for name, description in hook.headers.items()
         ],
         "requestBody": {"required": True, "content": {"application/json": content}},
         "responses": {
-            "2XX": {"description": "Taken. Anything else, or none within 15 s: it comes again later, under the same `webhook-id`."},
+            "2XX": {
+                "description": "Taken. Anything else, or none within 15 s: it comes again later, under the same `webhook-id`."
+            },
             "410": {"description": "You want no more: the subscription is disabled."},
         },
         "security": [],
@@ -241,16 +295,24 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
         described["x-rules"] = [*contract.rules]
     if given := _parameters(contract, path):
         described["parameters"] = given
-    accepted = {"application/json": contract.request} if contract.request is not None else contract.accepts
+    accepted = (
+        {"application/json": contract.request} if contract.request is not None else contract.accepts
+    )
     if accepted:
-        content = {media_type: {"schema": schemas[(model, "validation")]} for media_type, model in accepted.items()}
+        content = {
+            media_type: {"schema": schemas[(model, "validation")]}
+            for media_type, model in accepted.items()
+        }
         described["requestBody"] = {"required": not contract.is_body_optional, "content": content}
     return described
 
 
 def _show(call: dict[str, Any], examples: Mapping[str, Any]) -> None:
     """Put the examples of the call in their places."""
-    bodies = [(call["responses"][status], found) for status, found in examples.get("responses", {}).items()]
+    bodies = [
+        (call["responses"][status], found)
+        for status, found in examples.get("responses", {}).items()
+    ]
     for described, found in [(call.get("requestBody", {}), examples.get("request", {})), *bodies]:
         for media_type, example in found.items():
             described["content"][media_type]["example"] = example
@@ -268,7 +330,15 @@ def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
     schema = {} if contract.parameters is None else _schema_of(contract.parameters)
     properties: dict[str, Any] = schema.get("properties", {})
     in_path = _PATH_NAME.findall(path)
-    given = [{"name": name, "in": "path", "required": True, "schema": properties.get(name, {"type": "string"})} for name in in_path]
+    given = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": properties.get(name, {"type": "string"}),
+        }
+        for name in in_path
+    ]
     required = schema.get("required", ())
     given += [
         {"name": name, "in": "query", "required": name in required, "schema": property_schema}
@@ -276,7 +346,13 @@ def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
         if name not in in_path
     ]
     given += [
-        {"name": str(name), "in": "header", "required": False, "description": header.description, "schema": _header_schema(header)}
+        {
+            "name": str(name),
+            "in": "header",
+            "required": False,
+            "description": header.description,
+            "schema": _header_schema(header),
+        }
         for name, header in contract.request_headers.items()
     ]
     return given
@@ -284,14 +360,22 @@ def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
 
 def _header_schema(header: RequestHeader) -> dict[str, Any]:
     bounds = {"pattern": header.pattern, "maxLength": header.chars_max}
-    return {"type": "string", **{name: bound for name, bound in bounds.items() if bound is not None}}
+    return {
+        "type": "string",
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
 
 
 def _streamed(data: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of one event of a stream, whose `data` holds this as JSON."""
     members = {"event": {"type": "string"}, "id": {"type": "string"}}
     embedded = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
-    return {"type": "object", "description": "One of the events.", "required": ["data"], "properties": {**members, "data": embedded}}
+    return {
+        "type": "object",
+        "description": "One of the events.",
+        "required": ["data"],
+        "properties": {**members, "data": embedded},
+    }
 
 
 def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
@@ -304,7 +388,9 @@ def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
             schema = schemas[(model, "serialization")]
             if contract.streamed is not None:
                 schema = _streamed(schema)
-            responses[str(status)]["content"] = {media_type: {"schema": schema} for media_type in contract.response_types}
+            responses[str(status)]["content"] = {
+                media_type: {"schema": schema} for media_type in contract.response_types
+            }
         if contract.response_headers:
             responses[str(status)]["headers"] = {
                 str(name): {"description": description, "schema": {"type": "string"}}
@@ -328,13 +414,17 @@ def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
         described = f"`{code.value}`: {PROBLEM_KINDS[code].title}"
         if code is Code.INVALID_REQUEST and contract.rules:
             described = " ".join([f"{described}. Besides what the schemas say:", *contract.rules])
-        responses[answered] = _problem(contract, described if said is None else f"{said}; {described}")
+        responses[answered] = _problem(
+            contract, described if said is None else f"{said}; {described}"
+        )
     responses["default"] = _problem(contract, "Any other problem")
     for answered, response in responses.items():
         shown = [str(hdrs.RETRY_AFTER)] if answered in _WAITED_FOR else []
         shown += [RATE_LIMIT, RATE_LIMIT_POLICY] if contract.is_limited else []
         if shown:
-            response.setdefault("headers", {}).update({name: {"$ref": f"#/components/headers/{name}"} for name in shown})
+            response.setdefault("headers", {}).update(
+                {name: {"$ref": f"#/components/headers/{name}"} for name in shown}
+            )
     return responses
 
 

@@ -16,7 +16,18 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import orjson
 from aiohttp import hdrs, web
@@ -44,7 +55,9 @@ class PartialChange(ClosedModel):
     """A body that changes what it names: a member that is left out stays as it is, so no member has a default to show."""
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         """Return the schema of a request, whose members have no defaults."""
         described = handler(schema)
         for member in handler.resolve_ref_schema(described).get("properties", {}).values():
@@ -68,7 +81,9 @@ class RequestHeader(NamedTuple):
 
 WHY_TAKEN: Final = {
     WHY_HEADER: RequestHeader(
-        "Why it is done: stands in the log for ever, so nothing personal.", pattern=r"^[^\x00-\x1f\x7f-\xa0\xad]*$", chars_max=WHY_CHARS_MAX
+        "Why it is done: stands in the log for ever, so nothing personal.",
+        pattern=r"^[^\x00-\x1f\x7f-\xa0\xad]*$",
+        chars_max=WHY_CHARS_MAX,
     )
 }
 """For `request_headers` of operations that use `Call.why`."""
@@ -91,7 +106,9 @@ class Reply(web.Response, Generic[T]):
 
 def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = None) -> Reply[T]:
     """Return the value as `application/json`. Times come out as RFC 3339 with offset."""
-    return Reply(body=printed(value), status=status, content_type="application/json", headers=headers)
+    return Reply(
+        body=printed(value), status=status, content_type="application/json", headers=headers
+    )
 
 
 def printed(value: object) -> bytes:
@@ -196,7 +213,11 @@ class Operation(Generic[T]):
     @property
     def is_limited(self) -> bool:
         """True if a key's limits hold: not for ingest, which is admitted by itself, and not for streams."""
-        return self.scope is not None and self.scope != Scope.INGEST and self.deadline_seconds is not None
+        return (
+            self.scope is not None
+            and self.scope != Scope.INGEST
+            and self.deadline_seconds is not None
+        )
 
 
 operation = Operation
@@ -218,11 +239,21 @@ class Route:
     __slots__ = ("handler", "method", "operation", "path", "run")
 
     @overload
-    def __init__(self, method: str, path: str, handler: Callable[[web.Request], Awaitable[Reply[T]]], operation: Operation[T]) -> None: ...
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handler: Callable[[web.Request], Awaitable[Reply[T]]],
+        operation: Operation[T],
+    ) -> None: ...
 
     @overload
     def __init__(
-        self, method: str, path: str, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], operation: Operation[None]
+        self,
+        method: str,
+        path: str,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        operation: Operation[None],
     ) -> None: ...
 
     def __init__(self, method: str, path: str, handler: Handler, operation: Operation[Any]) -> None:
@@ -277,14 +308,22 @@ def _response(operation: Operation[Any], call: Call[Any, Any], value: object) ->
         return web.Response(status=NOT_MODIFIED, headers=call.headers)
     if isinstance(value, RawAnswer):
         status = call.status or next(iter(operation.statuses))
-        return web.Response(body=value.content, status=status, content_type=value.media_type, charset=value.charset, headers=call.headers)
+        return web.Response(
+            body=value.content,
+            status=status,
+            content_type=value.media_type,
+            charset=value.charset,
+            headers=call.headers,
+        )
     return answer(value, status=call.status or next(iter(operation.statuses)), headers=call.headers)
 
 
 def parameters(request: web.Request, model: type[M]) -> M:
     value = request[PARAMETERS]
     if not isinstance(value, model):
-        raise TypeError(f"the operation declares {type(value).__name__}, the handler reads {model.__name__}")
+        raise TypeError(
+            f"the operation declares {type(value).__name__}, the handler reads {model.__name__}"
+        )
     return value
 
 

@@ -34,7 +34,10 @@ class PageParameters(ClosedModel):
     """The query parameters of every list; a list's own filters extend it."""
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Items per page.")] = LIMIT_DEFAULT
-    cursor: Annotated[str | None, Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the page before.")] = None
+    cursor: Annotated[
+        str | None,
+        Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the page before."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +50,33 @@ class Page(Generic[T]):
 
 def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:
     """Return the cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (both JSON values)."""
-    return base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), *position])).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), *position]))
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> list[Any]:
     """Return the position in a cursor; raise the problem `invalid_cursor` unless it has `fields` fields and was made under this filter."""
     try:
-        decoded = orjson.loads(base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        decoded = orjson.loads(
+            base64.b64decode(
+                cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True
+            )
+        )
     except (UnicodeEncodeError, binascii.Error, orjson.JSONDecodeError):
         decoded = None
     match decoded:
-        case [1, str() as binding, *position] if binding == _binding(bound_to) and len(position) == fields:
+        case [1, str() as binding, *position] if (
+            binding == _binding(bound_to) and len(position) == fields
+        ):
             return position
         case _:
-            raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given, with the same filter; or start again without a cursor")
+            raise Problem(
+                Code.INVALID_CURSOR,
+                "send `next_cursor` as it was given, with the same filter; or start again without a cursor",
+            )
 
 
 def before_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
@@ -76,7 +92,9 @@ def after_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
 def _number(cursor: str, bound_to: Mapping[str, Any]) -> int:
     (number,) = decode_cursor(cursor, bound_to, fields=1)
     if type(number) is not int or not 0 < number <= NEWEST:
-        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+        raise Problem(
+            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
+        )
     return number
 
 

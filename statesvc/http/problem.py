@@ -76,7 +76,9 @@ class ProblemKind:
 
 PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.BAD_REQUEST: ProblemKind(
-        HTTPStatus.BAD_REQUEST, "The request is malformed", "Send well-formed HTTP; `detail` says what could not be read."
+        HTTPStatus.BAD_REQUEST,
+        "The request is malformed",
+        "Send well-formed HTTP; `detail` says what could not be read.",
     ),
     Code.INVALID_CURSOR: ProblemKind(
         HTTPStatus.BAD_REQUEST,
@@ -89,7 +91,9 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         "Go on after the cursor in `go_on_after`; read anew what you took from the lost entries.",
     ),
     Code.UNAUTHENTICATED: ProblemKind(
-        HTTPStatus.UNAUTHORIZED, "A valid API key is required", "Send `Authorization: Bearer <key>` with a key that is not revoked."
+        HTTPStatus.UNAUTHORIZED,
+        "A valid API key is required",
+        "Send `Authorization: Bearer <key>` with a key that is not revoked.",
     ),
     Code.BAD_SIGNATURE: ProblemKind(
         HTTPStatus.UNAUTHORIZED,
@@ -101,26 +105,46 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         "No webhook secret is set for this carrier",
         "Set the carrier's secret (docs/authentication.md), or send a key with scope `ingest`.",
     ),
-    Code.MISSING_SCOPE: ProblemKind(HTTPStatus.FORBIDDEN, "The API key lacks a scope", "Use a key that has `required_scope`."),
+    Code.MISSING_SCOPE: ProblemKind(
+        HTTPStatus.FORBIDDEN, "The API key lacks a scope", "Use a key that has `required_scope`."
+    ),
     Code.NOT_FOUND: ProblemKind(
-        HTTPStatus.NOT_FOUND, "There is no such thing", "Check the path and the id; a shipment exists once its carrier named it."
+        HTTPStatus.NOT_FOUND,
+        "There is no such thing",
+        "Check the path and the id; a shipment exists once its carrier named it.",
     ),
-    Code.UNKNOWN_CARRIER: ProblemKind(HTTPStatus.NOT_FOUND, "There is no such carrier", "Use a carrier_id that `statesvc carriers` lists."),
+    Code.UNKNOWN_CARRIER: ProblemKind(
+        HTTPStatus.NOT_FOUND,
+        "There is no such carrier",
+        "Use a carrier_id that `statesvc carriers` lists.",
+    ),
     Code.METHOD_NOT_ALLOWED: ProblemKind(
-        HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method", "Use a method that the header `Allow` names."
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        "The path does not take this method",
+        "Use a method that the header `Allow` names.",
     ),
-    Code.REQUEST_TIMEOUT: ProblemKind(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly", "Send the whole body at once."),
+    Code.REQUEST_TIMEOUT: ProblemKind(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "The request body came too slowly",
+        "Send the whole body at once.",
+    ),
     Code.CONFLICT: ProblemKind(
         HTTPStatus.CONFLICT,
         "The request contradicts the present state",
         "Read the present state, then decide anew; the same request again gives the same answer.",
     ),
     Code.NOT_SEALED: ProblemKind(
-        HTTPStatus.CONFLICT, "No checkpoint covers this yet", "Try again in a second: the next checkpoint covers it."
+        HTTPStatus.CONFLICT,
+        "No checkpoint covers this yet",
+        "Try again in a second: the next checkpoint covers it.",
     ),
-    Code.TOO_LARGE: ProblemKind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large", "Send less at a time."),
+    Code.TOO_LARGE: ProblemKind(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large", "Send less at a time."
+    ),
     Code.UNSUPPORTED_MEDIA_TYPE: ProblemKind(
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes", "Send a media type that the call takes."
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        "The body has another media type than the call takes",
+        "Send a media type that the call takes.",
     ),
     Code.UNSUPPORTED_CONTENT_ENCODING: ProblemKind(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -133,11 +157,17 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         "Correct what `errors` names; the same request is refused again.",
     ),
     Code.TOO_MANY: ProblemKind(
-        HTTPStatus.UNPROCESSABLE_ENTITY, "Too many match", "Give more characters of the number; or list shipments by another filter."
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "Too many match",
+        "Give more characters of the number; or list shipments by another filter.",
     ),
-    Code.TOO_MANY_REQUESTS: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests", "Wait as long as `Retry-After` says."),
+    Code.TOO_MANY_REQUESTS: ProblemKind(
+        HTTPStatus.TOO_MANY_REQUESTS, "Too many requests", "Wait as long as `Retry-After` says."
+    ),
     Code.INTERNAL_ERROR: ProblemKind(
-        HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service", "Try again later; the service's log has the reason."
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "A defect of this service",
+        "Try again later; the service's log has the reason.",
     ),
     Code.DATABASE_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -155,7 +185,9 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         "Name the cell in the header `Statesvc-Cell`; what concerns all cells is asked of each.",
     ),
     Code.API_UNAVAILABLE: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The process that answers the API is not there", "Try again as `Retry-After` says."
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The process that answers the API is not there",
+        "Try again as `Retry-After` says.",
     ),
     Code.BODY_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -168,23 +200,35 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         "Try again later; operators see the archive's error in the log.",
     ),
     Code.NOT_DURABLE: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable", "Send it again; a retry is recognised."
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The message could not be made durable",
+        "Send it again; a retry is recognised.",
     ),
     Code.TOMBSTONE_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "What must survive a restore cannot be stored outside the database now",
         "Send it again once the place for tombstones can be written; nothing was erased.",
     ),
-    Code.OVERLOADED: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight", "Try again as `Retry-After` says."),
+    Code.OVERLOADED: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight", "Try again as `Retry-After` says."
+    ),
     Code.STORAGE_LOW: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full", "Send it again as `Retry-After` says; operators make room."
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The disk is nearly full",
+        "Send it again as `Retry-After` says; operators make room.",
     ),
     Code.SIGNING_KEYS_UNAVAILABLE: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched", "Send it again as `Retry-After` says."
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The carrier's public keys can't be fetched",
+        "Send it again as `Retry-After` says.",
     ),
-    Code.TIMED_OUT: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long", "Try again, or ask for less."),
+    Code.TIMED_OUT: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long", "Try again, or ask for less."
+    ),
     Code.HELD: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold", "Send it again after the release of the carrier; nothing was applied."
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The carrier is on hold",
+        "Send it again after the release of the carrier; nothing was applied.",
     ),
     Code.NOT_READY: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -241,7 +285,10 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
             **self.members,
         }
         if self.violations:
-            document["errors"] = [{"pointer": violation.pointer, "detail": violation.detail} for violation in self.violations]
+            document["errors"] = [
+                {"pointer": violation.pointer, "detail": violation.detail}
+                for violation in self.violations
+            ]
         return document
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -252,20 +299,37 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
         headers = dict(self.headers)
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.setdefault(hdrs.RETRY_AFTER, str(RETRY_AFTER_SECONDS))
-        response = web.Response(body=orjson.dumps(self.document()), status=self.status, content_type=CONTENT_TYPE, headers=headers)
+        response = web.Response(
+            body=orjson.dumps(self.document()),
+            status=self.status,
+            content_type=CONTENT_TYPE,
+            headers=headers,
+        )
         response[PROBLEM] = self.code.value
         return response
 
 
-def _problem(code: Code, detail: str, violations: Sequence[Violation], headers: Mapping[str, str], members: Mapping[str, Any]) -> Problem:
+def _problem(
+    code: Code,
+    detail: str,
+    violations: Sequence[Violation],
+    headers: Mapping[str, str],
+    members: Mapping[str, Any],
+) -> Problem:
     return Problem(code, detail, violations=violations, headers=headers, members=members)
 
 
 _AIOHTTP: Final[Mapping[int, tuple[Code, str]]] = {
     HTTPStatus.NOT_FOUND: (Code.NOT_FOUND, "no such path; /docs lists all calls"),
     HTTPStatus.REQUEST_TIMEOUT: (Code.REQUEST_TIMEOUT, "the body did not arrive in time"),
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Code.TOO_LARGE, "the body is larger than this call takes"),
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: (Code.UNSUPPORTED_MEDIA_TYPE, "the body has another media type than this call takes"),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (
+        Code.TOO_LARGE,
+        "the body is larger than this call takes",
+    ),
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: (
+        Code.UNSUPPORTED_MEDIA_TYPE,
+        "the body has another media type than this call takes",
+    ),
 }
 
 
@@ -275,8 +339,15 @@ def from_aiohttp(error: web.HTTPException) -> Problem | None:
         return None
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return Problem(Code.METHOD_NOT_ALLOWED, f"{error.method} is not possible here, but {allowed}", headers={hdrs.ALLOW: allowed})
+        return Problem(
+            Code.METHOD_NOT_ALLOWED,
+            f"{error.method} is not possible here, but {allowed}",
+            headers={hdrs.ALLOW: allowed},
+        )
     server_side = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     fallback = (Code.INTERNAL_ERROR, "the request failed here; the log has the reason")
-    code, detail = _AIOHTTP.get(error.status, fallback if server_side else (Code.BAD_REQUEST, "the request cannot be understood"))
+    code, detail = _AIOHTTP.get(
+        error.status,
+        fallback if server_side else (Code.BAD_REQUEST, "the request cannot be understood"),
+    )
     return Problem(code, detail)

@@ -52,7 +52,11 @@ def violation_text(flaw: ErrorDetails, members: str | None = None) -> str:
     """Return the sentence. `members`: what the object takes, where that is known."""
     kind, context = flaw["type"], flaw.get("ctx", {})
     if kind == "extra_forbidden":
-        return "is no member of this object" if members is None else f"is no member of this object; it takes: {members}"
+        return (
+            "is no member of this object"
+            if members is None
+            else f"is no member of this object; it takes: {members}"
+        )
     if kind == "string_too_short" and context.get("min_length") == 1:
         return "is empty"
     if kind in {"too_short", "too_long"}:
@@ -67,5 +71,9 @@ def violation_text(flaw: ErrorDetails, members: str | None = None) -> str:
 
 
 def _of_length(kind: str, context: dict[str, Any]) -> str:
-    bound, count = ("at least", context["min_length"]) if kind == "too_short" else ("at most", context["max_length"])
+    bound, count = (
+        ("at least", context["min_length"])
+        if kind == "too_short"
+        else ("at most", context["max_length"])
+    )
     return f"should have {bound} {count} {'member' if count == 1 else 'members'}"

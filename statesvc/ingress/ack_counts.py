@@ -85,13 +85,22 @@ class AckCounts(Periodic):
         rows = {key: count for key, count in self._counts.items() if count.changed}
         if not rows:
             return
-        written = {key: (count.accepted, count.duplicates, count.refused) for key, count in rows.items()}
+        written = {
+            key: (count.accepted, count.duplicates, count.refused) for key, count in rows.items()
+        }
         values = [
-            (carrier_id, _instant(minute * 60), *written[carrier_id, minute], None if count.last is None else _instant(count.last))
+            (
+                carrier_id,
+                _instant(minute * 60),
+                *written[carrier_id, minute],
+                None if count.last is None else _instant(count.last),
+            )
             for (carrier_id, minute), count in sorted(rows.items())
         ]
         async with self._pool.connection() as connection:
-            await connection.execute(_SQL["write"], {"process": self._process, **columns(values, _COLUMNS)})
+            await connection.execute(
+                _SQL["write"], {"process": self._process, **columns(values, _COLUMNS)}
+            )
         remembered = _minute_now() - _REMEMBERED_MINUTES
         for key, count in rows.items():
             count.changed = written[key] != (count.accepted, count.duplicates, count.refused)

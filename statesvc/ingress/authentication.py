@@ -74,7 +74,11 @@ class Verifier:
         live = tuple(secret for secret in secrets if secret)
         # anyone may know a public key: none is ever taken for a secret
         publishes_key = any(isinstance(scheme, RsaSha256) for scheme in schemes)
-        self._public_keys = [key for secret in live if (key := public_key(secret)) is not None] if publishes_key else []
+        self._public_keys = (
+            [key for secret in live if (key := public_key(secret)) is not None]
+            if publishes_key
+            else []
+        )
         live = tuple(secret for secret in live if not publishes_key or public_key(secret) is None)
         self._without_body: list[HeaderCheck] = []
         self._with_body: list[BodyCheck] = []
@@ -91,7 +95,9 @@ class Verifier:
 
     def may_be_signed(self, headers: Strings, body_bytes: int | None = None) -> bool:
         """Return False where no signature was sent, so the body need not be read. `body_bytes`: its size, if known."""
-        return (body_bytes or 0) < self._signed_inside_max or any(name in headers for name in self._signature_headers)
+        return (body_bytes or 0) < self._signed_inside_max or any(
+            name in headers for name in self._signature_headers
+        )
 
     def with_body(self, headers: Strings, body: bytes) -> bool:
         """Return whether a signature over the body fits."""
@@ -124,7 +130,9 @@ class Verifier:
 
 
 def _head_check(
-    scheme: ChosenAuthentication | SignedWebToken | OAuthToken, secrets: tuple[str, ...], now: Callable[[], float]
+    scheme: ChosenAuthentication | SignedWebToken | OAuthToken,
+    secrets: tuple[str, ...],
+    now: Callable[[], float],
 ) -> HeaderCheck:
     match scheme:
         case SharedHeader():
@@ -141,14 +149,24 @@ def _head_check(
             assert_never(scheme)
 
 
-def verify(carrier: Carrier, secrets: Sequence[str], *, headers: Strings, body: bytes, query: Strings = _NOTHING) -> bool:
+def verify(
+    carrier: Carrier,
+    secrets: Sequence[str],
+    *,
+    headers: Strings,
+    body: bytes,
+    query: Strings = _NOTHING,
+) -> bool:
     """Return whether the request is from the carrier. Without secrets: never."""
     verifier = Verifier(carrier.schemes(), secrets)
     return verifier.without_body(headers, query) or verifier.with_body(headers, body)
 
 
 def _hmac_check(scheme: Hmac, secrets: tuple[str, ...]) -> BodyCheck:
-    keys = [(unicodedata.normalize("NFKD", secret) if scheme.nfkd else secret).encode() for secret in secrets]
+    keys = [
+        (unicodedata.normalize("NFKD", secret) if scheme.nfkd else secret).encode()
+        for secret in secrets
+    ]
 
     def check(headers: Strings, body: bytes) -> bool:
         presented = headers.get(scheme.header, "").strip()
@@ -156,7 +174,11 @@ def _hmac_check(scheme: Hmac, secrets: tuple[str, ...]) -> BodyCheck:
             return False
         try:
             text = presented[len(scheme.prefix) :].encode("ascii")
-            digest = base64.b64decode(text, validate=True) if scheme.encoding == "base64" else binascii.unhexlify(text)
+            digest = (
+                base64.b64decode(text, validate=True)
+                if scheme.encoding == "base64"
+                else binascii.unhexlify(text)
+            )
         except (UnicodeEncodeError, binascii.Error):
             return False
         return _equals_any(digest, [hmac.digest(key, body, scheme.algorithm) for key in keys])
@@ -186,7 +208,9 @@ def _form_field_md5_check(scheme: FormFieldMd5, secrets: tuple[str, ...]) -> Bod
             digest = base64.b64decode(_bytes(headers.get(scheme.header, "").strip()), validate=True)
         except binascii.Error:
             return False
-        return signed is not None and _equals_any(digest, [hashlib.md5(signed + tail, usedforsecurity=False).digest() for tail in tails])
+        return signed is not None and _equals_any(
+            digest, [hashlib.md5(signed + tail, usedforsecurity=False).digest() for tail in tails]
+        )
 
     return check
 
@@ -202,7 +226,9 @@ def _sha256_in_body_check(scheme: Sha256InBody, secrets: tuple[str, ...]) -> Bod
             digest = binascii.unhexlify(_value(members[scheme.member]).encode("ascii"))
         except (UnicodeEncodeError, binascii.Error):
             return False
-        signed = scheme.separator.join(_value(members[name]) for name in scheme.signed).encode("utf-8", "replace")
+        signed = scheme.separator.join(_value(members[name]) for name in scheme.signed).encode(
+            "utf-8", "replace"
+        )
         return _equals_any(digest, [hashlib.sha256(signed + tail).digest() for tail in tails])
 
     return check
@@ -214,17 +240,29 @@ def _value(member: str) -> str:
     return value
 
 
-def _timestamped_hmac_check(scheme: TimestampedHmac, secrets: tuple[str, ...], age: SignatureAge) -> BodyCheck:
+def _timestamped_hmac_check(
+    scheme: TimestampedHmac, secrets: tuple[str, ...], age: SignatureAge
+) -> BodyCheck:
     keys = [secret.encode() for secret in secrets]
 
     def check(headers: Strings, body: bytes) -> bool:
         if scheme.stamp_header:
-            stamp, text = headers.get(scheme.stamp_header, "").strip(), headers.get(scheme.header, "").strip()
+            stamp, text = (
+                headers.get(scheme.stamp_header, "").strip(),
+                headers.get(scheme.header, "").strip(),
+            )
         else:
-            fields = dict(part.strip().partition("=")[::2] for part in headers.get(scheme.header, "").split(","))
+            fields = dict(
+                part.strip().partition("=")[::2]
+                for part in headers.get(scheme.header, "").split(",")
+            )
             stamp, text = fields.get("t", ""), fields.get("v1", "")
         try:
-            digest = base64.b64decode(_bytes(text), validate=True) if scheme.encoding == "base64" else binascii.unhexlify(_bytes(text))
+            digest = (
+                base64.b64decode(_bytes(text), validate=True)
+                if scheme.encoding == "base64"
+                else binascii.unhexlify(_bytes(text))
+            )
         except binascii.Error:
             return False
         signed = _bytes(stamp) + b"." + body
@@ -234,7 +272,9 @@ def _timestamped_hmac_check(scheme: TimestampedHmac, secrets: tuple[str, ...], a
     return check
 
 
-def _rsa_sha256_check(scheme: RsaSha256, keys: Sequence[RSAPublicKey], age: SignatureAge) -> BodyCheck:
+def _rsa_sha256_check(
+    scheme: RsaSha256, keys: Sequence[RSAPublicKey], age: SignatureAge
+) -> BodyCheck:
     def check(headers: Strings, body: bytes) -> bool:
         return is_signed(scheme, keys, headers, body, age)
 
@@ -247,7 +287,9 @@ def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> Head
 
     def check(headers: Strings, _query: Strings) -> bool:
         presented = headers.get(scheme.header, "")
-        return presented[: len(prefix)].lower() == prefix and _equals_any(_bytes(presented[len(prefix) :]), expected)
+        return presented[: len(prefix)].lower() == prefix and _equals_any(
+            _bytes(presented[len(prefix) :]), expected
+        )
 
     return check
 
@@ -350,7 +392,11 @@ def is_credentials(secret: str) -> bool:
 def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: float) -> str | None:
     """Issue a token for credentials that fit one of the live `secrets`; None for others. `now`: seconds since 1970."""
     presented = f"{client_id}:{client_secret}".encode("utf-8", "surrogateescape")
-    matching = [secret for secret in secrets if hmac.compare_digest(presented, secret.encode()) and is_credentials(secret)]
+    matching = [
+        secret
+        for secret in secrets
+        if hmac.compare_digest(presented, secret.encode()) and is_credentials(secret)
+    ]
     if not matching:
         return None
     end = str(int(now) + TOKEN_SECONDS)
@@ -362,7 +408,11 @@ def is_live(token: str, *, secrets: Sequence[str], now: float) -> bool:
     end, _, digest = token.partition(".")
     if not (token.isascii() and end.isdigit() and len(end) <= len("9999999999")):
         return False
-    fits = [hmac.compare_digest(digest, _digest(secret, end)) for secret in secrets if is_credentials(secret)]
+    fits = [
+        hmac.compare_digest(digest, _digest(secret, end))
+        for secret in secrets
+        if is_credentials(secret)
+    ]
     return any(fits) and int(end) > now
 
 

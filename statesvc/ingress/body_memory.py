@@ -29,7 +29,10 @@ class MemoryBound:
         self._bytes_max = bytes_max
         self._wait_seconds = wait_seconds
         self._taken = {False: 0, True: 0}
-        self._waiting: dict[bool, deque[tuple[int, asyncio.Future[None]]]] = {False: deque(), True: deque()}
+        self._waiting: dict[bool, deque[tuple[int, asyncio.Future[None]]]] = {
+            False: deque(),
+            True: deque(),
+        }
 
     @property
     def bytes_taken(self) -> int:

@@ -62,7 +62,9 @@ _RETAINED: Final = (
     "x-shipengine-timestamp",
     "sign",
 )
-_NEVER: Final = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "credential", "x-api-key"})
+_NEVER: Final = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "set-cookie", "credential", "x-api-key"}
+)
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
@@ -77,9 +79,21 @@ class RetainedHeaders:
 
     def __init__(self, schemes: Iterable[Authentication]) -> None:
         schemes = list(schemes)
-        signatures = [scheme.header.lower() for scheme in schemes if isinstance(scheme, Hmac | TimestampedHmac)]
-        secrets = {scheme.header.lower() for scheme in schemes if isinstance(scheme, SharedHeader | SignedWebToken)}
-        self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER | secrets)
+        signatures = [
+            scheme.header.lower()
+            for scheme in schemes
+            if isinstance(scheme, Hmac | TimestampedHmac)
+        ]
+        secrets = {
+            scheme.header.lower()
+            for scheme in schemes
+            if isinstance(scheme, SharedHeader | SignedWebToken)
+        }
+        self._names = tuple(
+            name
+            for name in dict.fromkeys([*_RETAINED, *signatures])
+            if name not in _NEVER | secrets
+        )
 
     def document(self, headers: CIMultiDictProxy[str], *, traceparent: str | None = None) -> str:
         """Return the retained headers as the text of a JSON object, names in lower case; with `traceparent` that of our own trace."""
@@ -119,18 +133,26 @@ class CarrierAuthenticator:
     def build(cls, carrier: Carrier, settings: Settings) -> Self:
         """Build the authenticator as the settings have it."""
         secrets = settings.webhook_secrets(carrier.carrier_id)
-        schemes = carrier.schemes(settings.chosen_authentication.get(carrier.carrier_id.upper(), ()))
+        schemes = carrier.schemes(
+            settings.chosen_authentication.get(carrier.carrier_id.upper(), ())
+        )
         url = settings.webhook_key_sets.get(carrier.carrier_id.upper())
         return cls(
             carrier=carrier,
             schemes=schemes,
-            verifier=Verifier(schemes, secrets, age_seconds_max=settings.ingress.signature_age_seconds_max),
+            verifier=Verifier(
+                schemes, secrets, age_seconds_max=settings.ingress.signature_age_seconds_max
+            ),
             retained_headers=RetainedHeaders(schemes),
             secrets=secrets,
-            unsigned=not secrets and url is None and settings.ingress.allows_unsigned(carrier.carrier_id),
+            unsigned=not secrets
+            and url is None
+            and settings.ingress.allows_unsigned(carrier.carrier_id),
             networks=settings.webhook_networks.get(carrier.carrier_id.upper(), ()),
             proxies=settings.ingress.trusted_proxies,
-            key_set=None if url is None else KeySet(url, allowed=settings.notifier.subscriber_allow),
+            key_set=None
+            if url is None
+            else KeySet(url, allowed=settings.notifier.subscriber_allow),
         )
 
     @property
@@ -153,12 +175,15 @@ class CarrierAuthenticator:
         """Return whether the body of an admitted request need not be read to know that the carrier sent it."""
         if self.unsigned or (self.networks and not self.secrets and self.key_set is None):
             return True
-        return self.verifier.without_body(request.headers, request.query if self.verifier.reads_query else {})
+        return self.verifier.without_body(
+            request.headers, request.query if self.verifier.reads_query else {}
+        )
 
     def may_be_proven_by_body(self, request: web.Request) -> bool:
         """Return False where no signature was sent that the body could prove."""
         return self.verifier.may_be_signed(request.headers, request.content_length) or any(
-            scheme.signature_header in request.headers and scheme.key_id_header in request.headers for scheme in self._published()
+            scheme.signature_header in request.headers and scheme.key_id_header in request.headers
+            for scheme in self._published()
         )
 
     async def is_proven_by_body(self, request: web.Request, body: bytes) -> bool:
@@ -171,8 +196,13 @@ class CarrierAuthenticator:
                 try:
                     key = await self.key_set.key(key_id)
                 except KeysUnavailableError:
-                    raise Problem(Code.SIGNING_KEYS_UNAVAILABLE, "the carrier's public keys can't be fetched now; send it again") from None
-                if key is not None and is_signed(scheme, [key], request.headers, body, self.verifier.age):
+                    raise Problem(
+                        Code.SIGNING_KEYS_UNAVAILABLE,
+                        "the carrier's public keys can't be fetched now; send it again",
+                    ) from None
+                if key is not None and is_signed(
+                    scheme, [key], request.headers, body, self.verifier.age
+                ):
                     return True
         return False
 
@@ -182,16 +212,21 @@ class CarrierAuthenticator:
         variable = WEBHOOK_SECRET_PREFIX + name
         if self.networks:
             detail = f"the address is not in {WEBHOOK_IPS_PREFIX}{name}, or no signature or credential fits {variable}"
-            return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
+            return Problem(
+                Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too"
+            )
         if self.secrets or self.key_set is not None:
             chosen = f" and {WEBHOOK_AUTH_PREFIX}{name}" if self.carrier.leaves_choice else ""
             detail = (
                 f"no signature or credential fits: {self.carrier.name} sends {' or '.join(described(self.schemes))}; "
                 f"it is checked with {variable}{chosen}, on the bytes as sent{self._bound_of_age()}"
             )
-            return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
+            return Problem(
+                Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too"
+            )
         return Problem(
-            Code.UNSIGNED_CARRIER, f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`"
+            Code.UNSIGNED_CARRIER,
+            f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`",
         )
 
     def _bound_of_age(self) -> str:
@@ -203,7 +238,11 @@ class CarrierAuthenticator:
         """Return the schemes whose keys the carrier publishes."""
         if self.key_set is None:
             return []
-        return [scheme for scheme in self.schemes if isinstance(scheme, RsaSha256) and scheme.key_id_header]
+        return [
+            scheme
+            for scheme in self.schemes
+            if isinstance(scheme, RsaSha256) and scheme.key_id_header
+        ]
 
 
 Authenticators = Mapping[str, CarrierAuthenticator]
@@ -211,7 +250,9 @@ Authenticators = Mapping[str, CarrierAuthenticator]
 
 def build_authenticators(carriers: Iterable[Carrier], settings: Settings) -> Authenticators:
     """Build the authenticators by carrier id."""
-    return {carrier.carrier_id: CarrierAuthenticator.build(carrier, settings) for carrier in carriers}
+    return {
+        carrier.carrier_id: CarrierAuthenticator.build(carrier, settings) for carrier in carriers
+    }
 
 
 def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address | None:
@@ -221,7 +262,11 @@ def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address 
     Only a trusted proxy's `X-Forwarded-For` is believed, from its end: whatever stands before the first address that is no such proxy was
     written by the sender itself.
     """
-    chain = [part.strip() for header in request.headers.getall(FORWARDED, ()) for part in header.split(",")]
+    chain = [
+        part.strip()
+        for header in request.headers.getall(FORWARDED, ())
+        for part in header.split(",")
+    ]
     here = _address(request.remote or "")
     while here is not None and chain and is_within(here, proxies):
         here = _forwarded_address(chain.pop())

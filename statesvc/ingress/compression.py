@@ -36,7 +36,11 @@ class ReceivedBody:
 
 def is_compressed(request: web.Request) -> bool:
     """Return whether the body is to be decompressed. Raises Problem for a coding that is not known here."""
-    named = [name for header in request.headers.getall(hdrs.CONTENT_ENCODING, ()) for name in header.lower().replace(" ", "").split(",")]
+    named = [
+        name
+        for header in request.headers.getall(hdrs.CONTENT_ENCODING, ())
+        for name in header.lower().replace(" ", "").split(",")
+    ]
     codings = [name for name in named if name not in {"", "identity"}]
     if not codings:
         return False
@@ -66,4 +70,6 @@ def decompressed(body: bytes, *, bytes_max: int) -> bytes | None:
         if not member.eof:
             break
         rest = member.unused_data
-    raise Problem(Code.BAD_REQUEST, "the body is not the gzip that Content-Encoding says, or it breaks off")
+    raise Problem(
+        Code.BAD_REQUEST, "the body is not the gzip that Content-Encoding says, or it breaks off"
+    )

@@ -148,8 +148,12 @@ class GroupCommit:
         self._memory = memory
         self._limits = limits = GroupLimits() if limits is None else limits
         self._breaker = DatabaseBreaker() if breaker is None else breaker
-        self._small = _Line(lanes=limits.lanes, rows_max=limits.group_rows_max, bytes_max=limits.group_bytes_max)
-        self._large = _Line(lanes=1, rows_max=limits.group_rows_max, bytes_max=limits.large_group_bytes_max)
+        self._small = _Line(
+            lanes=limits.lanes, rows_max=limits.group_rows_max, bytes_max=limits.group_bytes_max
+        )
+        self._large = _Line(
+            lanes=1, rows_max=limits.group_rows_max, bytes_max=limits.large_group_bytes_max
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._small_groups = 0
         self._stopping = False
@@ -163,7 +167,10 @@ class GroupCommit:
         """Start the lanes; each takes a connection of the pool for as long as a group needs."""
         if not self._tasks:
             lines = [*[self._small] * self._small.lanes, self._large]
-            self._tasks = [asyncio.create_task(self._run(line), name=f"ingress-lane-{number}") for number, line in enumerate(lines)]
+            self._tasks = [
+                asyncio.create_task(self._run(line), name=f"ingress-lane-{number}")
+                for number, line in enumerate(lines)
+            ]
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Take nothing new, store what waits within the grace, then close. Safe to call twice, and before `start`."""
@@ -202,7 +209,9 @@ class GroupCommit:
             line.wake_one()
         is_large = line is self._large
         try:
-            async with asyncio.timeout(self._limits.large_deadline_seconds if is_large else self._limits.deadline_seconds):
+            async with asyncio.timeout(
+                self._limits.large_deadline_seconds if is_large else self._limits.deadline_seconds
+            ):
                 return await answer
         except TimeoutError:
             if not is_large:
@@ -224,7 +233,12 @@ class GroupCommit:
                 if line is self._small:
                     self._small_groups += 1
                 elif self._small_groups != small_groups and not self._stopping:
-                    await asyncio.sleep(min((loop.time() - began) * self._limits.large_rest, self._limits.large_rest_seconds_max))
+                    await asyncio.sleep(
+                        min(
+                            (loop.time() - began) * self._limits.large_rest,
+                            self._limits.large_rest_seconds_max,
+                        )
+                    )
             elif self._stopping:
                 return
             else:
@@ -264,7 +278,9 @@ class GroupCommit:
         _log.warning("ingress_not_stored", failure=kind.value, error=error, rows=len(group))
         if kind is not Failure.UNAVAILABLE:
             self._breaker.succeeded()
-            _resolve_all(group, Refusal.ROW_REFUSED if _is_about_a_row(kind, error) else Refusal.NOT_STORED)
+            _resolve_all(
+                group, Refusal.ROW_REFUSED if _is_about_a_row(kind, error) else Refusal.NOT_STORED
+            )
             return
         self._breaker.failed(asyncio.get_running_loop().time())
         _resolve_all(group, Refusal.DATABASE_AWAY)

@@ -43,7 +43,13 @@ class KeysUnavailableError(Exception):
 class KeySet:
     """One carrier's published keys."""
 
-    def __init__(self, url: str, *, allowed: Sequence[Network] = (), clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        allowed: Sequence[Network] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._url = url
         self._allowed = tuple(allowed)
         self._clock = clock
@@ -63,7 +69,9 @@ class KeySet:
 
     def _wants_fetch(self, key_id: str) -> bool:
         now = self._clock()
-        return now - self._asked_at >= AGAIN_SECONDS and (key_id not in self._keys or now - self._fetched_at >= FRESH_SECONDS)
+        return now - self._asked_at >= AGAIN_SECONDS and (
+            key_id not in self._keys or now - self._fetched_at >= FRESH_SECONDS
+        )
 
     async def _refresh(self) -> None:
         self._asked_at = self._clock()
@@ -77,8 +85,12 @@ class KeySet:
         connector = TCPConnector(socket_factory=self._open_socket)
         timeout = ClientTimeout(total=FETCH_SECONDS)
         async with (
-            ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout, trust_env=False) as session,
-            session.get(self._url, allow_redirects=False, headers={"Accept": "application/json"}) as response,
+            ClientSession(
+                connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout, trust_env=False
+            ) as session,
+            session.get(
+                self._url, allow_redirects=False, headers={"Accept": "application/json"}
+            ) as response,
         ):
             if response.status != HTTPStatus.OK:
                 raise ValueError(f"status {response.status}")
@@ -103,13 +115,21 @@ def parse_keys(document: bytes) -> Keys:
         raise ValueError("no `keys`")
     found = {}
     for member in value["keys"][:KEYS_MAX]:
-        if isinstance(member, dict) and isinstance(key_id := member.get("kid"), str) and (key := _rsa_key(member)) is not None:
+        if (
+            isinstance(member, dict)
+            and isinstance(key_id := member.get("kid"), str)
+            and (key := _rsa_key(member)) is not None
+        ):
             found[key_id] = key
     return found
 
 
 def _rsa_key(member: Mapping[str, Any]) -> RSAPublicKey | None:
-    if member.get("kty") != "RSA" or member.get("use", "sig") != "sig" or member.get("alg", "RS256") != "RS256":
+    if (
+        member.get("kty") != "RSA"
+        or member.get("use", "sig") != "sig"
+        or member.get("alg", "RS256") != "RS256"
+    ):
         return None
     try:
         key = RSAAlgorithm.from_jwk(dict(member))

@@ -41,7 +41,13 @@ class TokenRequest(TypedDict):
 class Tokens:
     """The handler with what it needs; one for all carriers."""
 
-    def __init__(self, authenticators: Authenticators, *, memory: MemoryBound, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        authenticators: Authenticators,
+        *,
+        memory: MemoryBound,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._authenticators = authenticators
         self._memory = memory
         self._now = now
@@ -56,8 +62,16 @@ class Tokens:
             carrier_authenticated=True,
             tag="webhooks",
             accepts={"application/x-www-form-urlencoded": TokenRequest},
-            statuses={OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"},
-            problems=(Code.UNKNOWN_CARRIER, Code.UNSIGNED_CARRIER, Code.BAD_SIGNATURE, Code.BAD_REQUEST, Code.TOO_LARGE),
+            statuses={
+                OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"
+            },
+            problems=(
+                Code.UNKNOWN_CARRIER,
+                Code.UNSIGNED_CARRIER,
+                Code.BAD_SIGNATURE,
+                Code.BAD_REQUEST,
+                Code.TOO_LARGE,
+            ),
             problem_types=(CONTENT_TYPE, "application/json"),
             checked=False,
             deadline_seconds=None,
@@ -78,14 +92,25 @@ class Tokens:
         grant_type = form.get("grant_type", "client_credentials")
         if grant_type != "client_credentials":
             return _error(Code.BAD_REQUEST, "unsupported_grant_type")
-        credentials = _basic(request.headers.get(hdrs.AUTHORIZATION, "")) or (form.get("client_id", ""), form.get("client_secret", ""))
+        credentials = _basic(request.headers.get(hdrs.AUTHORIZATION, "")) or (
+            form.get("client_id", ""),
+            form.get("client_secret", ""),
+        )
         token = self._token(authenticator, request, *credentials)
         if token is None:
             return _error(Code.BAD_SIGNATURE, "invalid_client", _CHALLENGE)
         document = {"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS}
-        return web.Response(body=orjson.dumps(document), content_type="application/json", headers=_NO_STORE)
+        return web.Response(
+            body=orjson.dumps(document), content_type="application/json", headers=_NO_STORE
+        )
 
-    def _token(self, authenticator: CarrierAuthenticator, request: web.Request, client_id: str, client_secret: str) -> str | None:
+    def _token(
+        self,
+        authenticator: CarrierAuthenticator,
+        request: web.Request,
+        client_id: str,
+        client_secret: str,
+    ) -> str | None:
         if not authenticator.accepts_address(request):
             return None
         return issue(client_id, client_secret, secrets=authenticator.secrets, now=self._now())
@@ -94,9 +119,13 @@ class Tokens:
 def _form(body: bytes) -> dict[str, str]:
     """Parse the form's fields; the first value of a repeated field."""
     try:
-        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+        fields = parse_qs(
+            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX
+        )
     except ValueError:
-        raise Problem(Code.BAD_REQUEST, f"a request for a token has at most {FIELDS_MAX} fields") from None
+        raise Problem(
+            Code.BAD_REQUEST, f"a request for a token has at most {FIELDS_MAX} fields"
+        ) from None
     return {name: values[0] for name, values in fields.items()}
 
 
@@ -106,7 +135,11 @@ def _basic(header: str) -> tuple[str, str] | None:
     if scheme.lower() != "basic":
         return None
     try:
-        client_id, colon, client_secret = base64.b64decode(encoded.strip().encode("ascii"), validate=True).decode("utf-8").partition(":")
+        client_id, colon, client_secret = (
+            base64.b64decode(encoded.strip().encode("ascii"), validate=True)
+            .decode("utf-8")
+            .partition(":")
+        )
     except (binascii.Error, UnicodeError):
         return None
     return (unquote_plus(client_id), unquote_plus(client_secret)) if colon else None
@@ -115,4 +148,9 @@ def _basic(header: str) -> tuple[str, str] | None:
 def _error(code: Code, error: str, challenge: Mapping[str, str] = _NO_CHALLENGE) -> web.Response:
     headers: dict[str, str] = {**_NO_STORE, **challenge}
     problem = Problem(code, f"{error}: RFC 6749, section 5.2", members={"error": error})
-    return web.Response(body=orjson.dumps(problem.document()), status=problem.status, content_type="application/json", headers=headers)
+    return web.Response(
+        body=orjson.dumps(problem.document()),
+        status=problem.status,
+        content_type="application/json",
+        headers=headers,
+    )

@@ -33,7 +33,11 @@ async def read_body(
     """
     compressed = is_compressed(request)
     # of a body in chunks nobody knows the size yet
-    expected = bytes_max if request.content_length is None and request.body_exists else request.content_length or 0
+    expected = (
+        bytes_max
+        if request.content_length is None and request.body_exists
+        else request.content_length or 0
+    )
     if compressed:
         expected += bytes_max
     is_large = expected > SMALL_BYTES
@@ -41,7 +45,12 @@ async def read_body(
     try:
         if is_large:
             await _grow(request, held, overhead_bytes + expected)
-        as_sent = await _read(request, bytes_max=bytes_max, held=None if is_large else held, overhead_bytes=overhead_bytes)
+        as_sent = await _read(
+            request,
+            bytes_max=bytes_max,
+            held=None if is_large else held,
+            overhead_bytes=overhead_bytes,
+        )
         content = _decompressed(as_sent, bytes_max=bytes_max) if compressed else as_sent
         held.shrink_to(overhead_bytes + len(content))
     except BaseException:
@@ -50,7 +59,9 @@ async def read_body(
     return ReceivedBody(content, as_sent), held
 
 
-async def _read(request: web.Request, *, bytes_max: int, held: ReservedMemory | None, overhead_bytes: int) -> bytes:
+async def _read(
+    request: web.Request, *, bytes_max: int, held: ReservedMemory | None, overhead_bytes: int
+) -> bytes:
     """Read the body. `held`: what takes memory for the bytes as they come, with the first the overhead; None where it is taken already."""
     content = request.content
     chunks: list[bytes] = []
@@ -67,11 +78,20 @@ async def _read(request: web.Request, *, bytes_max: int, held: ReservedMemory | 
             if taken > bytes_max:
                 raise _too_large(bytes_max)
             if held is not None:
-                deadline += await _grow(request, held, len(chunk) + (0 if chunks else overhead_bytes))
+                deadline += await _grow(
+                    request, held, len(chunk) + (0 if chunks else overhead_bytes)
+                )
             chunks.append(chunk)
     except TimeoutError:
-        raise Problem(Code.REQUEST_TIMEOUT, f"the body did not arrive within {BODY_SECONDS:g} s") from None
-    except (aiohttp.ClientPayloadError, web.RequestPayloadError, aiohttp.http.HttpProcessingError, ConnectionError):
+        raise Problem(
+            Code.REQUEST_TIMEOUT, f"the body did not arrive within {BODY_SECONDS:g} s"
+        ) from None
+    except (
+        aiohttp.ClientPayloadError,
+        web.RequestPayloadError,
+        aiohttp.http.HttpProcessingError,
+        ConnectionError,
+    ):
         raise Problem(Code.BAD_REQUEST, "the body broke off, or its framing is wrong") from None
 
 
@@ -87,7 +107,9 @@ async def _grow(request: web.Request, held: ReservedMemory, count: int) -> float
     try:
         await held.grow(count)
     except NoRoomError:
-        raise Problem(Code.OVERLOADED, "too many bodies are in memory; send it again shortly", headers=_CLOSE) from None
+        raise Problem(
+            Code.OVERLOADED, "too many bodies are in memory; send it again shortly", headers=_CLOSE
+        ) from None
     finally:
         if isinstance(connection, ClientConnection):
             connection.take_body()
@@ -102,4 +124,6 @@ def _decompressed(body: bytes, *, bytes_max: int) -> bytes:
 
 
 def _too_large(bytes_max: int) -> Problem:
-    return Problem(Code.TOO_LARGE, f"a webhook of this carrier has at most {bytes_max} bytes", headers=_CLOSE)
+    return Problem(
+        Code.TOO_LARGE, f"a webhook of this carrier has at most {bytes_max} bytes", headers=_CLOSE
+    )

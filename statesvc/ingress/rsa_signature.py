@@ -16,24 +16,36 @@ from events.carriers.carrier import RsaSha256
 from statesvc.ingress.signature_age import SignatureAge
 
 
-def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Mapping[str, str], body: bytes, age: SignatureAge) -> bool:
+def is_signed(
+    scheme: RsaSha256,
+    keys: Sequence[RSAPublicKey],
+    headers: Mapping[str, str],
+    body: bytes,
+    age: SignatureAge,
+) -> bool:
     """Return whether one of the keys made the signature, not too long ago."""
     stamp = headers.get(scheme.timestamp_header, "").strip() if scheme.timestamp_header else None
     if stamp == "":
         return False
     try:
-        signature = base64.b64decode(_bytes(headers.get(scheme.signature_header, "").strip()), validate=True)
+        signature = base64.b64decode(
+            _bytes(headers.get(scheme.signature_header, "").strip()), validate=True
+        )
     except binascii.Error:
         return False
     signed = body if stamp is None else _bytes(stamp) + b"." + body
-    return any(_is_signed_by(key, signature, signed) for key in keys) and (stamp is None or age.is_accepted(stamp))
+    return any(_is_signed_by(key, signature, signed) for key in keys) and (
+        stamp is None or age.is_accepted(stamp)
+    )
 
 
 def public_key(secret: str) -> RSAPublicKey | None:
     """Return the RSA key that the text is, or that a certificate certifies; None for another text, which then fits nothing."""
     lines = (line.strip() for line in secret.strip().splitlines())
     try:
-        der = base64.b64decode(_bytes("".join(line for line in lines if not line.startswith("-----"))))
+        der = base64.b64decode(
+            _bytes("".join(line for line in lines if not line.startswith("-----")))
+        )
         key = _certified_key(der) or load_der_public_key(der)
     except (ValueError, UnsupportedAlgorithm):
         return None

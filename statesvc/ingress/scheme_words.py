@@ -40,7 +40,9 @@ def _described(scheme: Authentication) -> str:
             return _described_signature(scheme)
 
 
-def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | FormFieldMd5 | TimestampedHmac | RsaSha256) -> str:
+def _described_signature(
+    scheme: Hmac | Sha256Concat | Sha256InBody | FormFieldMd5 | TimestampedHmac | RsaSha256,
+) -> str:
     match scheme:
         case Hmac():
             return f"HMAC-{scheme.algorithm.upper()} in {scheme.header}"
@@ -53,6 +55,8 @@ def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | FormFieldM
         case FormFieldMd5():
             return f"MD5 of {scheme.field} and secret in {scheme.header}"
         case Sha256InBody():
-            return f"SHA-256 of {' and '.join(scheme.signed)} and secret in the body's {scheme.member}"
+            return (
+                f"SHA-256 of {' and '.join(scheme.signed)} and secret in the body's {scheme.member}"
+            )
         case _:
             assert_never(scheme)

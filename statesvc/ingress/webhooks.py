@@ -27,7 +27,11 @@ from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
-from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
+from statesvc.ingress.carrier_authenticator import (
+    Authenticators,
+    CarrierAuthenticator,
+    build_authenticators,
+)
 from statesvc.ingress.compression import ReceivedBody
 from statesvc.ingress.disk_room import DiskRoom
 from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Stored
@@ -75,9 +79,15 @@ class Webhooks:
             carrier_authenticated=True,
             tag="webhooks",
             is_body_optional=True,
-            accepts={"application/json": dict[str, Any], "application/xml": bytes, "application/octet-stream": bytes},
+            accepts={
+                "application/json": dict[str, Any],
+                "application/xml": bytes,
+                "application/octet-stream": bytes,
+            },
             statuses={OK: "the message is durable"},
-            response_headers={MESSAGE_ID_HEADER: "Names the message: `GET /v1/messages/{message_id}` shows it."},
+            response_headers={
+                MESSAGE_ID_HEADER: "Names the message: `GET /v1/messages/{message_id}` shows it."
+            },
             problems=(
                 Code.BAD_SIGNATURE,
                 Code.UNSIGNED_CARRIER,
@@ -94,7 +104,10 @@ class Webhooks:
             deadline_seconds=None,
         )
         tokens = Tokens(self.authenticators, memory=self.memory)
-        return [Route("POST", "/v1/webhooks/{carrier_id}", self.receive, contract), *tokens.routes()]
+        return [
+            Route("POST", "/v1/webhooks/{carrier_id}", self.receive, contract),
+            *tokens.routes(),
+        ]
 
     def report(self) -> IngestReport:
         """Return the report for the heartbeat."""
@@ -127,7 +140,13 @@ class Webhooks:
             raise
         except Exception as error:
             # answered as the database being away, or as a defect
-            self.minute.refused((Code.DATABASE_UNAVAILABLE if isinstance(error, psycopg.Error) else Code.INTERNAL_ERROR).value)
+            self.minute.refused(
+                (
+                    Code.DATABASE_UNAVAILABLE
+                    if isinstance(error, psycopg.Error)
+                    else Code.INTERNAL_ERROR
+                ).value
+            )
             raise
         finally:
             self.telemetry.ingest_ack_duration.record(time.perf_counter() - started, attributes)
@@ -149,13 +168,17 @@ class Webhooks:
                 raise authenticator.refusal()
         bytes_max = authenticator.carrier.body_bytes_max
         check_head(request, bytes_max=bytes_max)
-        body, held = await read_body(request, bytes_max=bytes_max, memory=self.memory, overhead_bytes=ROW_BYTES)
+        body, held = await read_body(
+            request, bytes_max=bytes_max, memory=self.memory, overhead_bytes=ROW_BYTES
+        )
         try:
             if not is_proven:
                 await self._require_proof(request, authenticator, body, admitted=admitted)
             self._require_disk()
             carrier_id = authenticator.carrier.carrier_id
-            headers = authenticator.retained_headers.document(request.headers, traceparent=traceparent_of())
+            headers = authenticator.retained_headers.document(
+                request.headers, traceparent=traceparent_of()
+            )
             message = seal_message(self.keyring, carrier_id, body.content, headers)
         except BaseException:
             held.release()
@@ -166,7 +189,12 @@ class Webhooks:
         raise _problem(outcome)
 
     async def _require_proof(
-        self, request: web.Request, authenticator: CarrierAuthenticator, body: ReceivedBody, *, admitted: bool
+        self,
+        request: web.Request,
+        authenticator: CarrierAuthenticator,
+        body: ReceivedBody,
+        *,
+        admitted: bool,
     ) -> None:
         for form in body.signed_forms if admitted else ():
             if await authenticator.is_proven_by_body(request, form):
@@ -199,13 +227,21 @@ def _acknowledgement(authenticator: CarrierAuthenticator, stored: Stored) -> web
 def _problem(refusal: Refusal) -> Problem:
     match refusal:
         case Refusal.DATABASE_AWAY:
-            return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer; send it again, a retry is recognised")
+            return Problem(
+                Code.DATABASE_UNAVAILABLE,
+                "the database does not answer; send it again, a retry is recognised",
+            )
         case Refusal.TOO_SLOW | Refusal.NOT_STORED | Refusal.ROW_REFUSED:
-            return Problem(Code.NOT_DURABLE, "the message is not known to be durable; send it again, a retry is recognised")
+            return Problem(
+                Code.NOT_DURABLE,
+                "the message is not known to be durable; send it again, a retry is recognised",
+            )
         case Refusal.OVERLOADED:
             return Problem(Code.OVERLOADED, "too many bodies are in memory; send it again shortly")
         case Refusal.STOPPING:
-            return Problem(Code.OVERLOADED, "this process is stopping; send it again, another one takes it")
+            return Problem(
+                Code.OVERLOADED, "this process is stopping; send it again, another one takes it"
+            )
         case _:
             assert_never(refusal)
 
@@ -227,7 +263,9 @@ def build_ingress(
 
     `process` names this start of this process.
     """
-    memory = MemoryBound(settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds)
+    memory = MemoryBound(
+        settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds
+    )
     disk = DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min)
     for code in (Code.DATABASE_UNAVAILABLE, Code.NOT_DURABLE, Code.OVERLOADED, Code.STORAGE_LOW):
         # Prometheus sees no increase in a series whose first value is 1

@@ -64,7 +64,9 @@ async def list_actions(
     ).fetchall()
     found = [row[3:] for row in rows if row[3] is not None]
     listed = [
-        RecordedAction(recorded_at=recorded_at, actor=actor, verb=verb, target=target, details=details)
+        RecordedAction(
+            recorded_at=recorded_at, actor=actor, verb=verb, target=target, details=details
+        )
         for _, _, recorded_at, actor, verb, target, details in found
     ]
     if len(found) == limit:

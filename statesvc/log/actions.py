@@ -32,9 +32,13 @@ class Action:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def record_action(connection: Sender, *, actor: str, verb: str, target: str, details: Mapping[str, Any]) -> None:
+async def record_action(
+    connection: Sender, *, actor: str, verb: str, target: str, details: Mapping[str, Any]
+) -> None:
     """Append one action, in the transaction that carries it out. `details`: text, integers, booleans; nothing secret or personal."""
-    await record_actions(connection, [Action(actor=actor, verb=verb, target=target, details=details)])
+    await record_actions(
+        connection, [Action(actor=actor, verb=verb, target=target, details=details)]
+    )
 
 
 async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
@@ -43,23 +47,46 @@ async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
         return
     now = await (await begin_batch(connection)).rows()
     leaf_hashes = await append_actions(connection, actions, now=now)
-    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actions[0].actor)
+    await write_batch(
+        connection,
+        batch_id=now.batch_id,
+        recorded_at=now.recorded_at,
+        leaf_hashes=leaf_hashes,
+        writer=actions[0].actor,
+    )
 
 
-async def append_actions(connection: Sender, actions: Sequence[Action], *, now: BatchStamp, before: int = 0) -> list[bytes]:
+async def append_actions(
+    connection: Sender, actions: Sequence[Action], *, now: BatchStamp, before: int = 0
+) -> list[bytes]:
     """Append actions to a batch that has `before` other entries. Return their leaf hashes: the caller writes the batch row."""
     if not actions:
         return []
     leaves = [
         leaf(
-            action_document(actor=each.actor, verb=each.verb, target=each.target, details=each.details, recorded_at=now.recorded_at),
+            action_document(
+                actor=each.actor,
+                verb=each.verb,
+                target=each.target,
+                details=each.details,
+                recorded_at=now.recorded_at,
+            ),
             epoch=now.epoch,
         )
         for each in actions
     ]
-    rows = [(each.actor, each.verb, each.target, entry.canonical) for each, entry in zip(actions, leaves, strict=True)]
+    rows = [
+        (each.actor, each.verb, each.target, entry.canonical)
+        for each, entry in zip(actions, leaves, strict=True)
+    ]
     await connection.execute(
-        _SQL["insert_actions"], {"recorded_at": now.recorded_at, "batch_id": now.batch_id, "before": before, **encoded(rows, _ACTIONS)}
+        _SQL["insert_actions"],
+        {
+            "recorded_at": now.recorded_at,
+            "batch_id": now.batch_id,
+            "before": before,
+            **encoded(rows, _ACTIONS),
+        },
     )
     await _extend_streams(connection, [each.target for each in actions], now)
     return [entry.leaf_hash for entry in leaves]
@@ -69,7 +96,9 @@ async def _extend_streams(connection: Sender, targets: Sequence[str], now: Batch
     """Extend the streams of the shipments that these are, and of those that messages among them name."""
     shipments, messages = _ids(targets, SHIPMENT), _ids(targets, MESSAGE)
     if messages:
-        cursor = await connection.execute(_SQL["shipments_of_messages"], {"message_ids": uuids(messages)}, binary=True)
+        cursor = await connection.execute(
+            _SQL["shipments_of_messages"], {"message_ids": uuids(messages)}, binary=True
+        )
         shipments += [shipment_id for (shipment_id,) in await cursor.fetchall()]
     await extend_streams(connection, shipments, now.recorded_at)
 

@@ -44,7 +44,12 @@ NO_STAMP: Final = BatchStamp(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
 
 async def begin_batch(connection: Sender) -> Pending[BatchStamp]:
     """Read the stamp of this transaction's batch, under the locks taken before."""
-    return await send(connection, _SQL["begin_batch"], {}, lambda rows: BatchStamp(rows[0][0].astimezone(UTC), *rows[0][1:]))
+    return await send(
+        connection,
+        _SQL["begin_batch"],
+        {},
+        lambda rows: BatchStamp(rows[0][0].astimezone(UTC), *rows[0][1:]),
+    )
 
 
 async def write_batch(

@@ -63,25 +63,33 @@ class FolderCheckpointStore:
         try:
             return await asyncio.to_thread(read_published, self._folder / LATEST)
         except (OSError, UnicodeDecodeError) as error:
-            raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be read: {type(error).__name__}"
+            ) from error
 
     async def keep(self, note: str) -> None:
         try:
             await asyncio.to_thread(self._keep, note)
         except OSError as error:
-            raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be written: {error.strerror or type(error).__name__}"
+            ) from error
 
     async def add(self, name: str, text: str) -> None:
         try:
             await asyncio.to_thread(self._add, self._folder / name, text)
         except OSError as error:
-            raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be written: {error.strerror or type(error).__name__}"
+            ) from error
 
     async def read_all(self, folder: str) -> list[str]:
         try:
             return await asyncio.to_thread(self._read_all, self._folder / folder)
         except (OSError, UnicodeDecodeError) as error:
-            raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be read: {type(error).__name__}"
+            ) from error
 
     def _add(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,9 +144,15 @@ class ObjectCheckpointStore:
 
     async def read_all(self, folder: str) -> list[str]:
         try:
-            names = [each["path"] async for some in self._obstore.list(self._store, f"{folder}/") for each in some]
+            names = [
+                each["path"]
+                async for some in self._obstore.list(self._store, f"{folder}/")
+                for each in some
+            ]
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            raise CheckpointStoreError(f"{self.name} cannot be listed: {type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be listed: {type(error).__name__}"
+            ) from error
         found = [await self._get(name) for name in sorted(names)]
         return [each[0] for each in found if each is not None]
 
@@ -149,20 +163,30 @@ class ObjectCheckpointStore:
         except (FileNotFoundError, self._obstore.exceptions.NotFoundError):
             return None
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be read: {type(error).__name__}"
+            ) from error
         try:
             return bytes(body).decode(), answer.meta["e_tag"]
         except UnicodeDecodeError as error:
-            raise CheckpointStoreError(f"{self.name}: what lies at {key} is no checkpoint") from error
+            raise CheckpointStoreError(
+                f"{self.name}: what lies at {key} is no checkpoint"
+            ) from error
 
     async def _put(self, key: str, note: str, mode: Any) -> bool:  # noqa: ANN401 - a mode of obstore, which may be missing
         """Put an object; return False where something else is there."""
         try:
             await self._obstore.put_async(self._store, key, note.encode(), mode=mode)
-        except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError, FileExistsError):
+        except (
+            self._obstore.exceptions.AlreadyExistsError,
+            self._obstore.exceptions.PreconditionError,
+            FileExistsError,
+        ):
             return False
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            raise CheckpointStoreError(f"{self.name} cannot be written: {type(error).__name__}") from error
+            raise CheckpointStoreError(
+                f"{self.name} cannot be written: {type(error).__name__}"
+            ) from error
         return True
 
 

@@ -189,7 +189,9 @@ class AttemptDocument(Struct, frozen=True, gc=False):
     def listed_tries(self) -> list[dict[str, Any]]:
         """All tries, those at covered notifications included."""
         own = [made.listed(self.sequence) for made in self.tries]
-        return own + [made.listed(covered.sequence) for covered in self.covers for made in covered.tries]
+        return own + [
+            made.listed(covered.sequence) for covered in self.covers for made in covered.tries
+        ]
 
 
 class ObservationDocument(Struct, frozen=True, gc=False):

@@ -81,7 +81,13 @@ class EntryKind:
     def row(self, values: tuple[Any, ...], batch_id: int, ordinal: int) -> str:
         """Return the name of a row."""
         named = zip(self.columns[: self.key], values, strict=False)
-        return " ".join([*(f"{name}={value}" for name, value in named), f"batch_id={batch_id}", f"ordinal={ordinal}"])
+        return " ".join(
+            [
+                *(f"{name}={value}" for name, value in named),
+                f"batch_id={batch_id}",
+                f"ordinal={ordinal}",
+            ]
+        )
 
 
 @lru_cache(maxsize=16_384)
@@ -150,7 +156,13 @@ def _conflict(document: ConflictDocument) -> tuple[Any, ...]:
 
 
 def _transition(document: TransitionDocument) -> tuple[Any, ...]:
-    return document.shipment_id, document.sequence, _time(document.recorded_at), document.from_status, document.to_status
+    return (
+        document.shipment_id,
+        document.sequence,
+        _time(document.recorded_at),
+        document.from_status,
+        document.to_status,
+    )
 
 
 def _filed_transition(document: TransitionDocument) -> tuple[Any, ...]:
@@ -179,7 +191,9 @@ def _fanout(document: FanoutDocument) -> tuple[Any, ...]:
 def _attempt(document: AttemptDocument) -> tuple[Any, ...]:
     made = document.only_try
     tries = (
-        (None, None, None, document.listed_tries) if made is None else (_time(made.started_at), made.duration_ms, made.status_code, None)
+        (None, None, None, document.listed_tries)
+        if made is None
+        else (_time(made.started_at), made.duration_ms, made.status_code, None)
     )
     return (
         document.shipment_id,
@@ -205,7 +219,13 @@ def _filed_attempt(document: AttemptDocument) -> tuple[Any, ...]:
 
 
 def _observation(document: ObservationDocument) -> tuple[Any, ...]:
-    return document.shipment_id, document.version, document.kind, _time(document.recorded_at), _time(document.since)
+    return (
+        document.shipment_id,
+        document.version,
+        document.kind,
+        _time(document.recorded_at),
+        _time(document.since),
+    )
 
 
 def _action(document: ActionDocument) -> tuple[Any, ...]:
@@ -213,10 +233,23 @@ def _action(document: ActionDocument) -> tuple[Any, ...]:
 
 
 _FILED_EVENT: Final = (
-    *("shipment_id", "version", "recorded_at", "received_at", "occurred_at", "message_id", "carrier_id", "event_id", "kind"),
+    *(
+        "shipment_id",
+        "version",
+        "recorded_at",
+        "received_at",
+        "occurred_at",
+        "message_id",
+        "carrier_id",
+        "event_id",
+        "kind",
+    ),
     *("status", "carrier_code", "by_category", "normalizer"),
 )
-_AUDIT, _EVIDENCE = "GET /v1/shipments/{carrier_id}/{tracking_number}/audit", "GET /v1/shipments/{carrier_id}/{tracking_number}/evidence"
+_AUDIT, _EVIDENCE = (
+    "GET /v1/shipments/{carrier_id}/{tracking_number}/audit",
+    "GET /v1/shipments/{carrier_id}/{tracking_number}/evidence",
+)
 _HISTORY: Final = "GET /v1/shipments/{carrier_id}/{tracking_number}/history"
 ENTRY_KINDS: Final = (
     EntryKind(
@@ -228,7 +261,16 @@ ENTRY_KINDS: Final = (
         shown=(_HISTORY, _AUDIT, _EVIDENCE),
         key=2,
         sealed=True,
-        columns=(*_FILED_EVENT, "raw_type", "raw_code", "raw_reason", "raw_text", "corrects", "printed_number", "occurred_offset_seconds"),
+        columns=(
+            *_FILED_EVENT,
+            "raw_type",
+            "raw_code",
+            "raw_reason",
+            "raw_text",
+            "corrects",
+            "printed_number",
+            "occurred_offset_seconds",
+        ),
         decode=entry_documents.event,
         expected=_event,
         filed=Filed(_FILED_EVENT, _filed_event),
@@ -243,7 +285,15 @@ ENTRY_KINDS: Final = (
         key=1,
         sealed=True,
         exact=True,
-        columns=("shipment_id", "claimed_shipment_id", "recorded_at", "message_id", "carrier_id", "event_id", "facts_digest"),
+        columns=(
+            "shipment_id",
+            "claimed_shipment_id",
+            "recorded_at",
+            "message_id",
+            "carrier_id",
+            "event_id",
+            "facts_digest",
+        ),
         decode=entry_documents.conflict,
         expected=_conflict,
     ),
@@ -258,7 +308,17 @@ ENTRY_KINDS: Final = (
         decode=entry_documents.transition,
         expected=_transition,
         filed=Filed(
-            ("shipment_id", "sequence", "recorded_at", "message_id", "from_status", "to_status", "event_id", "worker"), _filed_transition
+            (
+                "shipment_id",
+                "sequence",
+                "recorded_at",
+                "message_id",
+                "from_status",
+                "to_status",
+                "event_id",
+                "worker",
+            ),
+            _filed_transition,
         ),
     ),
     EntryKind(
@@ -289,7 +349,18 @@ ENTRY_KINDS: Final = (
         ),
         decode=entry_documents.attempt,
         expected=_attempt,
-        filed=Filed(("shipment_id", "sequence", "subscription_id", "recorded_at", "webhook_id", "outcome", "number"), _filed_attempt),
+        filed=Filed(
+            (
+                "shipment_id",
+                "sequence",
+                "subscription_id",
+                "recorded_at",
+                "webhook_id",
+                "outcome",
+                "number",
+            ),
+            _filed_attempt,
+        ),
     ),
     EntryKind(
         name=EntryName.OBSERVATION,

@@ -26,7 +26,11 @@ class Epochs:
 
     def common(self, epoch: int) -> int:
         """Return how many entries an earlier epoch certainly shares with the present one; 0 for an epoch that was lost as a whole."""
-        return min(begin for each, begin in self.begins.items() if each > epoch) if epoch in self.begins else 0
+        return (
+            min(begin for each, begin in self.begins.items() if each > epoch)
+            if epoch in self.begins
+            else 0
+        )
 
 
 async def read_epochs(connection: AsyncConnection[Any]) -> Epochs:

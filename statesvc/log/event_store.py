@@ -18,7 +18,17 @@ from events.entry.assemble import ConflictRow, EventRow, StreamHead
 from events.entry.kinds import Leaf, offset_seconds
 from events.entry.packed_keys import PackedKeys, unpack
 from events.entry.proposal import Conflict, DedupeKey, ExistingEvent, Proposal, keys_of
-from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids, uuids_or_null
+from statesvc.database.arrays import (
+    Columns,
+    bools,
+    byteas,
+    encoded,
+    ints,
+    texts,
+    timestamps,
+    uuids,
+    uuids_or_null,
+)
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.log.json_compression import compress_json, decompress_json
@@ -87,7 +97,14 @@ _CONFLICTS: Final[Columns] = {
     "canonicals": byteas,
     "sealed_parts": byteas,
 }
-_COUNTED: Final = ("carrier_ids", "event_ids", "facts_digests", "shipment_ids", "claimed_shipment_ids", "times")
+_COUNTED: Final = (
+    "carrier_ids",
+    "event_ids",
+    "facts_digests",
+    "shipment_ids",
+    "claimed_shipment_ids",
+    "times",
+)
 _TRANSITIONS: Final[Columns] = {
     "shipment_ids": uuids,
     "sequences": ints,
@@ -118,58 +135,99 @@ class ReferencedStream(NamedTuple):
     named_at: datetime
 
 
-async def known_keys(connection: Sender, keys: Iterable[DedupeKey]) -> Pending[dict[DedupeKey, ExistingEvent]]:
+async def known_keys(
+    connection: Sender, keys: Iterable[DedupeKey]
+) -> Pending[dict[DedupeKey, ExistingEvent]]:
     """Return what the log holds under `keys`."""
     return await send(
         connection,
         _SQL["known_keys"],
         encoded(dict.fromkeys(keys), {"carrier_ids": texts, "event_ids": texts}),
-        lambda rows: {(carrier_id, event_id): ExistingEvent(*known) for carrier_id, event_id, *known in rows},
+        lambda rows: {
+            (carrier_id, event_id): ExistingEvent(*known) for carrier_id, event_id, *known in rows
+        },
     )
 
 
-async def read_packed_keys(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, PackedKeys]:
+async def read_packed_keys(
+    connection: Sender, shipment_ids: Iterable[UUID]
+) -> dict[UUID, PackedKeys]:
     """Return the packed dedupe keys of these shipments, where they have left their table."""
-    rows = await connection.execute(_SQL["read_packed_keys"], {"shipment_ids": uuids(list(set(shipment_ids)))}, binary=True)
-    return {shipment_id: unpack(keys, values) for shipment_id, keys, values in await rows.fetchall()}
+    rows = await connection.execute(
+        _SQL["read_packed_keys"], {"shipment_ids": uuids(list(set(shipment_ids)))}, binary=True
+    )
+    return {
+        shipment_id: unpack(keys, values) for shipment_id, keys, values in await rows.fetchall()
+    }
 
 
-async def read_streams(connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, StreamState]]:
+async def read_streams(
+    connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]
+) -> Pending[dict[UUID, StreamState]]:
     """Read the streams of those shipments that exist, unlocked."""
     return await send(
         connection,
         _SQL["read_streams"],
         {"shipment_ids": uuids(list(set(shipment_ids)))},
         lambda rows: {
-            shipment_id: StreamState(version, None if sealed is None else keyring.open_shipment_key(sealed, shipment_id))
+            shipment_id: StreamState(
+                version, None if sealed is None else keyring.open_shipment_key(sealed, shipment_id)
+            )
             for shipment_id, version, sealed in rows
         },
     )
 
 
-async def lock_streams(connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, StreamHead]]:
+async def lock_streams(
+    connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]
+) -> Pending[dict[UUID, StreamHead]]:
     """Read and lock the streams that exist, without those that another transaction has locked."""
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
-        for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed, packed_keys, packed_values, parcel_id in answer:
+        for (
+            shipment_id,
+            version,
+            head_hash,
+            recorded_at,
+            first_recorded_at,
+            sealed,
+            packed_keys,
+            packed_values,
+            parcel_id,
+        ) in answer:
             key = None if sealed is None else keyring.open_shipment_key(sealed, shipment_id)
             packed = None if packed_keys is None else unpack(packed_keys, packed_values)
             heads[shipment_id] = StreamHead(
-                version, head_hash, recorded_at, first_recorded_at, key, seen=version, packed=packed, parcel_id=parcel_id
+                version,
+                head_hash,
+                recorded_at,
+                first_recorded_at,
+                key,
+                seen=version,
+                packed=packed,
+                parcel_id=parcel_id,
             )
         return heads
 
-    return await send(connection, _SQL["lock_streams"], {"shipment_ids": uuids(list(shipment_ids))}, read)
+    return await send(
+        connection, _SQL["lock_streams"], {"shipment_ids": uuids(list(shipment_ids))}, read
+    )
 
 
-async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool) -> Pending[dict[UUID, list[UUID]]]:
+async def reserve_streams(
+    connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool
+) -> Pending[dict[UUID, list[UUID]]]:
     """Reserve shipments without a stream for this transaction, without those that another one is making.
 
     Each with the shipments of other sources whose parcel it stands for. A thousand are reserved for it alone. `bounded`: no more than
     these; otherwise another transaction may make one of the rest first.
     """
-    parameters = {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX, "bounded": bounded}
+    parameters = {
+        "shipment_ids": uuids(list(shipment_ids)),
+        "most": NEW_STREAMS_MAX,
+        "bounded": bounded,
+    }
     return await send(
         connection,
         _SQL["reserve_streams"],
@@ -178,18 +236,29 @@ async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, b
     )
 
 
-async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float) -> None:
+async def wait_for_streams(
+    connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float
+) -> None:
     """Wait until nobody else holds these shipments or makes them, in a transaction that holds nothing else.
 
     Raises LockNotAvailable.
     """
     async with connection.transaction():
-        await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
-        await connection.execute(_SQL["wait_for_streams"], {"shipment_ids": uuids(list(shipment_ids))})
-        await connection.execute(_SQL["wait_for_new_streams"], {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX})
+        await connection.execute(
+            _SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))}
+        )
+        await connection.execute(
+            _SQL["wait_for_streams"], {"shipment_ids": uuids(list(shipment_ids))}
+        )
+        await connection.execute(
+            _SQL["wait_for_new_streams"],
+            {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX},
+        )
 
 
-async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, ReferencedStream, StreamHead, bytes]]) -> None:
+async def make_streams(
+    connection: Sender, streams: Sequence[tuple[UUID, ReferencedStream, StreamHead, bytes]]
+) -> None:
     """Create reserved streams with their heads and their sealed keys; one that does not grow is due for removal in the end."""
     rows = [
         (
@@ -208,7 +277,9 @@ async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, Referen
 async def name_streams(connection: Sender, named: Mapping[UUID, ReferencedStream]) -> None:
     """Put off the removal of locked streams with nothing but a key, since another message names them."""
     rows = [(shipment_id, stream.named_at) for shipment_id, stream in named.items()]
-    await connection.execute(_SQL["name_streams"], encoded(rows, {"shipment_ids": uuids, "named_ats": timestamps}))
+    await connection.execute(
+        _SQL["name_streams"], encoded(rows, {"shipment_ids": uuids, "named_ats": timestamps})
+    )
 
 
 async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
@@ -217,16 +288,23 @@ async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
-async def insert_aliases(connection: Sender, aliases: Sequence[tuple[DedupeKey, ExistingEvent]]) -> None:
+async def insert_aliases(
+    connection: Sender, aliases: Sequence[tuple[DedupeKey, ExistingEvent]]
+) -> None:
     """Take those aliases that are free."""
     await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
 
 def _key_columns(keys: Sequence[tuple[DedupeKey, ExistingEvent]]) -> list[tuple[Any, ...]]:
-    return [(*key, known.shipment_id, known.facts_digest, known.attribute_digests, known.alias_of) for key, known in keys]
+    return [
+        (*key, known.shipment_id, known.facts_digest, known.attribute_digests, known.alias_of)
+        for key, known in keys
+    ]
 
 
-async def count_conflicts(connection: Sender, conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
+async def count_conflicts(
+    connection: Sender, conflicts: Sequence[Conflict], *, recorded_at: datetime
+) -> list[Conflict]:
     """Count each conflict, and return the new ones; their entries are recorded at `recorded_at`."""
     first: dict[tuple[str, str, bytes], Conflict] = {}
     times: Counter[tuple[str, str, bytes]] = Counter()
@@ -234,30 +312,44 @@ async def count_conflicts(connection: Sender, conflicts: Sequence[Conflict], *, 
         statement = (*conflict.proposal.key, conflict.proposal.facts_digest)
         first.setdefault(statement, conflict)
         times[statement] += 1
-    rows = [(*statement, first[statement].holder, first[statement].proposal.shipment_id, count) for statement, count in times.items()]
+    rows = [
+        (*statement, first[statement].holder, first[statement].proposal.shipment_id, count)
+        for statement, count in times.items()
+    ]
     pending = await send(
         connection,
         _SQL["count_conflicts"],
         {"recorded_at": recorded_at, **columns(rows, _COUNTED)},
-        lambda rows: [first[c, e, digest] for c, e, digest, seen in rows if seen == times[c, e, digest]],
+        lambda rows: [
+            first[c, e, digest] for c, e, digest, seen in rows if seen == times[c, e, digest]
+        ],
     )
     return await pending.rows()
 
 
-async def extend_streams(connection: Sender, shipment_ids: Iterable[UUID], recorded_at: datetime) -> None:
+async def extend_streams(
+    connection: Sender, shipment_ids: Iterable[UUID], recorded_at: datetime
+) -> None:
     """Note, in the same transaction, that something other than events was recorded of these shipments: readers go by it."""
     if shipments := sorted(set(shipment_ids)):
-        await connection.execute(_SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at})
+        await connection.execute(
+            _SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at}
+        )
 
 
 async def write_events(connection: Sender, rows: Sequence[EventRow], *, batch_id: int) -> None:
     """Append assembled events."""
-    await connection.execute(_SQL["insert_events"], {"batch_id": batch_id, **encoded(map(_event_columns, rows), _EVENTS)})
+    await connection.execute(
+        _SQL["insert_events"], {"batch_id": batch_id, **encoded(map(_event_columns, rows), _EVENTS)}
+    )
 
 
 async def move_heads(connection: Sender, heads: Mapping[UUID, StreamHead]) -> None:
     """Move the heads of locked streams on."""
-    rows = [(s, h.seen, h.version, h.head_hash, h.recorded_at, h.first_recorded_at) for s, h in heads.items()]
+    rows = [
+        (s, h.seen, h.version, h.head_hash, h.recorded_at, h.first_recorded_at)
+        for s, h in heads.items()
+    ]
     await connection.execute(_SQL["move_heads"], {"wanted": len(rows), **encoded(rows, _HEADS)})
 
 
@@ -290,7 +382,14 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
     )
 
 
-async def write_conflicts(connection: Sender, rows: Sequence[ConflictRow], *, batch_id: int, before: int, recorded_at: datetime) -> None:
+async def write_conflicts(
+    connection: Sender,
+    rows: Sequence[ConflictRow],
+    *,
+    batch_id: int,
+    before: int,
+    recorded_at: datetime,
+) -> None:
     """Append conflicts after `before` other entries of the batch."""
     values = [
         (
@@ -300,22 +399,43 @@ async def write_conflicts(connection: Sender, rows: Sequence[ConflictRow], *, ba
         for row in rows
         for p in (row.conflict.proposal,)
     ]
-    parameters = {"batch_id": batch_id, "before": before, "recorded_at": recorded_at, **encoded(values, _CONFLICTS)}
+    parameters = {
+        "batch_id": batch_id,
+        "before": before,
+        "recorded_at": recorded_at,
+        **encoded(values, _CONFLICTS),
+    }
     await connection.execute(_SQL["insert_conflicts"], parameters)
 
 
 async def write_transitions(
-    connection: Sender, transitions: Sequence[tuple[EventRow, str, str, Leaf]], *, batch_id: int, before: int
+    connection: Sender,
+    transitions: Sequence[tuple[EventRow, str, str, Leaf]],
+    *,
+    batch_id: int,
+    before: int,
 ) -> None:
     """Append transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
     rows = [
-        (row.proposal.shipment_id, row.version, row.recorded_at, from_status, to_status, compress_json(entry.canonical))
+        (
+            row.proposal.shipment_id,
+            row.version,
+            row.recorded_at,
+            from_status,
+            to_status,
+            compress_json(entry.canonical),
+        )
         for row, from_status, to_status, entry in transitions
     ]
-    await connection.execute(_SQL["insert_transitions"], {"batch_id": batch_id, "before": before, **encoded(rows, _TRANSITIONS)})
+    await connection.execute(
+        _SQL["insert_transitions"],
+        {"batch_id": batch_id, "before": before, **encoded(rows, _TRANSITIONS)},
+    )
 
 
-async def read_events(connection: Sender, since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:
+async def read_events(
+    connection: Sender, since: Mapping[UUID, datetime]
+) -> Pending[list[tuple[UUID, bytes]]]:
     """Read canonical bytes of the events of the shipments in `since` (shipment id -> its first recorded_at), by shipment and version."""
     return await send(
         connection,

@@ -10,7 +10,17 @@ from uuid import UUID
 
 from events.entry.kinds import fanout_document, leaf, rfc3339
 from events.event import value
-from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.arrays import (
+    Array,
+    Columns,
+    bools,
+    byteas,
+    encoded,
+    ints,
+    texts,
+    timestamps,
+    uuids,
+)
 from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 from statesvc.files.archive_errors import ArchivedHistoryError
@@ -54,11 +64,25 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
     Raises ArchivedHistoryError if both are archived.
     """
     again, archived = [], set()
-    for shipment_id, sequence, leaf_hash, stored, from_status, to_status, subscriptions, replayed, kind in rows:
+    for (
+        shipment_id,
+        sequence,
+        leaf_hash,
+        stored,
+        from_status,
+        to_status,
+        subscriptions,
+        replayed,
+        kind,
+    ) in rows:
         if leaf_hash is None and stored is None:
             archived.add(shipment_id)
             continue
-        event = leaf_hash if leaf_hash is not None else bytes.fromhex(entry_documents.fanout(decompress_json(stored)).event)
+        event = (
+            leaf_hash
+            if leaf_hash is not None
+            else bytes.fromhex(entry_documents.fanout(decompress_json(stored)).event)
+        )
         again.append(
             Fanout(
                 shipment_id=shipment_id,
@@ -77,7 +101,9 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
     return again
 
 
-async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: BatchStamp, before: int = 0) -> list[bytes]:
+async def append_fanouts(
+    connection: Sender, fanouts: Sequence[Fanout], *, now: BatchStamp, before: int = 0
+) -> list[bytes]:
     """Append fan-outs to a batch that has `before` other entries. Return their leaf hashes: the caller writes the batch row."""
     if not fanouts:
         return []
@@ -107,10 +133,16 @@ async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: 
         )
         for each, document, entry in zip(fanouts, documents, leaves, strict=True)
     ]
-    parameters: dict[str, Array | int] = {"batch_id": now.batch_id, "before": before, **encoded(rows, _FANOUTS)}
+    parameters: dict[str, Array | int] = {
+        "batch_id": now.batch_id,
+        "before": before,
+        **encoded(rows, _FANOUTS),
+    }
     await connection.execute(_SQL["insert_fanouts"], parameters)
     # the others are of events and observations of the same transaction
-    await extend_streams(connection, (each.shipment_id for each in fanouts if each.replayed), now.recorded_at)
+    await extend_streams(
+        connection, (each.shipment_id for each in fanouts if each.replayed), now.recorded_at
+    )
     return [entry.leaf_hash for entry in leaves]
 
 

@@ -48,7 +48,9 @@ class MissingEntryError(LookupError):
         self.index = index
 
 
-async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, limit: int, archive: History) -> EntryRange:
+async def read_entries(
+    connection: AsyncConnection[Any], *, after: LogCursor, limit: int, archive: History
+) -> EntryRange:
     """Read at most `limit` entries after this position; none past the newest checkpoint.
 
     Raises LostCursorError, MissingEntryError, UnreadableArchiveError.
@@ -61,12 +63,16 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
     if begin >= end:
         return EntryRange([], size, epoch, after)
     span = await recorded_span(connection, begin, end)
-    cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end, **span}, binary=True, prepare=False)
+    cursor = await connection.execute(
+        _SQL["entries"], {"begin": begin, "end": end, **span}, binary=True, prepare=False
+    )
     columns = await cursor.fetchone() or ()
     entries = [_sealed(*row) for row in zip(*(column or () for column in columns), strict=True)]
     if len(entries) < end - begin:
         # what is missing shows by itself: no reader of newer entries asks where the archive ends
-        known = {entry.log_index: entry for entry in await _archived(connection, archive, begin, end)}
+        known = {
+            entry.log_index: entry for entry in await _archived(connection, archive, begin, end)
+        }
         known.update((entry.log_index, entry) for entry in entries)
         entries = [known[index] for index in sorted(known)]
     for expected, entry in zip(range(begin, end), entries, strict=False):
@@ -82,14 +88,20 @@ def _sealed(log_index: int, kind: str, stored: bytes, sealed_at: datetime) -> Se
     return SealedEntry(log_index, kind, leaf_hash_of(canonical), canonical, sealed_at)
 
 
-async def recorded_span(connection: AsyncConnection[Any], begin: int, end: int) -> dict[str, datetime | None]:
+async def recorded_span(
+    connection: AsyncConnection[Any], begin: int, end: int
+) -> dict[str, datetime | None]:
     """Return `since` and `until` of the entries from `begin` up to `end`: what reads by index plans with their partitions alone."""
-    row = await (await connection.execute(_SQL["recorded_span"], {"begin": begin, "end": end}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(_SQL["recorded_span"], {"begin": begin, "end": end}, binary=True)
+    ).fetchone()
     since, until = row or (None, None)
     return {"since": since, "until": until}
 
 
-async def _archived(connection: AsyncConnection[Any], archive: History, begin: int, end: int) -> list[SealedEntry]:
+async def _archived(
+    connection: AsyncConnection[Any], archive: History, begin: int, end: int
+) -> list[SealedEntry]:
     return [
         SealedEntry(entry.index, entry.kind.name, entry.leaf_hash, entry.canonical, sealed_at)
         for entry, sealed_at in await archive.entries(connection, begin, end)

@@ -26,7 +26,14 @@ from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveEr
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log import entry_documents
 from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_event, of_period, of_range, of_shipments
+from statesvc.log.archive.file_queries import (
+    EntriesByKind,
+    FileQuery,
+    of_event,
+    of_period,
+    of_range,
+    of_shipments,
+)
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
 from statesvc.log.json_compression import decompress_json
@@ -58,14 +65,23 @@ class History:
     async def restore_shipments(self, connection: Connection, shipments: Iterable[UUID]) -> None:
         """Restore all entries of these shipments to the database. Raises UnreadableArchiveError."""
         if await self._known(connection):
-            await self._take_in(connection, await _rows(connection, "away", {"shipment_ids": list(set(shipments))}))
+            await self._take_in(
+                connection, await _rows(connection, "away", {"shipment_ids": list(set(shipments))})
+            )
 
     async def restore_number(self, connection: Connection, carrier_id: str, number: str) -> None:
         """Restore all shipments that bear a (normalized) number."""
         if await self._known(connection):
-            await self._take_in(connection, await _rows(connection, "away_of_number", {"carrier_id": carrier_id, "number": number}))
+            await self._take_in(
+                connection,
+                await _rows(
+                    connection, "away_of_number", {"carrier_id": carrier_id, "number": number}
+                ),
+            )
 
-    async def restore_period(self, connection: Connection, since: datetime, until: datetime) -> None:
+    async def restore_period(
+        self, connection: Connection, since: datetime, until: datetime
+    ) -> None:
         """Restore all shipments whose status changed in a period: many, where the period is long."""
         await self._known(connection)
         if self._horizon.until is None or since >= self._horizon.until:
@@ -81,7 +97,9 @@ class History:
         await self._known(connection)
         return begin < self._horizon.end
 
-    async def entries(self, connection: Connection, begin: int, end: int) -> list[tuple[LogEntry, datetime]]:
+    async def entries(
+        self, connection: Connection, begin: int, end: int
+    ) -> list[tuple[LogEntry, datetime]]:
         """Return the archived entries from index `begin` up to but not including `end`, with when each was sealed.
 
         Raises UnreadableArchiveError.
@@ -99,8 +117,16 @@ class History:
 
         Raises UnreadableArchiveError.
         """
-        files = await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
-        return await _in_child(of_event, [self.path_of(name) for _, name in files], carrier_id, event_id) if files else None
+        files = (
+            await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
+        )
+        return (
+            await _in_child(
+                of_event, [self.path_of(name) for _, name in files], carrier_id, event_id
+            )
+            if files
+            else None
+        )
 
     async def _known(self, connection: Connection) -> bool:
         """Return whether anything is archived, or about to be."""
@@ -111,7 +137,10 @@ class History:
         return self._horizon.until is not None
 
     async def _take_in(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> None:
-        parameters = {"shipment_ids": [shipment for shipment, _ in away], "months": [month for _, month in away]}
+        parameters = {
+            "shipment_ids": [shipment for shipment, _ in away],
+            "months": [month for _, month in away],
+        }
         taken = not away
         if away and self.is_read_only:
             raise OnlyArchivedError
@@ -129,14 +158,21 @@ class History:
                 else:
                     raise Rollback
 
-    async def _gone(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> list[FileQuery]:
+    async def _gone(
+        self, connection: Connection, away: Sequence[tuple[UUID, date]]
+    ) -> list[FileQuery]:
         gone = await _rows(connection, "gone", {"months": list({month for _, month in away})})
-        return [FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
+        return [
+            FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month))
+            for month, name in gone
+        ]
 
     def path_of(self, file_name: str) -> ArchivePath:
         """Return where a file of the ledger is. Raises UnreadableArchiveError."""
         if self.folder is None:
-            raise UnreadableArchiveError(f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here")
+            raise UnreadableArchiveError(
+                f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here"
+            )
         return self.folder / file_name
 
 
@@ -144,7 +180,9 @@ async def _restore(connection: Connection, found: EntriesByKind) -> None:
     for name, rows in found.items():
         columns = (*_COLUMNS, *KINDS_BY_NAME[name].columns)
         async with connection.cursor() as cursor:
-            await cursor.executemany(_SQL[f"restore_{name}"], [dict(zip(columns, row, strict=True)) for row in rows])
+            await cursor.executemany(
+                _SQL[f"restore_{name}"], [dict(zip(columns, row, strict=True)) for row in rows]
+            )
 
 
 async def _restore_notifications(connection: Connection, shipments: Collection[UUID]) -> None:
@@ -168,7 +206,10 @@ async def _restore_notifications(connection: Connection, shipments: Collection[U
             "epoch": fanout.epoch,
         }
         event = bytes.fromhex(fanout.event)
-        rows += [{**said, "subscription_id": each, "webhook_id": webhook_id(UUID(each), event)} for each in fanout.subscriptions]
+        rows += [
+            {**said, "subscription_id": each, "webhook_id": webhook_id(UUID(each), event)}
+            for each in fanout.subscriptions
+        ]
     async with connection.cursor() as cursor:
         await cursor.executemany(_SQL["restore_notification"], rows)
 

@@ -26,7 +26,9 @@ def dictionary_path(number: int) -> Path:
 @cache
 def _dictionaries() -> dict[bytes, bytes]:
     """Read all dictionaries, by the byte that stands before their frames."""
-    return {bytes([number]): dictionary_path(number).read_bytes() for number in range(1, DICTIONARY + 1)}
+    return {
+        bytes([number]): dictionary_path(number).read_bytes() for number in range(1, DICTIONARY + 1)
+    }
 
 
 _NUMBER: Final = bytes([DICTIONARY])
@@ -43,7 +45,9 @@ _thread: Final = _ThreadFrames()
 
 def _frames() -> dict[bytes, ZstdFrames]:
     if _thread.made is None:
-        _thread.made = {number: zstd_frames(dictionary) for number, dictionary in _dictionaries().items()}
+        _thread.made = {
+            number: zstd_frames(dictionary) for number, dictionary in _dictionaries().items()
+        }
     return _thread.made
 
 
@@ -59,7 +63,9 @@ def decompress_json(stored: bytes) -> bytes:
         return stored
     frames = _frames().get(first)
     if frames is None:
-        raise ValueError(f"compressed with dictionary {first.hex()}, which this release does not have")
+        raise ValueError(
+            f"compressed with dictionary {first.hex()}, which this release does not have"
+        )
     try:
         return frames.decompress(stored[1:])
     except frames.errors as error:

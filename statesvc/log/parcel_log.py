@@ -38,13 +38,22 @@ class ParcelLog:
         """True if it is pushed under more than one carrier and number."""
         return len({(source.carrier_id, source.number) for source in self.sources.values()}) > 1
 
-    def told(self, asked: SourceFilter, changes: Iterable[SourceChange] = ()) -> set[tuple[UUID, int]]:
+    def told(
+        self, asked: SourceFilter, changes: Iterable[SourceChange] = ()
+    ) -> set[tuple[UUID, int]]:
         """Return what was told to who asks for these sources, and of `changes`, the next in the log, what is.
 
         Shipment and sequence of each.
         """
-        progress, of_asked = ParcelProgress(), (change for change in chain(self.logged, changes) if asked.lets_through(change.source))
-        return {(change.source.shipment_id, change.sequence) for change in of_asked if progress.tell(change)}
+        progress, of_asked = (
+            ParcelProgress(),
+            (change for change in chain(self.logged, changes) if asked.lets_through(change.source)),
+        )
+        return {
+            (change.source.shipment_id, change.sequence)
+            for change in of_asked
+            if progress.tell(change)
+        }
 
 
 async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:
@@ -53,7 +62,11 @@ async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:
 
 
 async def link_number(
-    connection: AsyncConnection[Any], keyring: Keyring, carrier_id: str, number: str, stated: tuple[str, str] | None
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    carrier_id: str,
+    number: str,
+    stated: tuple[str, str] | None,
 ) -> None:
     """Link the shipments of a number, as a shipper states, to the parcel of another carrier and number; None: to none.
 
@@ -73,25 +86,43 @@ async def link_number(
             key = SealingKey.fresh()
             head = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=parcel_id)
             await make_streams(
-                connection, [(own, ReferencedStream(carrier_id, number, "", now), head, keyring.seal_shipment_key(key, own))]
+                connection,
+                [
+                    (
+                        own,
+                        ReferencedStream(carrier_id, number, "", now),
+                        head,
+                        keyring.seal_shipment_key(key, own),
+                    )
+                ],
             )
     await connection.execute(_SQL["link_number"], {**named, "parcel_id": parcel_id})
 
 
 async def parcels_of(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, UUID]:
     """Return the parcels of those of these shipments that are one of several."""
-    rows = await connection.execute(_SQL["parcels_of"], {"shipment_ids": uuids(list(shipment_ids))}, binary=True)
+    rows = await connection.execute(
+        _SQL["parcels_of"], {"shipment_ids": uuids(list(shipment_ids))}, binary=True
+    )
     return dict(await rows.fetchall())
 
 
-async def read_parcels(connection: Sender, parcel_ids: Collection[UUID]) -> Pending[dict[UUID, ParcelLog]]:
+async def read_parcels(
+    connection: Sender, parcel_ids: Collection[UUID]
+) -> Pending[dict[UUID, ParcelLog]]:
     """Read what the log says of these parcels. Raises ArchivedHistoryError when its rows are read."""
-    return await send(connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _whole_parcels)
+    return await send(
+        connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _whole_parcels
+    )
 
 
-async def read_present_parcels(connection: Sender, parcel_ids: Collection[UUID]) -> Pending[dict[UUID, ParcelLog]]:
+async def read_present_parcels(
+    connection: Sender, parcel_ids: Collection[UUID]
+) -> Pending[dict[UUID, ParcelLog]]:
     """Read what the log says of these parcels without what is archived."""
-    return await send(connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _parcels)
+    return await send(
+        connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _parcels
+    )
 
 
 def _whole_parcels(rows: list[Any]) -> dict[UUID, ParcelLog]:

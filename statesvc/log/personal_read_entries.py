@@ -53,7 +53,11 @@ class BegunHour:
 async def begin_personal_read(connection: AsyncConnection[Any], reading: PersonalRead) -> BegunHour:
     """Record the first reading of the hour, durably, in a transaction of its own."""
     async with connection.transaction():
-        row = await (await connection.execute(_SQL["begin"], {"actor": reading.actor, "target": reading.target})).fetchone()
+        row = await (
+            await connection.execute(
+                _SQL["begin"], {"actor": reading.actor, "target": reading.target}
+            )
+        ).fetchone()
         assert row is not None  # noqa: S101 - a SELECT from one tick has one row
         hour, seconds_left, is_first = row
         if is_first:
@@ -64,14 +68,24 @@ async def begin_personal_read(connection: AsyncConnection[Any], reading: Persona
 async def record_personal_read(connection: AsyncConnection[Any], reading: PersonalRead) -> None:
     """Record it, even if it is not the first of the hour."""
     async with connection.transaction():
-        await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
+        await record_action(
+            connection,
+            actor=reading.actor,
+            verb=READ,
+            target=reading.target,
+            details=reading.details,
+        )
 
 
-async def count_further(connection: AsyncConnection[Any], further: Mapping[CountedHour, int]) -> None:
+async def count_further(
+    connection: AsyncConnection[Any], further: Mapping[CountedHour, int]
+) -> None:
     """Add to the counts; of an hour that was closed meanwhile another entry follows."""
     rows = [(*counted, number) for counted, number in further.items()]
     if rows:
-        await connection.execute(_SQL["count_further"], columns(rows, ("actors", "targets", "hours", "furthers")))
+        await connection.execute(
+            _SQL["count_further"], columns(rows, ("actors", "targets", "hours", "furthers"))
+        )
 
 
 async def record_at_once(connection: AsyncConnection[Any], reading: PersonalRead) -> None:
@@ -86,9 +100,16 @@ async def close_hours(connection: AsyncConnection[Any]) -> int:
     entries = 0
     while True:
         async with connection.transaction():
-            ended = await (await connection.execute(_SQL["take_ended"], {"limit": _AT_ONCE})).fetchall()
+            ended = await (
+                await connection.execute(_SQL["take_ended"], {"limit": _AT_ONCE})
+            ).fetchall()
             actions = [
-                Action(actor=actor, verb=READ_AGAIN, target=target, details={"hour": rfc3339(hour), "further": further})
+                Action(
+                    actor=actor,
+                    verb=READ_AGAIN,
+                    target=target,
+                    details={"hour": rfc3339(hour), "further": further},
+                )
                 for actor, target, hour, further in sorted(ended)
                 if further
             ]

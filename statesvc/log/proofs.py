@@ -21,7 +21,9 @@ class ContradictionError(RuntimeError):
     """The tree in the database is not the one that was signed."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"the log does not have the root that its checkpoint at {size} says: run `statesvc verify`")
+        super().__init__(
+            f"the log does not have the root that its checkpoint at {size} says: run `statesvc verify`"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +47,23 @@ class ConsistencyProof:
     second_root: bytes
 
 
-async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: SignedHead) -> InclusionProof:
+async def prove_inclusion(
+    connection: AsyncConnection[Any], index: int, head: SignedHead
+) -> InclusionProof:
     """Prove an index below the head's size. Raises ContradictionError."""
     own = LeafRange(index, index + 1)
-    root, leaf_hash, *path = await _roots(connection, [LeafRange(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)], head)
+    root, leaf_hash, *path = await _roots(
+        connection,
+        [LeafRange(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)],
+        head,
+    )
     _hold(root, head)
     return InclusionProof(index=index, leaf_hash=leaf_hash, path=path, head=head)
 
 
-async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[int], head: SignedHead) -> list[list[bytes]]:
+async def inclusion_paths(
+    connection: AsyncConnection[Any], indexes: Sequence[int], head: SignedHead
+) -> list[list[bytes]]:
     """Return the paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
     paths = [inclusion_ranges(index, head.tree_size) for index in indexes]
     whole = LeafRange(0, head.tree_size)
@@ -64,12 +74,21 @@ async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[in
     return [[roots[each] for each in path] for path in paths]
 
 
-async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: SignedHead) -> ConsistencyProof:
+async def prove_consistency(
+    connection: AsyncConnection[Any], first: int, second: int, head: SignedHead
+) -> ConsistencyProof:
     """Prove sizes up to the head's. Raises ContradictionError."""
-    asked = [LeafRange(0, head.tree_size), LeafRange(0, first), LeafRange(0, second), *consistency_ranges(first, second)]
+    asked = [
+        LeafRange(0, head.tree_size),
+        LeafRange(0, first),
+        LeafRange(0, second),
+        *consistency_ranges(first, second),
+    ]
     root, first_root, second_root, *path = await _roots(connection, asked, head)
     _hold(root, head)
-    return ConsistencyProof(first=first, second=second, path=path, first_root=first_root, second_root=second_root)
+    return ConsistencyProof(
+        first=first, second=second, path=path, first_root=first_root, second_root=second_root
+    )
 
 
 async def position_of_event(
@@ -83,14 +102,20 @@ async def position_of_event(
         return index is not None, index
     shipment_id, since, until = holder
     asked |= {"since": since, "until": until}
-    row = await (await connection.execute(_SQL["position_of_event"], asked, prepare=False)).fetchone()
+    row = await (
+        await connection.execute(_SQL["position_of_event"], asked, prepare=False)
+    ).fetchone()
     if row is None:
         await archive.restore_shipments(connection, [shipment_id])
-        row = await (await connection.execute(_SQL["position_of_event"], asked, prepare=False)).fetchone()
+        row = await (
+            await connection.execute(_SQL["position_of_event"], asked, prepare=False)
+        ).fetchone()
     return row is not None, None if row is None else row[0]
 
 
-async def _roots(connection: AsyncConnection[Any], asked: Sequence[LeafRange], head: SignedHead) -> list[bytes]:
+async def _roots(
+    connection: AsyncConnection[Any], asked: Sequence[LeafRange], head: SignedHead
+) -> list[bytes]:
     try:
         return await range_roots(connection, asked)
     except MissingHashError as error:

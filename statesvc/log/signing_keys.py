@@ -42,7 +42,12 @@ async def read_keys(connection: AsyncConnection[Any]) -> list[SigningKey]:
     """Return all keys, the first one first."""
     cursor = await connection.execute(SQL["signing_keys"], binary=True)
     return [
-        SigningKey(verifier=VerifierKey(origin, public_key), sealed_seed=sealed_seed, created_at=created_at, retired_at=retired_at)
+        SigningKey(
+            verifier=VerifierKey(origin, public_key),
+            sealed_seed=sealed_seed,
+            created_at=created_at,
+            retired_at=retired_at,
+        )
         for origin, public_key, sealed_seed, created_at, retired_at in await cursor.fetchall()
     ]
 
@@ -52,27 +57,43 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
     signers = []
     for key in keys:
         if key.sealed_seed is not None:
-            signer = NoteSigner(key.verifier.name, master.open(key.sealed_seed, _CONTEXT + key.verifier.key_id))
+            signer = NoteSigner(
+                key.verifier.name, master.open(key.sealed_seed, _CONTEXT + key.verifier.key_id)
+            )
             if signer.verifier != key.verifier:
-                raise SigningKeyError(f"the public half of the log's key {key.verifier.key_id.hex()} was changed in the database")
+                raise SigningKeyError(
+                    f"the public half of the log's key {key.verifier.key_id.hex()} was changed in the database"
+                )
             signers.append(signer)
     return signers
 
 
-async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, origin: str | None) -> list[SigningKey]:
+async def ensure_key(
+    connection: AsyncConnection[Any], master: MasterKeys, *, origin: str | None
+) -> list[SigningKey]:
     """Return all keys; make the first one if there is none, for the log `origin` (None: a random name). Only one caller at a time."""
     keys = await read_keys(connection)
     if not keys:
-        await _insert(connection, NoteSigner.fresh(origin or f"statesvc.local/{secrets.token_hex(4)}"), master)
+        await _insert(
+            connection, NoteSigner.fresh(origin or f"statesvc.local/{secrets.token_hex(4)}"), master
+        )
         keys = await read_keys(connection)
     return keys
 
 
-async def rotate(connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str) -> VerifierKey:
+async def rotate(
+    connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str
+) -> VerifierKey:
     """Add a key, which signs alongside those there are. One transaction, the caller's."""
     signer = await make_key(connection, master)
     details = {"key": str(signer.verifier), "why": why}
-    await record_action(connection, actor=actor, verb=ROTATE, target=f"log key {signer.verifier.key_id.hex()}", details=details)
+    await record_action(
+        connection,
+        actor=actor,
+        verb=ROTATE,
+        target=f"log key {signer.verifier.key_id.hex()}",
+        details=details,
+    )
     return signer.verifier
 
 
@@ -80,7 +101,9 @@ async def make_key(connection: AsyncConnection[Any], master: MasterKeys) -> Note
     """Make another key, for the caller to announce. Raises SigningKeyError."""
     keys = await read_keys(connection)
     if not keys:
-        raise SigningKeyError("the log has no key yet: the sealer makes the first one when it starts")
+        raise SigningKeyError(
+            "the log has no key yet: the sealer makes the first one when it starts"
+        )
     signer = NoteSigner.fresh(keys[-1].verifier.name)
     await _insert(connection, signer, master)
     return signer
@@ -101,12 +124,18 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
     if not heirs:
         raise SigningKeyError("it is the newest key of the log: rotate first")
     announced = await (
-        await connection.execute(_WRITE["unannounced"], {"verb": ROTATE, "targets": [_target(key) for key in heirs]})
+        await connection.execute(
+            _WRITE["unannounced"], {"verb": ROTATE, "targets": [_target(key) for key in heirs]}
+        )
     ).fetchone()
     if announced is not None:
-        raise SigningKeyError("no checkpoint covers the announcement of the newer key yet: the sealer must run once more")
+        raise SigningKeyError(
+            "no checkpoint covers the announcement of the newer key yet: the sealer must run once more"
+        )
     await retire_at_once(connection, key_id)
-    await record_action(connection, actor=actor, verb=RETIRE, target=_target(found), details={"why": why})
+    await record_action(
+        connection, actor=actor, verb=RETIRE, target=_target(found), details={"why": why}
+    )
 
 
 async def rewrap_seeds(connection: AsyncConnection[Any], master: MasterKeys) -> int:
@@ -116,7 +145,10 @@ async def rewrap_seeds(connection: AsyncConnection[Any], master: MasterKeys) -> 
         if key.sealed_seed is not None and not master.current.sealed(key.sealed_seed):
             context = _CONTEXT + key.verifier.key_id
             new = master.seal(master.open(key.sealed_seed, context), context)
-            done = await connection.execute(_WRITE["rewrap"], {"key_id": key.verifier.key_id, "old": key.sealed_seed, "new": new})
+            done = await connection.execute(
+                _WRITE["rewrap"],
+                {"key_id": key.verifier.key_id, "old": key.sealed_seed, "new": new},
+            )
             rewrapped += done.rowcount
     return rewrapped
 

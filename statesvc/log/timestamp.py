@@ -49,7 +49,9 @@ class Trust:
             raise StampError("no certificates in PEM") from None
         roots = tuple(each for each in found if each.issuer == each.subject)
         if not roots:
-            raise StampError("the root certificate of the time stamping authority is missing (one that it issued to itself)")
+            raise StampError(
+                "the root certificate of the time stamping authority is missing (one that it issued to itself)"
+            )
         return cls(roots, tuple(each for each in found if each not in roots))
 
 
@@ -81,7 +83,9 @@ def inquire(note: str) -> Inquiry:
     require_library()
     from rfc3161_client import HashAlgorithm, TimestampRequestBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
 
-    request = TimestampRequestBuilder().data(note.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
+    request = (
+        TimestampRequestBuilder().data(note.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
+    )
     if request.nonce is None:
         raise StampError("a request without a nonce")
     return Inquiry(request.as_bytes(), request.nonce)
@@ -101,7 +105,9 @@ def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = No
     stamp = _stamp(answer, note)
     if nonce is not None and stamp.nonce != nonce:
         raise StampError("the stamp answers another request (its nonce is another)")
-    verifier = VerifierBuilder(roots=list(trust.roots), intermediates=list(trust.intermediates)).build()
+    verifier = VerifierBuilder(
+        roots=list(trust.roots), intermediates=list(trust.intermediates)
+    ).build()
     try:
         verifier.verify(answer, hashlib.sha256(note.encode()).digest())
     except (VerificationError, *_MALFORMED) as error:
@@ -134,15 +140,23 @@ def _stamp(answer: "TimeStampResponse", note: str) -> Stamp:
         stamped_at = info.gen_time
     except _MALFORMED:
         raise StampError("not a time stamp (RFC 3161)") from None
-    if imprint.hash_algorithm != _SHA256 or imprint.message != hashlib.sha256(note.encode()).digest():
+    if (
+        imprint.hash_algorithm != _SHA256
+        or imprint.message != hashlib.sha256(note.encode()).digest()
+    ):
         raise StampError("the stamp is of something else than this checkpoint")
     return Stamp(stamped_at=stamped_at.astimezone(UTC), authority=authority, nonce=nonce)
 
 
 def _authority(answer: "TimeStampResponse") -> str:
-    certificates: Sequence[x509.Certificate] = [x509.load_der_x509_certificate(each) for each in answer.signed_data.certificates]
+    certificates: Sequence[x509.Certificate] = [
+        x509.load_der_x509_certificate(each) for each in answer.signed_data.certificates
+    ]
     for signer in answer.signed_data.signer_infos:
         for certificate in certificates:
-            if (certificate.issuer, certificate.serial_number) == (signer.issuer, signer.serial_number):
+            if (certificate.issuer, certificate.serial_number) == (
+                signer.issuer,
+                signer.serial_number,
+            ):
                 return certificate.subject.rfc4514_string()
     raise StampError("the stamp does not hold the certificate of who signed it")

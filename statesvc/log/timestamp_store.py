@@ -37,16 +37,29 @@ class StampedHead:
 async def stamp_status(connection: AsyncConnection[Any]) -> StampStatus | None:
     """Return the status; None as long as nothing was sealed."""
     row = await (await connection.execute(SQL["stamp_status"])).fetchone()
-    return row and StampStatus(size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4])
+    return row and StampStatus(
+        size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4]
+    )
 
 
-async def store_stamp(connection: AsyncConnection[Any], size: int, stamp: Stamp, token: bytes) -> None:
+async def store_stamp(
+    connection: AsyncConnection[Any], size: int, stamp: Stamp, token: bytes
+) -> None:
     """Store a stamp that was checked."""
-    parameters = {"tree_size": size, "stamped_at": stamp.stamped_at, "authority": stamp.authority, "token": token}
+    parameters = {
+        "tree_size": size,
+        "stamped_at": stamp.stamped_at,
+        "authority": stamp.authority,
+        "token": token,
+    }
     await connection.execute(SQL["store_stamp"], parameters)
 
 
-async def vouching_stamp(connection: AsyncConnection[Any], *, size: int, last: int) -> StampedHead | None:
+async def vouching_stamp(
+    connection: AsyncConnection[Any], *, size: int, last: int
+) -> StampedHead | None:
     """Return the first that covers all entries up to the index `last`, else the newest; of heads up to `size`."""
-    row = await (await connection.execute(SQL["vouching"], {"size": size, "last": last}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(SQL["vouching"], {"size": size, "last": last}, binary=True)
+    ).fetchone()
     return row and StampedHead(*row)

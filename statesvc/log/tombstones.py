@@ -14,7 +14,12 @@ from typing import Any, Final
 import orjson
 
 from events.entry.canonical_json import canonical_bytes
-from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, FolderCheckpointStore, checkpoint_store_at
+from statesvc.log.checkpoint_store import (
+    CheckpointStore,
+    CheckpointStoreError,
+    FolderCheckpointStore,
+    checkpoint_store_at,
+)
 from statesvc.settings.service_settings import Settings
 
 _FOLDER: Final = "tombstones"
@@ -49,14 +54,18 @@ class Tombstone:
     @property
     def text(self) -> str:
         """Text of its object."""
-        return canonical_bytes({"tombstone": self.kind.value, "subject": self.subject, "details": dict(self.details)}).decode()
+        return canonical_bytes(
+            {"tombstone": self.kind.value, "subject": self.subject, "details": dict(self.details)}
+        ).decode()
 
 
 def _parse(text: str, where: str) -> Tombstone:
     try:
         document: Any = orjson.loads(text)
         details = {str(name): str(value) for name, value in document["details"].items()}
-        return Tombstone(kind=TombstoneKind(document["tombstone"]), subject=document["subject"], details=details)
+        return Tombstone(
+            kind=TombstoneKind(document["tombstone"]), subject=document["subject"], details=details
+        )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TombstoneError(f"{where} has an object among its tombstones that is none") from error
 
@@ -91,7 +100,10 @@ class Tombstones:
                 texts = await store.read_all(folder)
             except CheckpointStoreError as error:
                 raise TombstoneError(str(error)) from error
-            found.update((tombstone.name, tombstone) for tombstone in (_parse(text, store.name) for text in texts))
+            found.update(
+                (tombstone.name, tombstone)
+                for tombstone in (_parse(text, store.name) for text in texts)
+            )
         return [found[name] for name in sorted(found)]
 
 

@@ -36,7 +36,9 @@ class SealedTransition:
     recorded_at: datetime
 
 
-async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end: int, archive: History) -> list[SealedTransition]:
+async def read_transitions(
+    connection: AsyncConnection[Any], *, begin: int, end: int, archive: History
+) -> list[SealedTransition]:
     """Read those among the entries from `begin` up to `end`, which is no further than the newest checkpoint.
 
     Raises MissingEntryError, UnreadableArchiveError.
@@ -44,7 +46,9 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
     if begin >= end:
         return []
     span = await recorded_span(connection, begin, end)
-    cursor = await connection.execute(_SQL["transitions"], {"begin": begin, "end": end, **span}, binary=True, prepare=False)
+    cursor = await connection.execute(
+        _SQL["transitions"], {"begin": begin, "end": end, **span}, binary=True, prepare=False
+    )
     rows = await cursor.fetchall()
     for row in rows:
         if row[1] is None:
@@ -59,14 +63,30 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
 
 
 def _transition(row: Sequence[Any]) -> SealedTransition:
-    index, carrier_id, number, from_status, to_status, occurred_at, offset, sequence, recorded_at = row
+    (
+        index,
+        carrier_id,
+        number,
+        from_status,
+        to_status,
+        occurred_at,
+        offset,
+        sequence,
+        recorded_at,
+    ) = row
     stated_at = occurred_at.astimezone(timezone(timedelta(seconds=offset)))
-    return SealedTransition(index, carrier_id, number, from_status, to_status, stated_at, sequence, recorded_at)
+    return SealedTransition(
+        index, carrier_id, number, from_status, to_status, stated_at, sequence, recorded_at
+    )
 
 
-async def _archived(connection: AsyncConnection[Any], archive: History, begin: int, end: int) -> list[SealedTransition]:
+async def _archived(
+    connection: AsyncConnection[Any], archive: History, begin: int, end: int
+) -> list[SealedTransition]:
     # an event stands before its transition in the same batch, perhaps before `begin`
-    (first,) = await (await connection.execute(_SQL["batch_begin"], {"begin": begin})).fetchone() or (begin,)
+    (first,) = await (
+        await connection.execute(_SQL["batch_begin"], {"begin": begin})
+    ).fetchone() or (begin,)
     entries = [entry for entry, _ in await archive.entries(connection, first, end)]
     events = {entry.values[:2]: entry for entry in entries if entry.kind.name == EntryName.EVENT}
     found = []
@@ -78,6 +98,20 @@ async def _archived(connection: AsyncConnection[Any], archive: History, begin: i
                 raise MissingEntryError(entry.index)
             _, _, _, _, _, _, carrier_id, *_ = event.values
             document = orjson.loads(event.canonical)
-            number, occurred_at = document["tracking_number"], datetime.fromisoformat(document["occurred_at"])
-            found.append(SealedTransition(entry.index, carrier_id, number, from_status, to_status, occurred_at, sequence, recorded_at))
+            number, occurred_at = (
+                document["tracking_number"],
+                datetime.fromisoformat(document["occurred_at"]),
+            )
+            found.append(
+                SealedTransition(
+                    entry.index,
+                    carrier_id,
+                    number,
+                    from_status,
+                    to_status,
+                    occurred_at,
+                    sequence,
+                    recorded_at,
+                )
+            )
     return found

@@ -8,7 +8,12 @@ from psycopg import AsyncConnection
 
 from events.merkle.compact_range import CompactRange
 from events.merkle.node import HASH_BYTES, LeafRange, Node
-from events.merkle.retained_nodes import RetainedRange, compact_range_of, leaves_from, retained_ranges
+from events.merkle.retained_nodes import (
+    RetainedRange,
+    compact_range_of,
+    leaves_from,
+    retained_ranges,
+)
 from events.merkle.retained_nodes import range_roots as roots_from
 from statesvc.database.queries import queries
 
@@ -33,10 +38,14 @@ async def tree_root(connection: AsyncConnection[Any], size: int) -> bytes:
 
 async def read_compact_range(connection: AsyncConnection[Any], size: int) -> CompactRange:
     """Read the right edge of the tree at this size. Raises MissingHashError."""
-    return compact_range_of(size, await read_retained(connection, retained_ranges([LeafRange(0, size)])))
+    return compact_range_of(
+        size, await read_retained(connection, retained_ranges([LeafRange(0, size)]))
+    )
 
 
-async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]) -> dict[Node, bytes]:
+async def read_retained(
+    connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]
+) -> dict[Node, bytes]:
     """Return the stored hashes of these ranges; each is read once, even if several ranges contain it."""
     listed = _joined(ranges)
     leaves = [each for each in listed if each.level == 0]
@@ -53,18 +62,24 @@ async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[Retai
             "ends": [each.end for each in inner],
         }
         cursor = await connection.execute(_SQL["subtrees"], parameters, binary=True)
-        retained.update({Node(level, position): node for level, position, node in await cursor.fetchall()})
+        retained.update(
+            {Node(level, position): node for level, position, node in await cursor.fetchall()}
+        )
     return retained
 
 
-async def batches_by_month(connection: AsyncConnection[Any], ranges: Sequence[RetainedRange]) -> list[dict[str, Any]]:
+async def batches_by_month(
+    connection: AsyncConnection[Any], ranges: Sequence[RetainedRange]
+) -> list[dict[str, Any]]:
     """Return the batches that reach into these ranges, as `leaf_hashes` takes them.
 
     Those of a month together: a proof reads batches next to its entry and next to the end of the log, and none of all the months between.
     """
     asked = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
     months: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
-    for batch in await (await connection.execute(_SQL["batches_of_ranges"], asked, binary=True)).fetchall():
+    for batch in await (
+        await connection.execute(_SQL["batches_of_ranges"], asked, binary=True)
+    ).fetchall():
         at = batch[2].astimezone(UTC)
         months.setdefault((at.year, at.month), []).append(batch)
     return [_columns(batches) for batches in months.values()]

@@ -29,7 +29,11 @@ class ZstdFrames:
 
 def zstd_frames(dictionary: bytes) -> ZstdFrames:
     """Take the quicker library of those that are installed."""
-    return frames_by_zstandard(dictionary) if find_spec("zstandard") else frames_by_standard_library(dictionary)
+    return (
+        frames_by_zstandard(dictionary)
+        if find_spec("zstandard")
+        else frames_by_standard_library(dictionary)
+    )
 
 
 def frames_by_zstandard(dictionary: bytes) -> ZstdFrames:
@@ -40,8 +44,12 @@ def frames_by_zstandard(dictionary: bytes) -> ZstdFrames:
     )
     loaded = _loaded(dictionary)
     compressor = zstandard.ZstdCompressor(compression_params=parameters, dict_data=loaded)
-    decompressor = zstandard.ZstdDecompressor(dict_data=loaded, format=zstandard.FORMAT_ZSTD1_MAGICLESS)
-    return ZstdFrames(compressor.compress, decompressor.decompress, (zstandard.ZstdError, MemoryError))
+    decompressor = zstandard.ZstdDecompressor(
+        dict_data=loaded, format=zstandard.FORMAT_ZSTD1_MAGICLESS
+    )
+    return ZstdFrames(
+        compressor.compress, decompressor.decompress, (zstandard.ZstdError, MemoryError)
+    )
 
 
 @cache
@@ -61,7 +69,11 @@ def frames_by_standard_library(dictionary: bytes) -> ZstdFrames:
         from backports import zstd  # noqa: PLC0415 - as above
 
     parameter = zstd.CompressionParameter
-    options: dict[int, int] = {parameter.compression_level: LEVEL, parameter.content_size_flag: 1, parameter.dict_id_flag: 0}
+    options: dict[int, int] = {
+        parameter.compression_level: LEVEL,
+        parameter.content_size_flag: 1,
+        parameter.dict_id_flag: 0,
+    }
     digested = zstd.ZstdDict(dictionary).as_digested_dict
     compressor = zstd.ZstdCompressor(options=options, zstd_dict=digested)
 

@@ -48,12 +48,16 @@ def inbox_due_times(pool: Pool, telemetry: Telemetry, waker: Wakes) -> Periodic:
             report(telemetry, "inbox", repaired)
             waker.wake(INBOX)
 
-    return Periodic("due times", work, every_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1)
+    return Periodic(
+        "due times", work, every_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1
+    )
 
 
 async def repair_inbox(connection: AsyncConnection[Any]) -> int:
     """Repair due times of messages and of lanes; return how many."""
-    row = await (await connection.execute(_SQL["repair_inbox"], {"limit": _ROWS_AT_ONCE})).fetchone()
+    row = await (
+        await connection.execute(_SQL["repair_inbox"], {"limit": _ROWS_AT_ONCE})
+    ).fetchone()
     return sum(row or ())
 
 
@@ -72,7 +76,12 @@ async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> 
 
 def report(telemetry: Telemetry, queue: str, repaired: int) -> None:
     """Log and count what was repaired."""
-    _log.error("due_times_repaired", queue=queue, count=repaired, why="the database's clock was ahead: check its time service")
+    _log.error(
+        "due_times_repaired",
+        queue=queue,
+        count=repaired,
+        why="the database's clock was ahead: check its time service",
+    )
     telemetry.due_times_repaired.add(repaired, {"queue": queue})
 
 

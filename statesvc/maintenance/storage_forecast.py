@@ -70,12 +70,46 @@ LEAVING: Final = MappingProxyType(
         "shipment_touched",
     )
     # proofs, duplicates and states are answered for ever
-    | _of(Leaving.NEVER, "batch", "sealed_batch", "subtree", "checkpoint", "checkpoint_stamp", "log_epoch")
+    | _of(
+        Leaving.NEVER,
+        "batch",
+        "sealed_batch",
+        "subtree",
+        "checkpoint",
+        "checkpoint_stamp",
+        "log_epoch",
+    )
     | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare")
-    | _of(Leaving.NEVER, "shipment_references", "legal_hold", "body_archive", "log_archive", "log_resident")
+    | _of(
+        Leaving.NEVER,
+        "shipment_references",
+        "legal_hold",
+        "body_archive",
+        "log_archive",
+        "log_resident",
+    )
     # a row a carrier, a subscription, a key or a release
-    | _of(Leaving.NEVER, "lane", "carrier_quota", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
-    | _of(Leaving.NEVER, "api_key", "service_key", "root_key", "signing_key", "partitioned", "schema_migrations", "schema_functions")
+    | _of(
+        Leaving.NEVER,
+        "lane",
+        "carrier_quota",
+        "rollout",
+        "code_mapping",
+        "expectation_rules",
+        "subscription",
+        "throttle",
+        "rebuild",
+    )
+    | _of(
+        Leaving.NEVER,
+        "api_key",
+        "service_key",
+        "root_key",
+        "signing_key",
+        "partitioned",
+        "schema_migrations",
+        "schema_functions",
+    )
 )
 """Event that ends the rows of every table."""
 
@@ -94,7 +128,11 @@ class Hot:
             return (self.log_months + 1) * _DAYS_A_MONTH
         if leaving is Leaving.BODY_ARCHIVE and self.body_days is not None:
             return self.body_days + 1.0
-        if leaving is Leaving.BODY_FILE and self.body_days is not None and self.file_months is not None:
+        if (
+            leaving is Leaving.BODY_FILE
+            and self.body_days is not None
+            and self.file_months is not None
+        ):
             # a month goes whole, three months after the file of its last day
             return (self.file_months + 4) * _DAYS_A_MONTH
         return None
@@ -115,7 +153,9 @@ class TableSize:
         if self.leaving in (Leaving.SETTLED, Leaving.EXPIRED):
             return 0.0
         stays = hot.days(self.leaving)
-        return self.bytes_per_day * (days if stays is None else min(days, max(0.0, stays - self.held_days)))
+        return self.bytes_per_day * (
+            days if stays is None else min(days, max(0.0, stays - self.held_days))
+        )
 
 
 def days_left(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int) -> int | None:
@@ -129,12 +169,17 @@ def days_left(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int) -> int 
     return low
 
 
-def what_to_change(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int, days: int) -> list[str]:
+def what_to_change(
+    tables: Sequence[TableSize], hot: Hot, *, free_bytes: int, days: int
+) -> list[str]:
     """Return what makes the disk last these days, the strongest means first; empty: it lasts."""
     if _growth(tables, days, hot) <= free_bytes:
         return []
     choices = (
-        ("STATESVC_ARCHIVE_LOG_HOT_MONTHS=1: months of the log become Parquet files", replace(hot, log_months=1)),
+        (
+            "STATESVC_ARCHIVE_LOG_HOT_MONTHS=1: months of the log become Parquet files",
+            replace(hot, log_months=1),
+        ),
         (
             "STATESVC_ARCHIVE_DIR and STATESVC_ARCHIVE_HOT_DAYS=3: bodies become files after three days",
             replace(hot, body_days=min(hot.body_days or 3, 3)),
@@ -145,12 +190,25 @@ def what_to_change(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int, da
         ),
     )
     before = _growth(tables, days, hot)
-    saved = sorted(((before - _growth(tables, days, other), text) for text, other in choices if other != hot), reverse=True)
+    saved = sorted(
+        ((before - _growth(tables, days, other), text) for text, other in choices if other != hot),
+        reverse=True,
+    )
     advice = [f"{text}; {size_text(by)} less in {days} days" for by, text in saved if by > 0]
-    least = _growth(tables, days, Hot(log_months=1, body_days=min(hot.body_days or 3, 3), file_months=min(hot.file_months or 6, 6)))
+    least = _growth(
+        tables,
+        days,
+        Hot(
+            log_months=1,
+            body_days=min(hot.body_days or 3, 3),
+            file_months=min(hot.file_months or 6, 6),
+        ),
+    )
     if least > free_bytes:
         wanted, found = size_text(least), size_text(free_bytes)
-        advice.append(f"a disk with {wanted} free instead of {found}, or a second cell: what never leaves takes so much in {days} days")
+        advice.append(
+            f"a disk with {wanted} free instead of {found}, or a second cell: what never leaves takes so much in {days} days"
+        )
     return advice
 
 

@@ -42,8 +42,14 @@ async def read_stored_data(connection: AsyncConnection[Any]) -> StoredData:
     per_day = (entries - week_ago) / (min(age, _WEEK) / _DAY) if age >= _YOUNGEST else None
     tables = []
     for name, size_bytes, begins in await _rows(connection, "table_sizes"):
-        since = first if begins is None else max(datetime.combine(begins, time.min, UTC), first or now)
-        held = entries if begins is None else entries - (await _rows(connection, "entries_before", instant=since))[0][0]
+        since = (
+            first if begins is None else max(datetime.combine(begins, time.min, UTC), first or now)
+        )
+        held = (
+            entries
+            if begins is None
+            else entries - (await _rows(connection, "entries_before", instant=since))[0][0]
+        )
         tables.append(
             TableSize(
                 name=name,
@@ -55,7 +61,13 @@ async def read_stored_data(connection: AsyncConnection[Any]) -> StoredData:
         )
     tables.sort(key=lambda table: -table.size_bytes)
     ((bodies, months),) = await _rows(connection, "archives")
-    return StoredData(tables=tables, entries=entries, entries_per_day=per_day, body_archive_bytes=bodies, log_archive_bytes=months)
+    return StoredData(
+        tables=tables,
+        entries=entries,
+        entries_per_day=per_day,
+        body_archive_bytes=bodies,
+        log_archive_bytes=months,
+    )
 
 
 async def _rows(connection: AsyncConnection[Any], name: str, **parameters: object) -> list[Any]:

@@ -25,7 +25,13 @@ def maintenance(pool: Pool) -> Periodic:
         async with pool.connection() as connection:
             await once(connection)
 
-    return Periodic("maintenance", work, every_seconds=_EVERY_SECONDS, retry_seconds=_AFTER_FAILURE_SECONDS, jitter=0.1)
+    return Periodic(
+        "maintenance",
+        work,
+        every_seconds=_EVERY_SECONDS,
+        retry_seconds=_AFTER_FAILURE_SECONDS,
+        jitter=0.1,
+    )
 
 
 async def once(connection: AsyncConnection[Any]) -> None:
@@ -36,8 +42,21 @@ async def once(connection: AsyncConnection[Any]) -> None:
     await connection.execute(_SQL["forget_workers"])
     # those of processes that are gone; a living one closes its own in time
     await close_hours(connection)
-    for name in ("expire_receipts", "forget_attempts", "forget_dead_letters", "forget_notices", "forget_trials", "forget_readers"):
-        while (await connection.execute(_SQL[name], {"limit": _ROWS_AT_ONCE})).rowcount == _ROWS_AT_ONCE:
+    for name in (
+        "expire_receipts",
+        "forget_attempts",
+        "forget_dead_letters",
+        "forget_notices",
+        "forget_trials",
+        "forget_readers",
+    ):
+        while (
+            await connection.execute(_SQL[name], {"limit": _ROWS_AT_ONCE})
+        ).rowcount == _ROWS_AT_ONCE:
             pass
-    while (row := await (await connection.execute(_SQL["forget_named_streams"], {"limit": _ROWS_AT_ONCE})).fetchone()) and row[0]:
+    while (
+        row := await (
+            await connection.execute(_SQL["forget_named_streams"], {"limit": _ROWS_AT_ONCE})
+        ).fetchone()
+    ) and row[0]:
         pass

@@ -42,9 +42,15 @@ class AttemptResult:
     def delivered_lag_seconds(self) -> float | None:
         """Time from the carrier's ACK to the subscriber's; None: not delivered, or no message caused it."""
         received_at = self.delivery.received_at
-        if received_at is None or self.answer is None or self.answer.outcome is not AttemptOutcome.DELIVERED:
+        if (
+            received_at is None
+            or self.answer is None
+            or self.answer.outcome is not AttemptOutcome.DELIVERED
+        ):
             return None
-        return max(0.0, (self.started_at - received_at).total_seconds() + self.answer.duration_seconds)
+        return max(
+            0.0, (self.started_at - received_at).total_seconds() + self.answer.duration_seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,14 @@ class Started:
 class Attempts:
     """The attempts of one notifier. `ended` receives those that end, to be settled until `settle_at`; `wake` is set at each end."""
 
-    def __init__(self, context: NotifierContext, permits: Permits, wake: asyncio.Event, *, settle_within_seconds: float) -> None:
+    def __init__(
+        self,
+        context: NotifierContext,
+        permits: Permits,
+        wake: asyncio.Event,
+        *,
+        settle_within_seconds: float,
+    ) -> None:
         self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
         self.settle_at = math.inf
         """On the monotonic clock."""
@@ -78,7 +91,9 @@ class Attempts:
         self._claim = 0
         """Number of the last claim."""
 
-    def start(self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]) -> Started:
+    def start(
+        self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]
+    ) -> Started:
         """Start the deliveries of a claim. An answer that came during the claim may forbid some of them."""
         claimed, refused = time.monotonic(), []
         self._claim += 1
@@ -87,20 +102,28 @@ class Attempts:
             subscription_id, is_retry = delivery.subscription_id, delivery.attempts > 1
             found[subscription_id] += 1
             found_retries[subscription_id] += is_retry
-            permit = self._permits.take(subscription_id, delivery.claimed_at.timestamp(), is_retry=is_retry)
+            permit = self._permits.take(
+                subscription_id, delivery.claimed_at.timestamp(), is_retry=is_retry
+            )
             if permit is None:
                 refused.append(delivery)
                 continue
             attempt = self._attempt(delivery, permit, claimed, self._claim)
-            task = group.create_task(attempt, name=f"notifier delivery {delivery.notification.webhook_id}")
+            task = group.create_task(
+                attempt, name=f"notifier delivery {delivery.notification.webhook_id}"
+            )
             self._sending[task] = delivery.token
             if delivery.attempts == 1 and not delivery.earlier_attempts:
                 self._note_lag(delivery)
-        return Started(refused, self._permits.claimed(offer, found=found, found_retries=found_retries))
+        return Started(
+            refused, self._permits.claimed(offer, found=found, found_retries=found_retries)
+        )
 
     def observe(self) -> None:
         """Make the metrics read how many are in progress."""
-        self._context.telemetry.observe(gauges.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
+        self._context.telemetry.observe(
+            gauges.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})]
+        )
 
     async def abort(self, *, after_seconds: float) -> None:
         """Wait until then for attempts in progress, and cancel the rest."""
@@ -119,18 +142,37 @@ class Attempts:
     def _note_lag(self, delivery: Delivery) -> None:
         limited = delivery.has_rate or self._permits.is_limited(delivery.subscription_id)
         lag = (delivery.claimed_at - delivery.notification.created_at).total_seconds()
-        self._context.telemetry.first_attempt_lag.record(max(0.0, lag), {"state": "limited" if limited else "ready"})
+        self._context.telemetry.first_attempt_lag.record(
+            max(0.0, lag), {"state": "limited" if limited else "ready"}
+        )
 
-    async def _attempt(self, delivery: Delivery, permit: Permit, claimed: float, claim: int) -> None:
+    async def _attempt(
+        self, delivery: Delivery, permit: Permit, claimed: float, claim: int
+    ) -> None:
         started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
         body = body_of(delivery.notification)
         expired = delivery.gives_up_at is not None and started_at >= delivery.gives_up_at
-        answer = None if expired or delivery.attempts > ATTEMPTS_MAX else await self._answer(delivery, started_at, body)
-        end = None if answer is None else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
+        answer = (
+            None
+            if expired or delivery.attempts > ATTEMPTS_MAX
+            else await self._answer(delivery, started_at, body)
+        )
+        end = (
+            None
+            if answer is None
+            else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
+        )
         self._permits.give(delivery.subscription_id, permit, end)
-        ended = UnsettledAttempt(AttemptResult(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end)
+        ended = UnsettledAttempt(
+            AttemptResult(
+                delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired
+            ),
+            end,
+        )
         self.ended.put_nowait(ended)
-        self._settle_within(0.0 if self._is_waited_for(ended, claim) else self._settle_within_seconds)
+        self._settle_within(
+            0.0 if self._is_waited_for(ended, claim) else self._settle_within_seconds
+        )
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
         del self._sending[task]
@@ -151,14 +193,24 @@ class Attempts:
         """Return whether a claim may find more once this is settled: behind it, a claim since its own may have passed over something."""
         answer, delivery = ended.result.answer, ended.result.delivery
         delivered = answer is not None and answer.outcome is AttemptOutcome.DELIVERED
-        return not delivered or delivery.has_followers or claim != self._claim or self._permits.wants_more(delivery.subscription_id)
+        return (
+            not delivered
+            or delivery.has_followers
+            or claim != self._claim
+            or self._permits.wants_more(delivery.subscription_id)
+        )
 
     async def _answer(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         telemetry = self._context.telemetry
-        attributes: dict[str, str | int] = {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}
+        attributes: dict[str, str | int] = {
+            "webhook_id": delivery.notification.webhook_id,
+            "attempt": delivery.attempts,
+        }
         with span(telemetry.tracer, Stage.DELIVER, attributes, parent=delivery.traceparent):
             answer = await self._send(delivery, started_at, body)
-        telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
+        telemetry.delivery_duration.record(
+            answer.duration_seconds, {"outcome": answer.outcome.value}
+        )
         return answer
 
     async def _send(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
@@ -168,7 +220,13 @@ class Attempts:
         # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
         timestamp = int(started_at.timestamp())
         notification = delivery.notification
-        headers = signed_headers(secrets, webhook_id=notification.webhook_id, timestamp=timestamp, body=body, older=delivery.older)
+        headers = signed_headers(
+            secrets,
+            webhook_id=notification.webhook_id,
+            timestamp=timestamp,
+            body=body,
+            older=delivery.older,
+        )
         if (traceparent := traceparent_of()) is not None:
             headers[TRACEPARENT] = traceparent
         outgoing = Outgoing(

@@ -70,18 +70,29 @@ class ClaimedRows:
     rows: "Sequence[_Row]"
 
     async def deliveries(
-        self, connection: AsyncConnection[Any], keyring: Keyring, *, thin: frozenset[UUID] = frozenset()
+        self,
+        connection: AsyncConnection[Any],
+        keyring: Keyring,
+        *,
+        thin: frozenset[UUID] = frozenset(),
     ) -> list[Delivery]:
         """Return what is to be sent. `thin`: shipments whose history cannot be read now: their notifications hold the change only.
 
         Raises ArchivedHistoryError.
         """
-        full = [(row.shipment_id, row.sequence) for row in self.rows if row.is_full and row.observed is None]
+        full = [
+            (row.shipment_id, row.sequence)
+            for row in self.rows
+            if row.is_full and row.observed is None
+        ]
         past: dict[tuple[UUID, int], Past] = {}
         if full:
             async with pipelined_transaction(connection) as pipeline:
                 past = await read_past(pipeline, full, thin=thin)
-        return [_delivery(row, past.get(row[1:3]), token=self.token, keyring=keyring) for row in self.rows]
+        return [
+            _delivery(row, past.get(row[1:3]), token=self.token, keyring=keyring)
+            for row in self.rows
+        ]
 
 
 async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRows]:
@@ -100,7 +111,9 @@ async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRow
 
     def claimed(rows: Sequence[tuple[Any, ...]]) -> ClaimedRows:
         at: datetime = rows[0][-1]
-        return ClaimedRows(token=token, at=at, rows=[_Row(*row) for row in rows if row[0] is not None])
+        return ClaimedRows(
+            token=token, at=at, rows=[_Row(*row) for row in rows if row[0] is not None]
+        )
 
     return await send(pipeline, _SQL["claim"], parameters, claimed)
 
@@ -145,7 +158,13 @@ class _Row(NamedTuple):
 def _known(offer: Offer) -> dict[str, list[Any]]:
     """Return one array a field of what is offered by subscription."""
     rows = [
-        (one, allowance.free, allowance.retries, allowance.in_flight, _instant(allowance.not_before))
+        (
+            one,
+            allowance.free,
+            allowance.retries,
+            allowance.in_flight,
+            _instant(allowance.not_before),
+        )
         for one, allowance in offer.known.items()
     ]
     return columns(rows, ("known_ids", "frees", "retries", "in_flights", "not_befores"))
@@ -159,10 +178,16 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
     try:
         secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
         destination = open_destination(
-            keyring, row.subscription_id, row.url, sealed_login=row.sealed_login, sealed_headers=row.sealed_headers
+            keyring,
+            row.subscription_id,
+            row.url,
+            sealed_login=row.sealed_login,
+            sealed_headers=row.sealed_headers,
         )
     except SealError as error:
-        _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
+        _log.error(
+            "subscription_secret_unreadable", subscription_id=row.subscription_id, error=error
+        )
         secrets, destination = (), Destination(row.url)
     notification = notification_of(row.sequence, row[3:17])
     if row.is_full:
@@ -180,7 +205,9 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
         traceparent=row.traceparent,
         has_rate=row.has_rate,
         has_followers=row.has_followers,
-        gives_up_at=None if row.give_up_seconds is None else row.queued_at + timedelta(seconds=row.give_up_seconds),
+        gives_up_at=None
+        if row.give_up_seconds is None
+        else row.queued_at + timedelta(seconds=row.give_up_seconds),
         notification=notification,
         destination=destination,
         secrets=secrets,
@@ -194,10 +221,18 @@ async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> N
     await connection.execute(_SQL["release"], {"tokens": list(tokens)})
 
 
-async def give_back(connection: AsyncConnection[Any], deliveries: "Sequence[Delivery] | Sequence[_Row]", *, token: UUID) -> None:
+async def give_back(
+    connection: AsyncConnection[Any],
+    deliveries: "Sequence[Delivery] | Sequence[_Row]",
+    *,
+    token: UUID,
+) -> None:
     """Give back some of one claim, without counting an attempt."""
     keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
-    await connection.execute(_SQL["give_back"], {"token": token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))})
+    await connection.execute(
+        _SQL["give_back"],
+        {"token": token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))},
+    )
 
 
 class NextDue(NamedTuple):

@@ -23,7 +23,14 @@ WINDOW_ROWS: Final = 10_000
 WINDOWS_MAX: Final = 10
 SHIPMENTS_AT_ONCE: Final = 200
 _NIL: Final = UUID(int=0)
-_GAP_COLUMNS: Final = ("shipment_ids", "sequences", "skipped", "from_sequences", "to_sequences", "covers")
+_GAP_COLUMNS: Final = (
+    "shipment_ids",
+    "sequences",
+    "skipped",
+    "from_sequences",
+    "to_sequences",
+    "covers",
+)
 
 _SQL = queries("statesvc.notifier", "coalesce")
 _log = structlog.get_logger()
@@ -81,7 +88,10 @@ def gap_of(skipped: Sequence[Skipped]) -> Gap:
     inner = [one.gap for one in skipped]
     return Gap(
         skipped=len(skipped) + sum(gap.skipped for gap in inner if gap is not None),
-        from_sequence=min(one.sequence if gap is None else gap.from_sequence for one, gap in zip(skipped, inner, strict=True)),
+        from_sequence=min(
+            one.sequence if gap is None else gap.from_sequence
+            for one, gap in zip(skipped, inner, strict=True)
+        ),
         to_sequence=max(one.sequence for one in skipped),
     )
 
@@ -91,10 +101,17 @@ def covers_of(skipped: Sequence[Skipped]) -> list[int]:
     return sorted({sequence for one in skipped for sequence in (one.sequence, *one.covers)})
 
 
-async def overfull(connection: AsyncConnection[Any], *, count_max: int, age_seconds: float) -> list[Backlog]:
+async def overfull(
+    connection: AsyncConnection[Any], *, count_max: int, age_seconds: float
+) -> list[Backlog]:
     """Return subscriptions beyond their bound that have not opted out."""
-    cursor = await connection.execute(_SQL["overfull"], {"count_max": count_max, "age_seconds": age_seconds})
-    return [Backlog(subscription_id=row[0], too_many=row[1], too_old=row[2]) for row in await cursor.fetchall()]
+    cursor = await connection.execute(
+        _SQL["overfull"], {"count_max": count_max, "age_seconds": age_seconds}
+    )
+    return [
+        Backlog(subscription_id=row[0], too_many=row[1], too_old=row[2])
+        for row in await cursor.fetchall()
+    ]
 
 
 class Coalescer:
@@ -111,16 +128,24 @@ class Coalescer:
             found = await self._window(connection, backlog, after)
             candidates = [shipment_id for shipment_id, is_candidate in found if is_candidate]
             for start in range(0, len(candidates), SHIPMENTS_AT_ONCE):
-                left_out += await self._collapse(connection, backlog.subscription_id, candidates[start : start + SHIPMENTS_AT_ONCE])
+                left_out += await self._collapse(
+                    connection,
+                    backlog.subscription_id,
+                    candidates[start : start + SHIPMENTS_AT_ONCE],
+                )
             if not found:
                 self._after.pop(backlog.subscription_id, None)
                 break
             self._after[backlog.subscription_id] = found[-1][0]
         if left_out:
-            _log.warning("notifications_coalesced", subscription_id=backlog.subscription_id, count=left_out)
+            _log.warning(
+                "notifications_coalesced", subscription_id=backlog.subscription_id, count=left_out
+            )
         return left_out
 
-    async def _window(self, connection: AsyncConnection[Any], backlog: Backlog, after: UUID) -> list[tuple[UUID, bool]]:
+    async def _window(
+        self, connection: AsyncConnection[Any], backlog: Backlog, after: UUID
+    ) -> list[tuple[UUID, bool]]:
         parameters = {
             "subscription_id": backlog.subscription_id,
             "too_many": backlog.too_many,
@@ -128,38 +153,63 @@ class Coalescer:
             "after": after,
             "window": WINDOW_ROWS,
         }
-        return await (await connection.execute(_SQL["collapsible"], parameters, binary=True)).fetchall()
+        return await (
+            await connection.execute(_SQL["collapsible"], parameters, binary=True)
+        ).fetchall()
 
-    async def _collapse(self, connection: AsyncConnection[Any], subscription_id: UUID, shipment_ids: Sequence[UUID]) -> int:
+    async def _collapse(
+        self, connection: AsyncConnection[Any], subscription_id: UUID, shipment_ids: Sequence[UUID]
+    ) -> int:
         of: dict[str, Any] = {"subscription_id": subscription_id}
         async with connection.transaction():
-            cursor = await connection.execute(_SQL["lock_waiting"], {**of, "shipment_ids": list(shipment_ids)})
+            cursor = await connection.execute(
+                _SQL["lock_waiting"], {**of, "shipment_ids": list(shipment_ids)}
+            )
             waiting = [
-                Waiting(shipment_id=shipment_id, sequence=sequence, attempts=attempts, stands=stands)
+                Waiting(
+                    shipment_id=shipment_id, sequence=sequence, attempts=attempts, stands=stands
+                )
                 for shipment_id, sequence, attempts, stands in await cursor.fetchall()
             ]
             found = collapses(waiting)
             if not found:
                 return 0
-            skipped = await _read(connection, subscription_id, [one for collapse in found for one in collapse.skipped])
+            skipped = await _read(
+                connection, subscription_id, [one for collapse in found for one in collapse.skipped]
+            )
             await connection.execute(_SQL["take_out"], {**of, **_keys(skipped)})
-            left_out = {shipment_id: list(group) for shipment_id, group in groupby(skipped, key=lambda one: one.shipment_id)}
-            rows = [_gap_row(collapse.last, left_out[collapse.last.shipment_id]) for collapse in found]
+            left_out = {
+                shipment_id: list(group)
+                for shipment_id, group in groupby(skipped, key=lambda one: one.shipment_id)
+            }
+            rows = [
+                _gap_row(collapse.last, left_out[collapse.last.shipment_id]) for collapse in found
+            ]
             await connection.execute(_SQL["write_gaps"], {**of, **columns(rows, _GAP_COLUMNS)})
-            await connection.execute(_SQL["bring_forward"], {**of, **_keys([collapse.last for collapse in found])})
+            await connection.execute(
+                _SQL["bring_forward"], {**of, **_keys([collapse.last for collapse in found])}
+            )
         return len(skipped)
 
 
-async def _read(connection: AsyncConnection[Any], subscription_id: UUID, rows: Sequence[Waiting]) -> list[Skipped]:
-    cursor = await connection.execute(_SQL["read_skipped"], {"subscription_id": subscription_id, **_keys(rows)}, binary=True)
+async def _read(
+    connection: AsyncConnection[Any], subscription_id: UUID, rows: Sequence[Waiting]
+) -> list[Skipped]:
+    cursor = await connection.execute(
+        _SQL["read_skipped"], {"subscription_id": subscription_id, **_keys(rows)}, binary=True
+    )
     return [
         Skipped(
             shipment_id=row.shipment_id,
             sequence=row.sequence,
-            gap=None if skipped is None else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence),
+            gap=None
+            if skipped is None
+            else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence),
             covers=covers or (),
         )
-        for row, (skipped, from_sequence, to_sequence, covers) in zip(rows, await cursor.fetchall(), strict=True)
+        for row, (skipped, from_sequence, to_sequence, covers) in zip(
+            rows, await cursor.fetchall(), strict=True
+        )
     ]
 
 

@@ -14,7 +14,11 @@ from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.attempt_entry import append_ends, tried
-from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, RETRY_AFTER_SECONDS_MAX
+from statesvc.delivery.retry_schedule import (
+    DELAYS_SECONDS,
+    JITTER_SHARE_MAX,
+    RETRY_AFTER_SECONDS_MAX,
+)
 from statesvc.health.notices import NoticeKind
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.maintenance.due_times import RetryRules, repair_outbox, report
@@ -48,8 +52,16 @@ class BacklogBound:
 class NotifierUpkeep(Periodic):
     """Runs at the start and at every sweep until `stop`. Safe next to other notifiers that do the same."""
 
-    def __init__(self, context: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
-        super().__init__("notifier upkeep", self._sweep, every_seconds=every_seconds, retry_seconds=every_seconds, jitter=0.2)
+    def __init__(
+        self, context: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float
+    ) -> None:
+        super().__init__(
+            "notifier upkeep",
+            self._sweep,
+            every_seconds=every_seconds,
+            retry_seconds=every_seconds,
+            jitter=0.2,
+        )
         self._context = context
         self._bound = bound
         self._coalescer = Coalescer()
@@ -77,7 +89,9 @@ class NotifierUpkeep(Periodic):
         log_notices(self._context.telemetry, notices)
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):
             await notify(connection, LOG)
-        for backlog in await overfull(connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds):
+        for backlog in await overfull(
+            connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds
+        ):
             left_out = await self._coalescer.coalesce(connection, backlog)
             if left_out:
                 self._context.telemetry.notifications_coalesced.add(left_out)
@@ -86,13 +100,21 @@ class NotifierUpkeep(Periodic):
     async def _purge(self, connection: AsyncConnection[Any]) -> None:
         """Remove the notifications of deleted subscriptions. The entry of the deletion covers them; tries get an entry nevertheless."""
         async with connection.transaction():
-            purged = await (await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)).fetchall()
+            purged = await (
+                await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)
+            ).fetchall()
             cancelled = await tried(connection, purged) if purged else []
             if cancelled:
                 now = await (await begin_batch(connection)).rows()
-                leaf_hashes = await append_ends(connection, self._context.keyring, cancelled, now=now)
+                leaf_hashes = await append_ends(
+                    connection, self._context.keyring, cancelled, now=now
+                )
                 await write_batch(
-                    connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=self._worker
+                    connection,
+                    batch_id=now.batch_id,
+                    recorded_at=now.recorded_at,
+                    leaf_hashes=leaf_hashes,
+                    writer=self._worker,
                 )
         if cancelled:
             await notify(connection, LOG)

@@ -25,14 +25,23 @@ REFRESH_SECONDS: Final = 60.0
 """State in use is written again after this, even if unchanged, so that readers can distinguish it from that of a dead notifier."""
 
 _SQL = queries("statesvc.notifier", "limiter_board")
-_COLUMNS = ("subscription_ids", "concurrencies", "in_flights", "mean_latencies", "breakers", "open_untils")
+_COLUMNS = (
+    "subscription_ids",
+    "concurrencies",
+    "in_flights",
+    "mean_latencies",
+    "breakers",
+    "open_untils",
+)
 _log = structlog.get_logger()
 
 
 class LimiterBoard(Periodic):
     """Board of one notifier. While nothing is sent it asks the database nothing."""
 
-    def __init__(self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
+    def __init__(
+        self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str
+    ) -> None:
         super().__init__(
             "notifier limiter board",
             self._publish_within,
@@ -74,7 +83,11 @@ class LimiterBoard(Periodic):
         """Write what changed, remove what was forgotten."""
         now = self._clock.now()
         forgotten = self._permits.forget_idle(now)
-        changed = {one: state for one, state in self._permits.states().items() if self._is_changed(one, state, now)}
+        changed = {
+            one: state
+            for one, state in self._permits.states().items()
+            if self._is_changed(one, state, now)
+        }
         withdrawn = [one for one in forgotten if one in self._shown]
         if not changed and not withdrawn:
             return
@@ -91,20 +104,38 @@ class LimiterBoard(Periodic):
         shown, at = self._shown[subscription_id]
         return shown != state or (state.in_flight > 0 and now > at + REFRESH_SECONDS)
 
-    async def _write(self, connection: AsyncConnection[Any], changed: Mapping[UUID, LimiterState], withdrawn: list[UUID]) -> None:
+    async def _write(
+        self,
+        connection: AsyncConnection[Any],
+        changed: Mapping[UUID, LimiterState],
+        withdrawn: list[UUID],
+    ) -> None:
         rows = [
-            (one, state.limit, state.in_flight, state.mean_latency_seconds, state.breaker.value, _instant(state.open_until))
+            (
+                one,
+                state.limit,
+                state.in_flight,
+                state.mean_latency_seconds,
+                state.breaker.value,
+                _instant(state.open_until),
+            )
             for one, state in changed.items()
         ]
         if rows:
-            await connection.execute(_SQL["publish"], {"worker": self._worker, **columns(rows, _COLUMNS)})
+            await connection.execute(
+                _SQL["publish"], {"worker": self._worker, **columns(rows, _COLUMNS)}
+            )
         if withdrawn:
-            await connection.execute(_SQL["withdraw"], {"worker": self._worker, "subscription_ids": withdrawn})
+            await connection.execute(
+                _SQL["withdraw"], {"worker": self._worker, "subscription_ids": withdrawn}
+            )
 
     def _log_breakers(self, changed: Mapping[UUID, LimiterState]) -> None:
         """Log a breaker that opened, or closed again; the probes between are not worth a line."""
         for one, state in changed.items():
-            was_closed = one not in self._shown or self._shown[one][0].breaker is BreakerState.CLOSED
+            was_closed = (
+                one not in self._shown or self._shown[one][0].breaker is BreakerState.CLOSED
+            )
             if was_closed and state.breaker is not BreakerState.CLOSED:
                 _log.warning("subscriber_breaker_opened", subscription_id=str(one))
             elif not was_closed and state.breaker is BreakerState.CLOSED:

@@ -72,7 +72,12 @@ class Notifier:
     """`run` returns after `stop`, once deliveries in flight are settled or the grace is over."""
 
     def __init__(
-        self, context: NotifierContext, *, worker: str, limits: NotifierLimits | None = None, priority: BusyPriority | None = None
+        self,
+        context: NotifierContext,
+        *,
+        worker: str,
+        limits: NotifierLimits | None = None,
+        priority: BusyPriority | None = None,
     ) -> None:
         self._context = context
         self._worker = worker
@@ -83,7 +88,12 @@ class Notifier:
         self._stopped = asyncio.Event()
         self._permits = Permits(self._limits.in_flight_max)
         self._thin: set[UUID] = set()
-        self._attempts = Attempts(context, self._permits, self._wake, settle_within_seconds=self._limits.settle_within_seconds)
+        self._attempts = Attempts(
+            context,
+            self._permits,
+            self._wake,
+            settle_within_seconds=self._limits.settle_within_seconds,
+        )
         self._claim_at = self._ask_due_at = self._due_at = float("-inf")
         """Times to claim, to query the next due time again, and that due time, on the monotonic clock."""
         self._has_rates = False
@@ -92,7 +102,12 @@ class Notifier:
         self._board = LimiterBoard(context, self._permits, self._clock, worker=worker)
         self._board.observe()
         self._attempts.observe()
-        self._upkeep = NotifierUpkeep(context, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
+        self._upkeep = NotifierUpkeep(
+            context,
+            worker=worker,
+            bound=self._limits.backlog,
+            every_seconds=self._limits.sweep_seconds,
+        )
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
 
     @property
@@ -145,7 +160,10 @@ class Notifier:
                 pause = await self._turn(group, ended, settled_before=settled_before)
             except psycopg.Error as error:
                 # a server that only reads, behind a pooler that lets us in, is no operational error to psycopg
-                if not isinstance(error, psycopg.OperationalError) and failure(error) is not Failure.UNAVAILABLE:
+                if (
+                    not isinstance(error, psycopg.OperationalError)
+                    and failure(error) is not Failure.UNAVAILABLE
+                ):
                     raise
                 _log.warning("notifier_turn_failed", error=error, count=len(ended))
                 settled_before = bool(ended)
@@ -161,11 +179,15 @@ class Notifier:
 
     def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
         """Take ended attempts when it is time to settle them or to claim, unless a group is tried again, which stays as it is."""
-        is_due = self._stopped.is_set() or time.monotonic() >= min(self._claim_at, self._attempts.settle_at)
+        is_due = self._stopped.is_set() or time.monotonic() >= min(
+            self._claim_at, self._attempts.settle_at
+        )
         if is_due and not ended:
             ended += self._attempts.take_ended(SETTLE_MAX)
 
-    async def _turn(self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool) -> float | None:
+    async def _turn(
+        self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool
+    ) -> float | None:
         """Take one turn; `ended` is empty when it is settled.
 
         Return in how many seconds to claim, unless woken; None: as is known already.
@@ -178,7 +200,11 @@ class Notifier:
             worker=self._worker,
             ended=[one.result for one in ended],
             settled_before=settled_before,
-            claim=OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer) if may_claim else None,
+            claim=OutboxClaim(
+                worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer
+            )
+            if may_claim
+            else None,
             claims=claims,
             asks_due=self._has_rates or now >= min(self._ask_due_at, self._due_at),
         )
@@ -202,7 +228,9 @@ class Notifier:
             started = self._attempts.start(group, offer, deliveries)
             found = len(done.claimed.rows)
             self._priority.claimed(found, has_backlog=found == CLAIM_MAX)
-            self._context.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(found, full=found == offer.free)})
+            self._context.telemetry.claims.add(
+                1, {"queue": "outbox", "fill": _fill(found, full=found == offer.free)}
+            )
             if started.refused:
                 await give_back(connection, started.refused, token=done.claimed.token)
             if any(delivery.has_rate for delivery in deliveries) and not self._has_rates:
@@ -230,18 +258,24 @@ class Notifier:
         retry = self._permits.seconds_until_retry(self._clock.now())
         return max(0.001, min(until - time.monotonic(), retry, self._sweep_seconds()))
 
-    async def _deliveries(self, connection: AsyncConnection[Any], claimed: ClaimedRows | None) -> list[Delivery]:
+    async def _deliveries(
+        self, connection: AsyncConnection[Any], claimed: ClaimedRows | None
+    ) -> list[Delivery]:
         if claimed is None or not claimed.rows:
             return []
         try:
-            return await claimed.deliveries(connection, self._context.keyring, thin=frozenset(self._thin))
+            return await claimed.deliveries(
+                connection, self._context.keyring, thin=frozenset(self._thin)
+            )
         except ArchivedHistoryError as error:
             await give_back(connection, claimed.rows, token=claimed.token)
             await self._bring_back(connection, error.shipments)
             self._claim_soon()
             return []
 
-    async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
+    async def _bring_back(
+        self, connection: AsyncConnection[Any], shipments: frozenset[UUID]
+    ) -> None:
         try:
             await self._context.archive.restore_shipments(connection, shipments)
         except UnreadableArchiveError as error:
@@ -252,7 +286,9 @@ class Notifier:
     def _settled(self, ended: list[UnsettledAttempt], done: TurnResult) -> None:
         if not ended:
             return
-        outcomes = Counter(one.result.answer.outcome for one in ended if one.result.answer is not None)
+        outcomes = Counter(
+            one.result.answer.outcome for one in ended if one.result.answer is not None
+        )
         for outcome, attempts in outcomes.items():
             self._context.telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
         log_notices(self._context.telemetry, done.settled.notices)
@@ -285,7 +321,10 @@ class Notifier:
         if not tokens:
             return
         try:
-            async with asyncio.timeout(_RELEASE_SECONDS), self._context.pool.connection() as connection:
+            async with (
+                asyncio.timeout(_RELEASE_SECONDS),
+                self._context.pool.connection() as connection,
+            ):
                 await release(connection, tokens)
                 await notify(connection, OUTBOX)
         except (psycopg.Error, TimeoutError) as error:

@@ -53,7 +53,8 @@ class OperatorWebhook:
         """Post a bounded number of due notices. Returns how many were accepted. Holds no database connection meanwhile."""
         async with pool.connection() as connection:
             cursor = await connection.execute(
-                _SQL["claim"], {"lease_seconds": LEASE_SECONDS, "age_seconds": AGE_SECONDS_MAX, "limit": AT_ONCE}
+                _SQL["claim"],
+                {"lease_seconds": LEASE_SECONDS, "age_seconds": AGE_SECONDS_MAX, "limit": AT_ONCE},
             )
             fields = ("notice_id", "kind", "target", "created_at", "details", "sends", "now")
             due = [_Due(**dict(zip(fields, row, strict=True))) for row in await cursor.fetchall()]
@@ -73,13 +74,25 @@ class OperatorWebhook:
                 "data": {"notice_id": due.notice_id, "target": due.target, **due.details},
             }
         )
-        headers = signed_headers(self.keys, webhook_id=f"o1-{due.notice_id}", timestamp=int(due.now.timestamp()), body=body)
+        headers = signed_headers(
+            self.keys,
+            webhook_id=f"o1-{due.notice_id}",
+            timestamp=int(due.now.timestamp()),
+            body=body,
+        )
         answer = await self.sender.send(self.url, headers=headers, body=body)
         if answer.outcome is not AttemptOutcome.DELIVERED:
-            _log.warning("operator_not_notified", notice_id=due.notice_id, outcome=answer.outcome.value, status_code=answer.status_code)
+            _log.warning(
+                "operator_not_notified",
+                notice_id=due.notice_id,
+                outcome=answer.outcome.value,
+                status_code=answer.status_code,
+            )
         return answer.outcome is AttemptOutcome.DELIVERED
 
 
 async def _settle(connection: AsyncConnection[Any], due: _Due, *, accepted: bool) -> None:
     delay = next_delay_seconds(due.sends, retry_after_seconds=None, jitter=random.random())  # noqa: S311 - spreads retries, guards nothing
-    await connection.execute(_SQL["settle"], {"notice_id": due.notice_id, "accepted": accepted, "delay": delay})
+    await connection.execute(
+        _SQL["settle"], {"notice_id": due.notice_id, "accepted": accepted, "delay": delay}
+    )

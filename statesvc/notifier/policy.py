@@ -136,11 +136,16 @@ class ReceiverOutcomes:
             self.failed[subscription_id] = before + 1, outcome, status_code
 
 
-async def note(connection: Sender, outcomes: ReceiverOutcomes, *, now: datetime) -> Pending[list[Notice]]:
+async def note(
+    connection: Sender, outcomes: ReceiverOutcomes, *, now: datetime
+) -> Pending[list[Notice]]:
     """Store since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
     if outcomes.failed:
         # one statement locks all, so that two settlements never hold each other's
-        await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(outcomes.recovered | outcomes.failed.keys())})
+        await connection.execute(
+            _SQL["lock_failing"],
+            {"subscription_ids": sorted(outcomes.recovered | outcomes.failed.keys())},
+        )
     recovered = await send(
         connection,
         _SQL["forget_failing"],
@@ -148,21 +153,43 @@ async def note(connection: Sender, outcomes: ReceiverOutcomes, *, now: datetime)
         lambda rows: [_recovered(*row) for row in rows],
     )
     if outcomes.failed:
-        rows = [(one, failures, outcome.value, status) for one, (failures, outcome, status) in sorted(outcomes.failed.items())]
+        rows = [
+            (one, failures, outcome.value, status)
+            for one, (failures, outcome, status) in sorted(outcomes.failed.items())
+        ]
         await connection.execute(_SQL["note_failing"], {"now": now, **columns(rows, _TALLY)})
     return recovered
 
 
-async def disable(connection: Sender, subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
+async def disable(
+    connection: Sender, subscription_ids: Sequence[UUID], *, why: str, now: datetime
+) -> Disabled:
     """Disable these and write the notices. The caller records the actions, in the batch of its transaction."""
-    parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
+    parameters: dict[str, Any] = {
+        "subscription_ids": sorted(subscription_ids),
+        "why": why,
+        "now": now,
+    }
     asked = await send(connection, _SQL["disable"], parameters, list)
     actions, notices = [], []
     for subscription_id, missed_since, *waiting in await asked.rows():
         details = {"why": why, "missed_since": rfc3339(missed_since)}
         stated = {**details, **open_details(*waiting)}
-        actions.append(Action(actor=ACTOR, verb="subscription.disable", target=_target(subscription_id), details=stated))
-        notices.append(Notice(kind=NoticeKind.DISABLED, target=_target(subscription_id), details={**details, "what_to_do": WHAT_TO_DO}))
+        actions.append(
+            Action(
+                actor=ACTOR,
+                verb="subscription.disable",
+                target=_target(subscription_id),
+                details=stated,
+            )
+        )
+        notices.append(
+            Notice(
+                kind=NoticeKind.DISABLED,
+                target=_target(subscription_id),
+                details={**details, "what_to_do": WHAT_TO_DO},
+            )
+        )
     await write_notices(connection, notices, now=now)
     return Disabled(actions, notices)
 
@@ -173,10 +200,24 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
     actions: list[Action] = []
     warned: list[UUID] = []
     async with connection.transaction():
-        cursor = await connection.execute(_SQL["read_failing"], {**REVIEW_BOUNDS, "limit": REVIEWED_AT_ONCE})
-        for subscription_id, since, last_at, failures, warned_at, outcome, status_code, now in await cursor.fetchall():
+        cursor = await connection.execute(
+            _SQL["read_failing"], {**REVIEW_BOUNDS, "limit": REVIEWED_AT_ONCE}
+        )
+        for (
+            subscription_id,
+            since,
+            last_at,
+            failures,
+            warned_at,
+            outcome,
+            status_code,
+            now,
+        ) in await cursor.fetchall():
             last = outcome if status_code is None else f"{outcome}, status {status_code}"
-            match judge(Failing(since=since, last_at=last_at, failures=failures, warned_at=warned_at), now=now):
+            match judge(
+                Failing(since=since, last_at=last_at, failures=failures, warned_at=warned_at),
+                now=now,
+            ):
                 case Judgement.DISABLE:
                     why = f"all {failures} attempts failed since {rfc3339(since)}, the last one: {last}"
                     disabled = await disable(connection, [subscription_id], why=why, now=now)
@@ -184,8 +225,15 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
                     notices += disabled.notices
                 case Judgement.WARN:
                     warned.append(subscription_id)
-                    details = {"failing_since": rfc3339(since), "failures": failures, "last": last, "what_to_do": WHAT_IS_AHEAD}
-                    notice = Notice(kind=NoticeKind.FAILING, target=_target(subscription_id), details=details)
+                    details = {
+                        "failing_since": rfc3339(since),
+                        "failures": failures,
+                        "last": last,
+                        "what_to_do": WHAT_IS_AHEAD,
+                    }
+                    notice = Notice(
+                        kind=NoticeKind.FAILING, target=_target(subscription_id), details=details
+                    )
                     await write_notices(connection, [notice], now=now)
                     notices.append(notice)
                 case Judgement.WAIT:
@@ -201,7 +249,12 @@ def log_notices(telemetry: Telemetry, notices: Sequence[Notice]) -> None:
     for notice in notices:
         log = _log.info if notice.kind is NoticeKind.RECOVERED else _log.warning
         about = notice.target.removeprefix("subscription ")
-        log(_LOG_EVENTS[notice.kind], subscription_id=about, reason=notice.details.get("why"), count=notice.details.get("failures"))
+        log(
+            _LOG_EVENTS[notice.kind],
+            subscription_id=about,
+            reason=notice.details.get("why"),
+            count=notice.details.get("failures"),
+        )
         telemetry.notices.add(1, {"type": notice.kind.value})
 
 

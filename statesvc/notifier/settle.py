@@ -16,7 +16,12 @@ from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.pending import Sender, columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends, record_open_attempts
+from statesvc.delivery.attempt_entry import (
+    EndedNotification,
+    EndOutcome,
+    append_ends,
+    record_open_attempts,
+)
 from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
 from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
@@ -55,13 +60,23 @@ class _Conclusion:
     ends: list[EndedNotification] = field(default_factory=list)
 
 
-async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False) -> Settled:
+async def settle(
+    pipeline: Sender,
+    keyring: Keyring,
+    group: Sequence[AttemptResult],
+    *,
+    worker: str,
+    again: bool = False,
+) -> Settled:
     """Settle a group, in the caller's transaction; its last statements are sent with what the caller sends next.
 
     `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is.
     """
     asked_rows = await send(
-        pipeline, _SQL["hold"], columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")), list
+        pipeline,
+        _SQL["hold"],
+        columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
+        list,
     )
     asked_stamp = await begin_batch(pipeline)
     rows, stamp = await asked_rows.rows(), await asked_stamp.rows()
@@ -80,9 +95,17 @@ async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResu
     if concluded.buried:
         await _bury(pipeline, concluded.buried, now=now, worker=worker)
     disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
-    leaf_hashes += await append_actions(pipeline, disabled.actions, now=stamp, before=len(leaf_hashes))
+    leaf_hashes += await append_actions(
+        pipeline, disabled.actions, now=stamp, before=len(leaf_hashes)
+    )
     if leaf_hashes:
-        await write_batch(pipeline, batch_id=stamp.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+        await write_batch(
+            pipeline,
+            batch_id=stamp.batch_id,
+            recorded_at=now,
+            leaf_hashes=leaf_hashes,
+            writer=worker,
+        )
     if concluded.finished:
         await pipeline.execute(_SQL["finish"], columns(concluded.finished, _KEY_COLUMNS))
     notices = list(disabled.notices)
@@ -115,7 +138,9 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
         match step:
             case Finish():
                 concluded.finished.append(_key(one.delivery))
-                concluded.ends.append(EndedNotification.of(one.delivery, EndOutcome.DELIVERED, _made(one)))
+                concluded.ends.append(
+                    EndedNotification.of(one.delivery, EndOutcome.DELIVERED, _made(one))
+                )
             case RetryLater(delay_seconds, disable):
                 concluded.later.append((*_key(one.delivery), delay_seconds))
                 concluded.open += _made(one)
@@ -124,7 +149,9 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
             case GiveUp():
                 concluded.finished.append(_key(one.delivery))
                 concluded.buried.append(one)
-                concluded.ends.append(EndedNotification.of(one.delivery, EndOutcome.GIVEN_UP, _made(one)))
+                concluded.ends.append(
+                    EndedNotification.of(one.delivery, EndOutcome.GIVEN_UP, _made(one))
+                )
             case _:
                 assert_never(step)
     return concluded
@@ -147,19 +174,29 @@ def _made(one: AttemptResult) -> list[DeliveryAttempt]:
     """Return the try, if there was one."""
     if one.answer is None:
         return []
-    return [DeliveryAttempt(queued=one.delivery, answer=one.answer, started_at=one.started_at, body=one.body)]
+    return [
+        DeliveryAttempt(
+            queued=one.delivery, answer=one.answer, started_at=one.started_at, body=one.body
+        )
+    ]
 
 
-async def _throttle(connection: Sender, group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
+async def _throttle(
+    connection: Sender, group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime
+) -> Disabled:
     """Do what receivers asked for: stop sending, or pause."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [
         (one.delivery.subscription_id, seconds)
         for one in group
-        if one.answer is not None and (seconds := pause_asked_for(one.answer.status_code, one.answer.retry_after_seconds)) is not None
+        if one.answer is not None
+        and (seconds := pause_asked_for(one.answer.status_code, one.answer.retry_after_seconds))
+        is not None
     ]
     if pauses:
-        await connection.execute(_SQL["postpone"], {"now": now, **columns(pauses, ("subscription_ids", "seconds"))})
+        await connection.execute(
+            _SQL["postpone"], {"now": now, **columns(pauses, ("subscription_ids", "seconds"))}
+        )
     return disabled
 
 
@@ -171,13 +208,24 @@ def _outcomes(group: Sequence[AttemptResult]) -> ReceiverOutcomes:
     return outcomes
 
 
-async def _bury(connection: Sender, buried: Sequence[AttemptResult], *, now: datetime, worker: str) -> None:
+async def _bury(
+    connection: Sender, buried: Sequence[AttemptResult], *, now: datetime, worker: str
+) -> None:
     rows = [
-        (f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts, *_key(f.delivery))
+        (
+            f.delivery.notification.carrier_id,
+            f.delivery.notification.webhook_id,
+            _detail(f),
+            f.delivery.attempts,
+            *_key(f.delivery),
+        )
         for f in buried
     ]
     parameters = columns(rows, ("carrier_ids", "webhook_ids", "details", "attempts", *_KEY_COLUMNS))
-    await connection.execute(_SQL["bury"], {"cause": Cause.DELIVERY_EXHAUSTED.value, "now": now, "worker": worker, **parameters})
+    await connection.execute(
+        _SQL["bury"],
+        {"cause": Cause.DELIVERY_EXHAUSTED.value, "now": now, "worker": worker, **parameters},
+    )
 
 
 def _detail(finished: AttemptResult) -> str:

@@ -14,7 +14,13 @@ from events.crypto.keyring import Keyring
 from statesvc.database.pending import Pending
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import ClaimedRows, NextDue, OutboxClaim, send_claim, send_next_due
+from statesvc.notifier.claim_outbox import (
+    ClaimedRows,
+    NextDue,
+    OutboxClaim,
+    send_claim,
+    send_next_due,
+)
 from statesvc.notifier.settle import Settled, settle
 
 
@@ -50,7 +56,9 @@ async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Tu
     asked_due: Pending[NextDue] | None = None
     async with pipelined_transaction(connection) as pipeline:
         if turn.ended:
-            settled = await settle(pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before)
+            settled = await settle(
+                pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before
+            )
         if turn.claim is not None and (turn.claims or settled.has_neighbours):
             asked_claim = await send_claim(pipeline, turn.claim)
             if turn.asks_due:

@@ -38,7 +38,9 @@ class UnderLegalHoldError(RuntimeError):
     """A legal hold stands on the shipment; only an explicit override erases it."""
 
     def __init__(self) -> None:
-        super().__init__("a legal hold stands on this number: release it first, or override it explicitly")
+        super().__init__(
+            "a legal hold stands on this number: release it first, or override it explicitly"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +94,18 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
         streams = dict(await cursor.fetchall())
         bare = discriminator or ""
         streams.setdefault(shipment_id(erasure.carrier_id, erasure.number, bare), bare)
-        held = await (await connection.execute(_SQL["under_legal_hold"], {"shipment_ids": list(streams)})).fetchone()
+        held = await (
+            await connection.execute(_SQL["under_legal_hold"], {"shipment_ids": list(streams)})
+        ).fetchone()
         if held == (True,) and not erasure.override_hold:
             raise UnderLegalHoldError
-        complete_at = await (await connection.execute(_SQL["backups_expire"], {"days": erasure.backup_days})).fetchone()
+        complete_at = await (
+            await connection.execute(_SQL["backups_expire"], {"days": erasure.backup_days})
+        ).fetchone()
         assert complete_at is not None  # noqa: S101 - one row, always
-        tombstones = [_tombstone(erasure, each, of_stream) for each, of_stream in sorted(streams.items())]
+        tombstones = [
+            _tombstone(erasure, each, of_stream) for each, of_stream in sorted(streams.items())
+        ]
         erased = Erased(shipments=[], already=[], complete_at=complete_at[0], tombstones=tombstones)
         # one at a time, in their order: as every append locks them
         for each, of_stream in sorted(streams.items()):
@@ -111,9 +119,16 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             (erased.shipments if done.rowcount else erased.already).append(each)
         await erase_trials(connection, streams)
         awaited = await forget_awaited(
-            connection, AttachedTo(erasure.carrier_id, erasure.number), actor=erasure.actor, why={"why": erasure.why}
+            connection,
+            AttachedTo(erasure.carrier_id, erasure.number),
+            actor=erasure.actor,
+            why={"why": erasure.why},
         )
-        await erase_references(connection, AttachedTo(erasure.carrier_id, erasure.number), others_go_on="" not in streams.values())
+        await erase_references(
+            connection,
+            AttachedTo(erasure.carrier_id, erasure.number),
+            others_go_on="" not in streams.values(),
+        )
         details = {
             "why": erasure.why,
             "carrier_id": erasure.carrier_id,
@@ -123,7 +138,12 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
         await record_actions(
             connection,
             [
-                *(Action(actor=erasure.actor, verb=ERASE, target=f"{SHIPMENT}{each}", details=details) for each in erased.shipments),
+                *(
+                    Action(
+                        actor=erasure.actor, verb=ERASE, target=f"{SHIPMENT}{each}", details=details
+                    )
+                    for each in erased.shipments
+                ),
                 *awaited,
             ],
         )
@@ -131,7 +151,12 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
 
 
 def _tombstone(erasure: Erasure, shipment: UUID, discriminator: str) -> Tombstone:
-    details = {"carrier_id": erasure.carrier_id, "number": erasure.number, "discriminator": discriminator, "why": erasure.why}
+    details = {
+        "carrier_id": erasure.carrier_id,
+        "number": erasure.number,
+        "discriminator": discriminator,
+        "why": erasure.why,
+    }
     return Tombstone(kind=TombstoneKind.SHIPMENT, subject=str(shipment), details=details)
 
 
@@ -155,15 +180,23 @@ class ErasedDeadLetters:
     next_after: int | None = None
 
 
-async def erase_dead_letters(connection: Connection, search: DeadLetterSearch, *, after: int = 0) -> ErasedDeadLetters:
+async def erase_dead_letters(
+    connection: Connection, search: DeadLetterSearch, *, after: int = 0
+) -> ErasedDeadLetters:
     """Search the bodies of the next dead letters, and take the keys of those that name the number. Safe to stop, and to run again."""
     cursor = await connection.execute(
-        _SQL["sealed_dead_letters"], {"carrier_id": search.carrier_id, "after": after, "limit": DEAD_LETTERS_AT_ONCE}, binary=True
+        _SQL["sealed_dead_letters"],
+        {"carrier_id": search.carrier_id, "after": after, "limit": DEAD_LETTERS_AT_ONCE},
+        binary=True,
     )
     found = await cursor.fetchall()
     if not found:
         return ErasedDeadLetters()
-    bodies = await find_bodies(connection, search.folder, [(message_id, received_at) for _, message_id, received_at, _ in found])
+    bodies = await find_bodies(
+        connection,
+        search.folder,
+        [(message_id, received_at) for _, message_id, received_at, _ in found],
+    )
     naming = []
     for dead_letter_id, message_id, _, sealed_key in found:
         body = bodies.get(message_id)
@@ -178,9 +211,13 @@ async def erase_dead_letters(connection: Connection, search: DeadLetterSearch, *
         if names(text, search.number):
             naming.append(dead_letter_id)
     if naming:
-        await connection.execute(_SQL["erase_dead_letters"], {"dead_letter_ids": naming, "actor": search.actor})
+        await connection.execute(
+            _SQL["erase_dead_letters"], {"dead_letter_ids": naming, "actor": search.actor}
+        )
     return ErasedDeadLetters(
-        searched=len(found), named=len(naming), next_after=found[-1][0] if len(found) == DEAD_LETTERS_AT_ONCE else None
+        searched=len(found),
+        named=len(naming),
+        next_after=found[-1][0] if len(found) == DEAD_LETTERS_AT_ONCE else None,
     )
 
 

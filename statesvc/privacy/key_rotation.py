@@ -23,7 +23,14 @@ from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
 from statesvc.log.signing_keys import rewrap_seeds
-from statesvc.subscriptions.subscription_secrets import open_headers, open_login, open_secrets, seal_headers, seal_login, seal_secrets
+from statesvc.subscriptions.subscription_secrets import (
+    open_headers,
+    open_login,
+    open_secrets,
+    seal_headers,
+    seal_login,
+    seal_secrets,
+)
 
 _SQL = queries("statesvc.privacy", "key_rotation")
 _BATCH: Final = 500
@@ -47,7 +54,9 @@ class RotatedKeys:
     root_keys: int = 0
 
 
-async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0) -> RotatedKeys:
+async def rotate(
+    connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0
+) -> RotatedKeys:
     """Rotate the keys. `connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
 
     Raises SealError where something is under a key that the master keys lack.
@@ -59,7 +68,9 @@ async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progre
     await _streams(connection, keyring.master, rotated, progress)
     details = asdict(rotated)
     async with connection.transaction():
-        await record_action(connection, actor=actor, verb="rotate_master_key", target="keys", details=details)
+        await record_action(
+            connection, actor=actor, verb="rotate_master_key", target="keys", details=details
+        )
     return rotated
 
 
@@ -67,37 +78,64 @@ async def _service_keys(connection: Connection, master: MasterKeys, rotated: Rot
     for name, old in await (await connection.execute(_SQL["service_keys"])).fetchall():
         if not master.current.sealed(old):
             new = master.wrap(master.unwrap(old, service_context(name)), service_context(name))
-            done = await connection.execute(_SQL["rewrap_service_key"], {"name": name, "old": old, "new": new})
+            done = await connection.execute(
+                _SQL["rewrap_service_key"], {"name": name, "old": old, "new": new}
+            )
             rotated.service_keys += done.rowcount
 
 
 async def _subscriptions(connection: Connection, keyring: Keyring, rotated: RotatedKeys) -> None:
     current = keyring.master.current
-    for subscription_id, olds, old_login, old_headers in await (await connection.execute(_SQL["subscriptions"])).fetchall():
+    for subscription_id, olds, old_login, old_headers in await (
+        await connection.execute(_SQL["subscriptions"])
+    ).fetchall():
         if old_login is not None and not current.sealed(old_login):
-            new_login = seal_login(keyring, subscription_id, open_login(keyring, subscription_id, old_login))
-            await connection.execute(_SQL["reseal_login"], {"subscription_id": subscription_id, "old": old_login, "new": new_login})
+            new_login = seal_login(
+                keyring, subscription_id, open_login(keyring, subscription_id, old_login)
+            )
+            await connection.execute(
+                _SQL["reseal_login"],
+                {"subscription_id": subscription_id, "old": old_login, "new": new_login},
+            )
         if old_headers is not None and not current.sealed(old_headers):
-            new_headers = seal_headers(keyring, subscription_id, open_headers(keyring, subscription_id, old_headers))
-            await connection.execute(_SQL["reseal_headers"], {"subscription_id": subscription_id, "old": old_headers, "new": new_headers})
+            new_headers = seal_headers(
+                keyring, subscription_id, open_headers(keyring, subscription_id, old_headers)
+            )
+            await connection.execute(
+                _SQL["reseal_headers"],
+                {"subscription_id": subscription_id, "old": old_headers, "new": new_headers},
+            )
         if not all(current.sealed(old) for old in olds):
-            news = seal_secrets(keyring, subscription_id, open_secrets(keyring, subscription_id, olds))
+            news = seal_secrets(
+                keyring, subscription_id, open_secrets(keyring, subscription_id, olds)
+            )
             done = await connection.execute(
-                _SQL["reseal_secrets"], {"subscription_id": subscription_id, "old": byteas(olds), "new": byteas(news)}
+                _SQL["reseal_secrets"],
+                {"subscription_id": subscription_id, "old": byteas(olds), "new": byteas(news)},
             )
             rotated.subscriptions += done.rowcount
 
 
-async def _streams(connection: Connection, master: MasterKeys, rotated: RotatedKeys, progress: Progress) -> None:
+async def _streams(
+    connection: Connection, master: MasterKeys, rotated: RotatedKeys, progress: Progress
+) -> None:
     (total,) = await (await connection.execute(_SQL["count_streams"])).fetchone() or (0,)
     after, seen = _FIRST, 0
     while True:
-        cursor = await connection.execute(_SQL["streams"], {"after": after, "limit": _BATCH}, binary=True)
+        cursor = await connection.execute(
+            _SQL["streams"], {"after": after, "limit": _BATCH}, binary=True
+        )
         found = await cursor.fetchall()
         if not found:
             return
         rows = [
-            (shipment_id, old, master.wrap(master.unwrap(old, shipment_context(shipment_id)), shipment_context(shipment_id)))
+            (
+                shipment_id,
+                old,
+                master.wrap(
+                    master.unwrap(old, shipment_context(shipment_id)), shipment_context(shipment_id)
+                ),
+            )
             for shipment_id, old in found
             if not master.current.sealed(old)
         ]
@@ -111,7 +149,9 @@ async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) 
     """Wrap keys again while appends lock these rows too: on a deadlock or a lock timeout the statement is tried again."""
     for attempt in range(1, _TRIES + 1):
         try:
-            return (await connection.execute(_SQL["rewrap_streams"], encoded(rows, _STREAMS))).rowcount
+            return (
+                await connection.execute(_SQL["rewrap_streams"], encoded(rows, _STREAMS))
+            ).rowcount
         except psycopg.Error as error:
             if failure(error) is not Failure.TRANSIENT or attempt == _TRIES:
                 raise
@@ -125,5 +165,7 @@ async def rewrap_root_key(connection: Connection, kms: Kms) -> bool:
     if found is None or not await kms.is_outdated(found[1]):
         return False
     new = await kms.wrap(await unwrapped(kms, *found))
-    done = await connection.execute(_SQL["rewrap_root_key"], {"kms": kms.name, "old": found[1], "new": new})
+    done = await connection.execute(
+        _SQL["rewrap_root_key"], {"kms": kms.name, "old": found[1], "new": new}
+    )
     return done.rowcount == 1

@@ -37,7 +37,9 @@ class ReplayedTombstones:
     """Ids of signing keys that must not sign again: a fork retires them."""
 
 
-async def replay_tombstones(connection: AsyncConnection[Any], task: ReplayTask) -> ReplayedTombstones:
+async def replay_tombstones(
+    connection: AsyncConnection[Any], task: ReplayTask
+) -> ReplayedTombstones:
     """Replay the tombstones, each in its own transaction, as it was done at first; safe to run again. Raises TombstoneError."""
     replayed = ReplayedTombstones()
     for tombstone in await task.tombstones.read():
@@ -45,15 +47,22 @@ async def replay_tombstones(connection: AsyncConnection[Any], task: ReplayTask) 
             case TombstoneKind.SHIPMENT:
                 replayed.erased += await _erase(connection, task, tombstone)
             case TombstoneKind.API_KEY:
-                if await revoke_key(connection, key_id=tombstone.subject, revoked_by=task.actor) is not None:
+                if (
+                    await revoke_key(connection, key_id=tombstone.subject, revoked_by=task.actor)
+                    is not None
+                ):
                     replayed.revoked.append(tombstone.subject)
             case TombstoneKind.LOG_KEY:
                 replayed.retired.append(bytes.fromhex(tombstone.subject))
     return replayed
 
 
-async def _erase(connection: AsyncConnection[Any], task: ReplayTask, tombstone: Tombstone) -> list[UUID]:
-    row = await (await connection.execute(_SQL["is_erased"], {"shipment_id": tombstone.subject})).fetchone()
+async def _erase(
+    connection: AsyncConnection[Any], task: ReplayTask, tombstone: Tombstone
+) -> list[UUID]:
+    row = await (
+        await connection.execute(_SQL["is_erased"], {"shipment_id": tombstone.subject})
+    ).fetchone()
     if row == (True,):
         return []
     erasure = Erasure(
@@ -68,7 +77,11 @@ async def _erase(connection: AsyncConnection[Any], task: ReplayTask, tombstone: 
     )
     erased = await erase(connection, erasure)
     search = DeadLetterSearch(
-        carrier_id=erasure.carrier_id, number=erasure.number, actor=task.actor, keyring=task.keyring, folder=task.folder
+        carrier_id=erasure.carrier_id,
+        number=erasure.number,
+        actor=task.actor,
+        keyring=task.keyring,
+        folder=task.folder,
     )
     after: int | None = 0
     while after is not None:

@@ -43,7 +43,13 @@ async def quota_of(connection: AsyncConnection[Any], carrier_id: str) -> Carrier
 
 
 async def set_quota(
-    connection: AsyncConnection[Any], carrier_id: str, *, weight: float, in_flight_max: int | None, why: str, actor: str
+    connection: AsyncConnection[Any],
+    carrier_id: str,
+    *,
+    weight: float,
+    in_flight_max: int | None,
+    why: str,
+    actor: str,
 ) -> None:
     """Set the quota, in effect at the next claim.
 
@@ -52,12 +58,24 @@ async def set_quota(
     async with connection.transaction():
         await connection.execute(
             _SQL["set_quota"],
-            {"carrier_id": carrier_id, "weight": weight, "in_flight_max": in_flight_max, "changed_by": actor, "why": why},
+            {
+                "carrier_id": carrier_id,
+                "weight": weight,
+                "in_flight_max": in_flight_max,
+                "changed_by": actor,
+                "why": why,
+            },
         )
         details: dict[str, Any] = {"why": why, "weight": f"{weight:g}"}
         if in_flight_max is not None:
             details["in_flight_max"] = in_flight_max
-        await record_action(connection, actor=actor, verb="set_quota", target=f"carrier {carrier_id}", details=details)
+        await record_action(
+            connection,
+            actor=actor,
+            verb="set_quota",
+            target=f"carrier {carrier_id}",
+            details=details,
+        )
 
 
 async def _select(connection: AsyncConnection[Any], carrier_id: str | None) -> list[CarrierQuota]:

@@ -102,13 +102,23 @@ async def claim(connection: Sender, asked: Claim) -> Claimed:
 
 def _claimed(rows: Sequence[Any]) -> Claimed:
     return Claimed(
-        [Message(*row) for *row, buried_for, _ in rows if buried_for is None and row[0] is not None],
-        [(row[_CARRIER_ID], Cause(buried_for)) for *row, buried_for, _ in rows if buried_for is not None],
+        [
+            Message(*row)
+            for *row, buried_for, _ in rows
+            if buried_for is None and row[0] is not None
+        ],
+        [
+            (row[_CARRIER_ID], Cause(buried_for))
+            for *row, buried_for, _ in rows
+            if buried_for is not None
+        ],
         complete=any(complete for *_, complete in rows),
     )
 
 
-async def lock_leased(connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
+async def lock_leased(
+    connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float
+) -> Pending[set[UUID]]:
     """Lock the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
 
     Returns those that the token still covers. The others belong to another worker now.
@@ -116,7 +126,11 @@ async def lock_leased(connection: Sender, token: UUID, message_ids: Iterable[UUI
     return await send(
         connection,
         SQL["lock_leased"],
-        {"token": token, "message_ids": uuids(list(message_ids)), "lock_milliseconds": max(1, round(lock_seconds * 1000))},
+        {
+            "token": token,
+            "message_ids": uuids(list(message_ids)),
+            "lock_milliseconds": max(1, round(lock_seconds * 1000)),
+        },
         lambda rows: {message_id for (message_id,) in rows},
     )
 
@@ -136,7 +150,14 @@ class Settlement:
 async def settle(connection: Sender, settlements: Sequence[Settlement], *, worker: str) -> None:
     """End messages whose rows this transaction holds."""
     rows = [
-        (s.message_id, s.events, s.empty, s.normalizer, ",".join([shipment_id.hex for shipment_id in s.shipments]), s.sealed_key)
+        (
+            s.message_id,
+            s.events,
+            s.empty,
+            s.normalizer,
+            ",".join([shipment_id.hex for shipment_id in s.shipments]),
+            s.sealed_key,
+        )
         for s in settlements
     ]
     await connection.execute(SQL["settle"], {"worker": worker, **encoded(rows, _SETTLEMENTS)})
@@ -159,15 +180,22 @@ class Burial:
 async def bury(connection: Sender, token: UUID, burials: Sequence[Burial]) -> None:
     """Move messages to the dead letters, inside the caller's transaction; one that names an erased shipment loses its body."""
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
-    await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
+    await connection.execute(
+        SQL["bury"],
+        {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))},
+    )
     await _forget_erased(connection, burials)
 
 
-async def _forget_erased(connection: Sender, given_up: "Sequence[Burial] | Sequence[Retry]") -> None:
+async def _forget_erased(
+    connection: Sender, given_up: "Sequence[Burial] | Sequence[Retry]"
+) -> None:
     """Remove the bodies of new dead letters that name an erased shipment."""
     named = [(each.message_id, shipment_id) for each in given_up for shipment_id in each.shipments]
     if named:
-        await connection.execute(SQL["forget_erased"], columns(named, ("message_ids", "shipment_ids")))
+        await connection.execute(
+            SQL["forget_erased"], columns(named, ("message_ids", "shipment_ids"))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +213,10 @@ class Retry:
 async def retry(connection: Sender, token: UUID, retries: Sequence[Retry]) -> None:
     """Give messages back, inside the caller's transaction; one that was given back too often is buried."""
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in retries]
-    await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
+    await connection.execute(
+        SQL["retry"],
+        {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))},
+    )
     await _forget_erased(connection, retries)
 
 
@@ -196,7 +227,11 @@ async def postpone(connection: Sender, token: UUID, message_ids: Sequence[UUID])
 
 async def extend(connection: Sender, token: UUID, *, lease_seconds: float) -> int:
     """Extend the lease to `lease_seconds` from now; return how many messages the token still holds."""
-    row = await (await connection.execute(SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)})).fetchone()
+    row = await (
+        await connection.execute(
+            SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)}
+        )
+    ).fetchone()
     return 0 if row is None else row[0]
 
 

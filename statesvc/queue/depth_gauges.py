@@ -20,7 +20,14 @@ class DepthGauges:
     """Depths at the last reading."""
 
     def __init__(self, pool: Connections, *, now: Callable[[], float] = time.monotonic) -> None:
-        self._sampled = Sampled(pool, read_depths, name="queue depths", every_seconds=SAMPLE_SECONDS, read_seconds=READ_SECONDS, now=now)
+        self._sampled = Sampled(
+            pool,
+            read_depths,
+            name="queue depths",
+            every_seconds=SAMPLE_SECONDS,
+            read_seconds=READ_SECONDS,
+            now=now,
+        )
 
     def report_to(self, telemetry: Telemetry) -> None:
         """Show the last reading in every exposition."""

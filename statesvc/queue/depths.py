@@ -26,8 +26,14 @@ class CarrierDepths(TypedDict):
     leased: Annotated[int, Field(description="Held by a worker.")]
     scheduled: Annotated[int, Field(description="Waits for its time: a retry's backoff.")]
     held: Annotated[int, Field(description="Would be ready, but the carrier is on hold.")]
-    oldest_held_seconds: Annotated[float | None, Field(description="How long the first held one has waited; null where none is.")]
-    oldest_ready_seconds: Annotated[float | None, Field(description="How long the first one has been ready; null where none is.")]
+    oldest_held_seconds: Annotated[
+        float | None,
+        Field(description="How long the first held one has waited; null where none is."),
+    ]
+    oldest_ready_seconds: Annotated[
+        float | None,
+        Field(description="How long the first one has been ready; null where none is."),
+    ]
 
 
 class OutboxDepths(TypedDict):
@@ -44,20 +50,34 @@ class QueueDepths(TypedDict):
     carriers: dict[str, CarrierDepths]
     outbox: OutboxDepths
     dead_letters: Annotated[int, Field(description="Not settled by a human yet.")]
-    counts_capped: Annotated[bool, Field(description=f"A count of {COUNT_MAX} means: at least that many.")]
+    counts_capped: Annotated[
+        bool, Field(description=f"A count of {COUNT_MAX} means: at least that many.")
+    ]
 
 
-async def read_depths(connection: AsyncConnection[Any], *, count_max: int = COUNT_MAX) -> QueueDepths:
+async def read_depths(
+    connection: AsyncConnection[Any], *, count_max: int = COUNT_MAX
+) -> QueueDepths:
     """Read the depths. What is ready counts as `held` while the carrier's kill switch, or the one of all, is on."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     bound = {"count_max": count_max}
     lanes = await (await cursor.execute(_SQL["lanes"], bound)).fetchall()
     outbox = await (await cursor.execute(_SQL["outbox"], bound)).fetchone() or {}
-    dead_letters: dict[str, int] = await (await cursor.execute(_SQL["open_dead_letters"], bound)).fetchone() or {}
-    counts = [*outbox.values(), *dead_letters.values(), *(count for lane in lanes for count in (lane["waiting"], lane["scheduled"]))]
+    dead_letters: dict[str, int] = (
+        await (await cursor.execute(_SQL["open_dead_letters"], bound)).fetchone() or {}
+    )
+    counts = [
+        *outbox.values(),
+        *dead_letters.values(),
+        *(count for lane in lanes for count in (lane["waiting"], lane["scheduled"])),
+    ]
     return {
         "carriers": {lane["carrier_id"]: _depths_of(lane) for lane in lanes},
-        "outbox": {"ready": outbox["ready"], "leased": outbox["leased"], "scheduled": outbox["scheduled"]},
+        "outbox": {
+            "ready": outbox["ready"],
+            "leased": outbox["leased"],
+            "scheduled": outbox["scheduled"],
+        },
         "dead_letters": dead_letters["dead_letters"],
         "counts_capped": max(counts) >= count_max,
     }

@@ -34,7 +34,9 @@ Code = tuple[str, str | None, str | None]
 """(carrier_id, type, code) as they stand in clear in the log; None: the carrier prints none."""
 Narrowed = tuple[str | None, str | None]
 """(reason, digest of the text); None: any."""
-MappingColumns = tuple[int, str, str | None, str | None, str | None, str | None, str | None, str | None, str | None]
+MappingColumns = tuple[
+    int, str, str | None, str | None, str | None, str | None, str | None, str | None, str | None
+]
 _ANY: Final[Narrowed] = (None, None)
 
 
@@ -42,7 +44,11 @@ class MappingChangedError(RuntimeError):
     """Another row of the code was added since the one that the caller knows."""
 
     def __init__(self, revision: int) -> None:
-        super().__init__(f"revision {revision} was added meanwhile" if revision else "no row of the code is there")
+        super().__init__(
+            f"revision {revision} was added meanwhile"
+            if revision
+            else "no row of the code is there"
+        )
         self.revision = revision
 
 
@@ -64,7 +70,17 @@ class Mappings:
 
     def take(self, rows: Iterable[MappingColumns]) -> None:
         """Take in rows in the order of their revision; those that are known already change nothing."""
-        for revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason in rows:
+        for (
+            revision,
+            carrier_id,
+            raw_type,
+            raw_code,
+            raw_reason,
+            raw_text,
+            kind,
+            status,
+            reason,
+        ) in rows:
             if revision <= self.revision:
                 continue
             self.revision = revision
@@ -73,7 +89,9 @@ class Mappings:
 
     def if_mapped(self, code: MappedCode, meaning: Meaning | None) -> "Mappings":
         """Return the mappings as they would be with one more row."""
-        proposed = Mappings(self.revision + 1, {key: dict(rows) for key, rows in self.table.items()})
+        proposed = Mappings(
+            self.revision + 1, {key: dict(rows) for key, rows in self.table.items()}
+        )
         proposed._put(code, meaning)
         return proposed
 
@@ -100,7 +118,10 @@ class Mappings:
         return f"{version}+m{self.revision}"
 
     def _put(self, code: MappedCode, meaning: Meaning | None) -> None:
-        key, narrowed = (code.carrier_id, code.raw_type, code.raw_code), (code.raw_reason, code.raw_text)
+        key, narrowed = (
+            (code.carrier_id, code.raw_type, code.raw_code),
+            (code.raw_reason, code.raw_text),
+        )
         if meaning is not None:
             self.table.setdefault(key, {})[narrowed] = meaning
             return
@@ -115,16 +136,33 @@ class Mappings:
             return event
         described = event.personal.description
         digested = described is not None and any(text is not None for _, text in rows)
-        text = text_digest(described, keyring.carrier_digest(event.carrier_id)) if described is not None and digested else None
+        text = (
+            text_digest(described, keyring.carrier_digest(event.carrier_id))
+            if described is not None and digested
+            else None
+        )
         meaning = self.meaning_of(event.carrier_id, event.raw, text)
         if meaning is None:
             return event
-        return replace(event, kind=meaning.kind, status=meaning.status, reason=meaning.reason, by_category=False, corrects=None)
+        return replace(
+            event,
+            kind=meaning.kind,
+            status=meaning.status,
+            reason=meaning.reason,
+            by_category=False,
+            corrects=None,
+        )
 
 
 def meaning_of_row(kind: str | None, status: str | None, reason: str | None) -> Meaning | None:
     """Return what a row says; None: as the normalizer says."""
-    return None if kind is None else Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
+    return (
+        None
+        if kind is None
+        else Meaning(
+            Kind(kind), Status(status) if status else None, Reason(reason) if reason else None
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +185,9 @@ class CodeMapping:
     @property
     def code(self) -> MappedCode:
         """Code that it maps."""
-        return MappedCode(self.carrier_id, self.raw_type, self.raw_code, self.raw_reason, self.raw_text)
+        return MappedCode(
+            self.carrier_id, self.raw_type, self.raw_code, self.raw_reason, self.raw_text
+        )
 
     @property
     def meaning(self) -> Meaning | None:
@@ -155,7 +195,9 @@ class CodeMapping:
         return meaning_of_row(self.kind, self.status, self.reason)
 
 
-async def current_mappings(connection: AsyncConnection[Any], *, carrier_id: str | None = None) -> list[CodeMapping]:
+async def current_mappings(
+    connection: AsyncConnection[Any], *, carrier_id: str | None = None
+) -> list[CodeMapping]:
     """Return the latest row of each code, of one carrier or of all."""
     cursor = connection.cursor(row_factory=class_row(CodeMapping))
     await cursor.execute(_SQL["current_mappings"], {"carrier_id": carrier_id})
@@ -176,7 +218,13 @@ async def find_mapping(connection: AsyncConnection[Any], revision: int) -> CodeM
 
 
 async def add_mapping(
-    connection: AsyncConnection[Any], code: MappedCode, meaning: Meaning | None, *, why: str, actor: str, replaces: int | None = None
+    connection: AsyncConnection[Any],
+    code: MappedCode,
+    meaning: Meaning | None,
+    *,
+    why: str,
+    actor: str,
+    replaces: int | None = None,
 ) -> int:
     """Map a code (`meaning` None: no longer); return the revision. An operator action, in effect at the next claim.
 
@@ -195,11 +243,18 @@ async def add_mapping(
             if latest != replaces:
                 raise MappingChangedError(latest)
         said = {"kind": kind, "status": status, "reason": reason}
-        cursor = await connection.execute(_SQL["add_mapping"], {**code._asdict(), **said, "added_by": actor, "why": why})
+        cursor = await connection.execute(
+            _SQL["add_mapping"], {**code._asdict(), **said, "added_by": actor, "why": why}
+        )
         row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate has one row
         revision: int = row[0]
-        about = {"type": code.raw_type, "code": code.raw_code, "carrier_reason": code.raw_reason, "text": code.raw_text}
+        about = {
+            "type": code.raw_type,
+            "code": code.raw_code,
+            "carrier_reason": code.raw_reason,
+            "text": code.raw_text,
+        }
         await record_action(
             connection,
             actor=actor,
@@ -242,23 +297,34 @@ async def teach(
             rows = await mapping_history(connection, code)
             if not rows or rows[0].kind is None:
                 raise NotMappedError
-        revision = await add_mapping(connection, code, meaning, why=why, actor=actor, replaces=replaces)
+        revision = await add_mapping(
+            connection, code, meaning, why=why, actor=actor, replaces=replaces
+        )
         if meaning is None:
-            await connection.execute(_SQL["forget_texts"], {"carrier_id": code.carrier_id, "stand_ins": code.stand_ins})
+            await connection.execute(
+                _SQL["forget_texts"], {"carrier_id": code.carrier_id, "stand_ins": code.stand_ins}
+            )
         else:
             for stands, text in printed.texts(digest).items():
                 sealed = seal_text(keyring, code.carrier_id, stands, text)
                 await connection.execute(
-                    _SQL["store_text"], {"carrier_id": code.carrier_id, "stand_in": stands, "sealed": sealed}, binary=True
+                    _SQL["store_text"],
+                    {"carrier_id": code.carrier_id, "stand_in": stands, "sealed": sealed},
+                    binary=True,
                 )
     return revision
 
 
-async def mapped_texts(connection: AsyncConnection[Any], keyring: Keyring, carrier: Carrier) -> Mapping[str, str]:
+async def mapped_texts(
+    connection: AsyncConnection[Any], keyring: Keyring, carrier: Carrier
+) -> Mapping[str, str]:
     """Return the texts of a carrier's mapped codes and of its tables, by their stand-ins. Personal, if an operator mapped such a text."""
     carrier_id = carrier.carrier_id
     cursor = await connection.execute(_SQL["mapped_texts"], {"carrier_id": carrier_id}, binary=True)
-    taught = {stands: open_text(keyring, carrier_id, stands, sealed) for stands, sealed in await cursor.fetchall()}
+    taught = {
+        stands: open_text(keyring, carrier_id, stands, sealed)
+        for stands, sealed in await cursor.fetchall()
+    }
     return known_texts(carrier.texts, carrier_id, keyring.carrier_digest(carrier_id)) | taught
 
 
@@ -278,5 +344,7 @@ class ByCategory:
 async def codes_by_category(connection: AsyncConnection[Any]) -> list[ByCategory]:
     """Return the codes that no row maps, the most frequent first."""
     cursor = connection.cursor(row_factory=class_row(ByCategory))
-    await cursor.execute(_SQL["by_category"], {"count_max": COUNT_MAX, "examples_max": EXAMPLES_MAX})
+    await cursor.execute(
+        _SQL["by_category"], {"count_max": COUNT_MAX, "examples_max": EXAMPLES_MAX}
+    )
     return await cursor.fetchall()

@@ -83,7 +83,9 @@ def differences(stable: Outcome, candidate: Outcome, keyring: Keyring) -> list[D
         return [Difference(None, "verdict", stable.failure or "read", candidate.failure or "read")]
     found = []
     if stable.rejections != candidate.rejections:
-        found.append(Difference(None, "rejections", str(stable.rejections), str(candidate.rejections)))
+        found.append(
+            Difference(None, "rejections", str(stable.rejections), str(candidate.rejections))
+        )
     ours, theirs = _by_id(stable.events), _by_id(candidate.events)
     for event_id in dict.fromkeys((*ours, *theirs)):
         mine, other = ours.get(event_id, []), theirs.get(event_id, [])
@@ -115,7 +117,9 @@ def _fields(stable: Event, candidate: Event, keyring: Keyring) -> Iterable[Diffe
     for name, text in _PERSONAL.items():
         mine, other = text(stable), text(candidate)
         if mine != other:
-            yield Difference(stable.event_id, name, _digest(name, mine, digest), _digest(name, other, digest))
+            yield Difference(
+                stable.event_id, name, _digest(name, mine, digest), _digest(name, other, digest)
+            )
 
 
 def _shown(value: object) -> str | None:
@@ -125,4 +129,7 @@ def _shown(value: object) -> str | None:
 def _digest(name: str, value: str | None, digest: Digest) -> str | None:
     if value is None:
         return None
-    return "digest:" + digest(f"difference\x1f{name}\x1f{value}".encode("utf-8", "replace"))[:DIGEST_BYTES].hex()
+    return (
+        "digest:"
+        + digest(f"difference\x1f{name}\x1f{value}".encode("utf-8", "replace"))[:DIGEST_BYTES].hex()
+    )

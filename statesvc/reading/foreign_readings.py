@@ -33,7 +33,14 @@ class ReadingState(NamedTuple):
     @property
     def is_unasked(self) -> bool:
         """True if no worker of a foreign fleet asked for it lately."""
-        last = min((seconds for seconds in (self.asked_seconds, self.tried_seconds) if seconds is not None), default=None)
+        last = min(
+            (
+                seconds
+                for seconds in (self.asked_seconds, self.tried_seconds)
+                if seconds is not None
+            ),
+            default=None,
+        )
         return self.reading != OURS and (last is None or last > ASKED_SECONDS_MAX)
 
     @property
@@ -44,12 +51,20 @@ class ReadingState(NamedTuple):
     @property
     def asked(self) -> str:
         """Text for people of when it last asked for messages."""
-        return "has never asked for any" if self.asked_seconds is None else f"last asked for some {self.asked_seconds:.0f} s ago"
+        return (
+            "has never asked for any"
+            if self.asked_seconds is None
+            else f"last asked for some {self.asked_seconds:.0f} s ago"
+        )
 
 
-async def list_readings(connection: AsyncConnection[Any], carrier_id: str | None = None) -> list[ReadingState]:
+async def list_readings(
+    connection: AsyncConnection[Any], carrier_id: str | None = None
+) -> list[ReadingState]:
     """Return the state of one carrier or all: only of those with a foreign reader, stable first."""
-    cursor = await connection.execute(_SQL["readings"], {"carrier_id": carrier_id, "count_max": COUNT_MAX})
+    cursor = await connection.execute(
+        _SQL["readings"], {"carrier_id": carrier_id, "count_max": COUNT_MAX}
+    )
     return [ReadingState(*row) for row in await cursor.fetchall()]
 
 
@@ -70,7 +85,11 @@ def left_shares(readings: Sequence[ReadingState]) -> list[LeftShare]:
         had_help = state.fallback_seconds_ago is not None and state.fallback_seconds_ago < 3600
         if state.share == 0 or not ((is_silent and is_late) or had_help):
             continue
-        others = [other for other in readings if other.carrier_id == state.carrier_id and other is not state]
+        others = [
+            other
+            for other in readings
+            if other.carrier_id == state.carrier_id and other is not state
+        ]
         takers = [other.name for other in others if other.share > 0 or not other.is_candidate]
         what = f"{state.name} reads {state.share} % and {state.asked}; {state.waiting:,} messages wait for it"
         if takers:

@@ -56,7 +56,9 @@ class PrintedCode:
 
     def clear(self, digest: Digest) -> MappedCode:
         """Return it as it stands in the log. `digest` is the carrier's."""
-        raw_type, raw_code, raw_reason = (self._clear(part, digest) for part in (self.raw_type, self.raw_code, self.raw_reason))
+        raw_type, raw_code, raw_reason = (
+            self._clear(part, digest) for part in (self.raw_type, self.raw_code, self.raw_reason)
+        )
         raw_text = None if self.raw_text is None else text_digest(self.raw_text, digest)
         return MappedCode(self.carrier_id, raw_type, raw_code, raw_reason, raw_text)
 
@@ -65,10 +67,18 @@ class PrintedCode:
         clear = self.clear(digest)
         written = (self.raw_type, self.raw_code, self.raw_reason, self.raw_text)
         pairs = zip(clear[1:], written, strict=True)
-        return {stands: text for stands, text in pairs if stands is not None and text is not None and stands != text}
+        return {
+            stands: text
+            for stands, text in pairs
+            if stands is not None and text is not None and stands != text
+        }
 
     def _clear(self, part: str | None, digest: Digest) -> str | None:
-        return part if part is None or looks_like_code(part) else stand_in(part, self.carrier_id, digest)
+        return (
+            part
+            if part is None or looks_like_code(part)
+            else stand_in(part, self.carrier_id, digest)
+        )
 
 
 def seal_text(keyring: Keyring, carrier_id: str, stands: str, text: str) -> bytes:

@@ -29,7 +29,11 @@ Connection = AsyncConnection[Any]
 async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement]]) -> None:
     """Have these candidates try messages that this transaction is about to settle. One whose body nobody can open is left out."""
     rows = [
-        (settlement.message_id, candidate, ",".join([shipment_id.hex for shipment_id in settlement.shipments]))
+        (
+            settlement.message_id,
+            candidate,
+            ",".join([shipment_id.hex for shipment_id in settlement.shipments]),
+        )
         for candidate, settlement in tried
         if settlement.sealed_key is not None
     ]
@@ -37,10 +41,14 @@ async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement
         await connection.execute(_SQL["write_trials"], columns(rows, _COLUMNS))
 
 
-async def drop_trials(connection: Connection, carrier_ids: Iterable[str], *, worker: str, keep: int = TRIALS_RETAINED) -> None:
+async def drop_trials(
+    connection: Connection, carrier_ids: Iterable[str], *, worker: str, keep: int = TRIALS_RETAINED
+) -> None:
     """Drop what is over or beyond the bound, the oldest first, and count it."""
     for carrier_id in sorted(carrier_ids):
-        await connection.execute(_SQL["drop_trials"], {"carrier_id": carrier_id, "worker": worker, "keep": keep})
+        await connection.execute(
+            _SQL["drop_trials"], {"carrier_id": carrier_id, "worker": worker, "keep": keep}
+        )
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -91,7 +99,17 @@ class HandedOver:
 
 
 _FIELDS: Final = (
-    *("trial_id", "message_id", "carrier_id", "received_at", "candidate", "sealed_key", "stable", "stable_handed_over", "handed_over"),
+    *(
+        "trial_id",
+        "message_id",
+        "carrier_id",
+        "received_at",
+        "candidate",
+        "sealed_key",
+        "stable",
+        "stable_handed_over",
+        "handed_over",
+    ),
     *("commitment", "sealed"),
 )
 

@@ -42,13 +42,19 @@ def taken_over(message: Message, body_key: SealingKey) -> Handover:
     """Open and check the hand-over. Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it."""
     reader = READER.fullmatch(message.normalized_by or "")
     if reader is None:
-        raise UnreadableMessageError(Cause.NORMALIZER_FAILED, "the hand-over's normalizer is not called `name@version`")
+        raise UnreadableMessageError(
+            Cause.NORMALIZER_FAILED, "the hand-over's normalizer is not called `name@version`"
+        )
     if message.normalized is None:
-        raise UnreadableMessageError(Cause.NORMALIZER_FAILED, "the message is marked as handed over, but nothing was")
+        raise UnreadableMessageError(
+            Cause.NORMALIZER_FAILED, "the message is marked as handed over, but nothing was"
+        )
     try:
         document = body_key.open(message.normalized, body_context(message.message_id))
     except SealError as error:
-        raise UnreadableMessageError(Cause.NORMALIZER_FAILED, f"the hand-over does not open: {error}") from error
+        raise UnreadableMessageError(
+            Cause.NORMALIZER_FAILED, f"the hand-over does not open: {error}"
+        ) from error
     return Handover(load(document), reader[1], reader[2])
 
 
@@ -83,9 +89,16 @@ class Read:
     def shipments(self) -> tuple[UUID, ...]:
         """Return all shipments that it names, with an event or without one."""
         said = {
-            shipment_id(event.carrier_id, number_of(event.carrier_id, event.tracking_number), event.discriminator) for event in self.events
+            shipment_id(
+                event.carrier_id,
+                number_of(event.carrier_id, event.tracking_number),
+                event.discriminator,
+            )
+            for event in self.events
         }
-        return tuple(sorted(said | {shipment_id(self.carrier_id, number, "") for number in self.numbers}))
+        return tuple(
+            sorted(said | {shipment_id(self.carrier_id, number, "") for number in self.numbers})
+        )
 
     @property
     def empty(self) -> bool:
@@ -94,36 +107,67 @@ class Read:
 
 
 def read_message(
-    message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings | None = None, version: str | None = None
+    message: Message,
+    *,
+    keyring: Keyring,
+    carriers: Mapping[str, Carrier],
+    mappings: Mappings | None = None,
+    version: str | None = None,
 ) -> Read | Burial:
     """Open and normalize one message, with `version` of its carrier's code (default: the stable one) and the operators' mappings."""
     carrier = carriers.get(message.carrier_id)
     if carrier is None:
-        return Burial(message_id=message.message_id, cause=Cause.UNKNOWN_FORMAT, detail="no carrier of this id is registered any more")
+        return Burial(
+            message_id=message.message_id,
+            cause=Cause.UNKNOWN_FORMAT,
+            detail="no carrier of this id is registered any more",
+        )
     context = body_context(message.message_id)
     reader = message.normalized_by or f"{carrier.carrier_id}@{version or carrier.stable}"
     try:
         body_key = keyring.inbox.unwrap(message.sealed_key, context)
         salted_body = body_key.open(message.sealed, context)
     except SealError as error:
-        return Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail=f"the stored body does not open: {error}")
+        return Burial(
+            message_id=message.message_id,
+            cause=Cause.UNREADABLE,
+            detail=f"the stored body does not open: {error}",
+        )
     if commitment(salted_body) != message.commitment:
-        return Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="the stored body is not the one that was committed to")
+        return Burial(
+            message_id=message.message_id,
+            cause=Cause.UNREADABLE,
+            detail="the stored body is not the one that was committed to",
+        )
     try:
-        normalized, normalizer, read_by = _read(message, carrier, version or carrier.stable, body_key, salted_body)
+        normalized, normalizer, read_by = _read(
+            message, carrier, version or carrier.stable, body_key, salted_body
+        )
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
         numbers = _only_named(unsalted(salted_body), carrier, events)
         if mappings is not None and (mapped := mappings.read(events, keyring)) is not events:
             events, read_by = mapped, mappings.version(read_by)
     except UnreadableMessageError as error:
         named = _named(salted_body, carrier)
-        return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader, shipments=named)
+        return Burial(
+            message_id=message.message_id,
+            cause=error.cause,
+            detail=error.detail,
+            normalizer=reader,
+            shipments=named,
+        )
     except MemoryError:
         # this process's limit, not the message's fault: its lease ends, and it is then processed alone
         raise
     except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
         named, detail = _named(salted_body, carrier), _where(error)
-        return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail, normalizer=reader, shipments=named)
+        return Burial(
+            message_id=message.message_id,
+            cause=Cause.NORMALIZER_FAILED,
+            detail=detail,
+            normalizer=reader,
+            shipments=named,
+        )
     return Read(
         source=Provenance(
             message_id=message.message_id,
@@ -150,7 +194,10 @@ def _tried_on(message: Message) -> str | None:
 
 def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
     """Return the shipments that an unreadable message names."""
-    numbers = {number_of(carrier.carrier_id, printed) for printed in named_numbers(unsalted(salted_body), carrier.number_fields)} - {""}
+    numbers = {
+        number_of(carrier.carrier_id, printed)
+        for printed in named_numbers(unsalted(salted_body), carrier.number_fields)
+    } - {""}
     return tuple(shipment_id(carrier.carrier_id, number, "") for number in sorted(numbers))
 
 
@@ -159,28 +206,44 @@ def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple
     printed = {event.tracking_number for event in events}
     if len(printed) == 1 and names_only(body, carrier.number_fields, *printed):
         return ()
-    named = {number_of(carrier.carrier_id, each) for each in named_numbers(body, carrier.number_fields)}
+    named = {
+        number_of(carrier.carrier_id, each) for each in named_numbers(body, carrier.number_fields)
+    }
     others = tuple(sorted(named - {"", *(number_of(carrier.carrier_id, each) for each in printed)}))
-    return others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None
+    return (
+        others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None
+    )
 
 
-def _read(message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes) -> Handover:
+def _read(
+    message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes
+) -> Handover:
     if message.stage == NORMALIZED:
         return taken_over(message, body_key)
     normalized = carrier.read(unsalted(salted_body), message.received_at, version)
     return Handover(normalized, carrier.carrier_id, carrier.recorded_version(version))
 
 
-def _identify(normalized: Normalized, carrier_id: str, keyring: Keyring) -> tuple[tuple[Event, ...], tuple[Rejection, ...]]:
+def _identify(
+    normalized: Normalized, carrier_id: str, keyring: Keyring
+) -> tuple[tuple[Event, ...], tuple[Rejection, ...]]:
     numbered = [reading for reading in normalized.readings if reading.tracking_number]
     unnumbered = len(normalized.readings) - len(numbered)
     if unnumbered and not numbered:
-        raise UnreadableMessageError(Cause.NO_TRACKING_NUMBER, f"{unnumbered} events, and no field of the message holds a tracking number")
+        raise UnreadableMessageError(
+            Cause.NO_TRACKING_NUMBER,
+            f"{unnumbered} events, and no field of the message holds a tracking number",
+        )
     rejections = normalized.rejections
     if unnumbered:
-        rejections = (*rejections, Rejection(pointer="", why=f"{unnumbered} events have no tracking number"))
+        rejections = (
+            *rejections,
+            Rejection(pointer="", why=f"{unnumbered} events have no tracking number"),
+        )
     digest = keyring.carrier_digest(carrier_id)
-    return tuple(identify(reading, carrier_id=carrier_id, digest=digest) for reading in numbered), rejections
+    return tuple(
+        identify(reading, carrier_id=carrier_id, digest=digest) for reading in numbered
+    ), rejections
 
 
 def _where(error: Exception) -> str:

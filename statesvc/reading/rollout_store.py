@@ -56,7 +56,9 @@ class Rollout:
         if self.guard_messages is None:
             return None
         return Guard(
-            messages=self.guard_messages, errors_percent=self.guard_errors_percent, differences_percent=self.guard_differences_percent
+            messages=self.guard_messages,
+            errors_percent=self.guard_errors_percent,
+            differences_percent=self.guard_differences_percent,
         )
 
 
@@ -103,12 +105,26 @@ def refusals(rollout: RolloutSettings, carrier: Carrier | None) -> list[Refused]
         )
     found = [Refused(*each) for each in refused_names(rollout.stable, rollout.candidate, carrier)]
     if rollout.candidate is None:
-        found += [Refused("percent", "there is no candidate version to give it to")] if rollout.percent else []
-        found += [Refused("shadow", "there is no candidate version to give it to")] if rollout.shadow else []
-        found += [Refused("guard", "there is no candidate version to watch")] if rollout.guard else []
+        found += (
+            [Refused("percent", "there is no candidate version to give it to")]
+            if rollout.percent
+            else []
+        )
+        found += (
+            [Refused("shadow", "there is no candidate version to give it to")]
+            if rollout.shadow
+            else []
+        )
+        found += (
+            [Refused("guard", "there is no candidate version to watch")] if rollout.guard else []
+        )
     if not 0 <= rollout.percent <= PERCENT_MAX:
         found.append(Refused("percent", "must be 0 to 100"))
-    if rollout.guard is not None and rollout.guard.differences_percent is not None and not rollout.shadow:
+    if (
+        rollout.guard is not None
+        and rollout.guard.differences_percent is not None
+        and not rollout.shadow
+    ):
         found.append(Refused("guard", "differences are found by the shadow only: turn it on too"))
     if not 1 <= rollout.fallback_seconds <= FALLBACK_SECONDS_MAX:
         found.append(Refused("fallback_seconds", f"must be 1 to {FALLBACK_SECONDS_MAX}"))
@@ -139,7 +155,10 @@ async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> Rollo
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
     rollouts = {rollout.carrier_id: rollout for rollout in await cursor.fetchall()}
-    return RolloutState(rollouts.get(carrier_id, Rollout(carrier_id=carrier_id)), held=any(rollout.hold for rollout in rollouts.values()))
+    return RolloutState(
+        rollouts.get(carrier_id, Rollout(carrier_id=carrier_id)),
+        held=any(rollout.hold for rollout in rollouts.values()),
+    )
 
 
 async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
@@ -162,7 +181,9 @@ class Lacking:
     @property
     def sentence(self) -> str:
         """Sentence for people."""
-        few = ", ".join(self.workers[:_WORKERS_SHOWN]) + (", ..." if len(self.workers) > _WORKERS_SHOWN else "")
+        few = ", ".join(self.workers[:_WORKERS_SHOWN]) + (
+            ", ..." if len(self.workers) > _WORKERS_SHOWN else ""
+        )
         return (
             f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which the rollout gives {self.percent} % of the "
             f"messages, and read with the stable one: {few}"
@@ -175,21 +196,36 @@ async def lacking_workers(connection: AsyncConnection[Any]) -> list[Lacking]:
     return [Lacking(*row) for row in await cursor.fetchall()]
 
 
-async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: bool, why: str, actor: str) -> None:
+async def set_hold(
+    connection: AsyncConnection[Any], *, carrier_id: str, hold: bool, why: str, actor: str
+) -> None:
     """Turn the kill switch of `carrier_id` (or `ALL`); it takes effect at the next claim.
 
     After a release the caller wakes `statesvc.database.wakeups.channels.INBOX`, or the workers find the messages at their next sweep.
     """
     async with connection.transaction():
-        await connection.execute(_SQL["set_hold"], {"carrier_id": carrier_id, "hold": hold, "changed_by": actor, "why": why})
+        await connection.execute(
+            _SQL["set_hold"],
+            {"carrier_id": carrier_id, "hold": hold, "changed_by": actor, "why": why},
+        )
         await record_action(
-            connection, actor=actor, verb="hold" if hold else "release", target=f"carrier {carrier_id}", details={"why": why}
+            connection,
+            actor=actor,
+            verb="hold" if hold else "release",
+            target=f"carrier {carrier_id}",
+            details={"why": why},
         )
     log.info("carrier_held" if hold else "carrier_released", carrier=carrier_id)
 
 
 async def set_rollout(
-    connection: AsyncConnection[Any], carrier_id: str, rollout: RolloutSettings, *, why: str, actor: str, force: bool = False
+    connection: AsyncConnection[Any],
+    carrier_id: str,
+    rollout: RolloutSettings,
+    *,
+    why: str,
+    actor: str,
+    force: bool = False,
 ) -> None:
     """Set a candidate's share; in effect at the next claim. The caller has asked `refusals`, and wakes the workers.
 
@@ -197,12 +233,16 @@ async def set_rollout(
     """
     guard = rollout.guard
     async with connection.transaction():
-        in_effect = await (await connection.execute(_SQL["lock_rollout"], {"carrier_id": carrier_id})).fetchone()
+        in_effect = await (
+            await connection.execute(_SQL["lock_rollout"], {"carrier_id": carrier_id})
+        ).fetchone()
         if in_effect is None or in_effect[:2] != (rollout.stable, rollout.candidate):
             await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
             await connection.execute(_EVIDENCE["forget_pending"], {"carrier_id": carrier_id})
         elif rollout.candidate is not None and rollout.percent > in_effect[2] and not force:
-            differing = (await totals_of(connection, carrier_id, rollout.candidate)).fields.get(EVENT, 0)
+            differing = (await totals_of(connection, carrier_id, rollout.candidate)).fields.get(
+                EVENT, 0
+            )
             if differing:
                 raise DifferingEventsError(carrier_id, rollout.candidate, differing)
         await connection.execute(_SQL["reset_marks"], {"carrier_id": carrier_id})
@@ -230,5 +270,9 @@ async def set_rollout(
         if force:
             details["forced"] = True
         if guard is not None:
-            details["guard"] = f"{guard.messages} messages, errors {guard.errors_percent} %, differences {guard.differences_percent} %"
-        await record_action(connection, actor=actor, verb="rollout", target=f"carrier {carrier_id}", details=details)
+            details["guard"] = (
+                f"{guard.messages} messages, errors {guard.errors_percent} %, differences {guard.differences_percent} %"
+            )
+        await record_action(
+            connection, actor=actor, verb="rollout", target=f"carrier {carrier_id}", details=details
+        )

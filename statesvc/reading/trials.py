@@ -49,23 +49,37 @@ class Evidence:
     found: Sequence[tuple[UUID, Difference]]
 
 
-async def record_evidence(connection: AsyncConnection[Any], evidence: Evidence, *, worker: str) -> bool:
+async def record_evidence(
+    connection: AsyncConnection[Any], evidence: Evidence, *, worker: str
+) -> bool:
     """Store the evidence and ask the guard. Return whether the guard set the share back to 0."""
     named = {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate}
-    counts = Counter({"messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing})
+    counts = Counter(
+        {"messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing}
+    )
     counts.update(FIELD + difference.field for _, difference in evidence.found)
     async with connection.transaction():
         cursor = await connection.execute(
             _SQL["add_batch"],
-            {**named, "messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing},
+            {
+                **named,
+                "messages": evidence.messages,
+                "errors": evidence.errors,
+                "differing": evidence.differing,
+            },
         )
         (rollout_batch_id,) = await cursor.fetchone() or (0,)
         counted = sorted((measure, count) for measure, count in counts.items() if count)
-        await connection.execute(_SQL["add_counts"], {**named, "worker": worker, **columns(counted, ("measures", "counts"))})
+        await connection.execute(
+            _SQL["add_counts"],
+            {**named, "worker": worker, **columns(counted, ("measures", "counts"))},
+        )
         if evidence.found:
             await _keep_differences(connection, evidence)
         if rollout_batch_id % _PRUNE_EVERY == 0:
-            await connection.execute(_SQL["prune_batches"], {"carrier_id": evidence.carrier_id, "keep": BATCHES_RETAINED})
+            await connection.execute(
+                _SQL["prune_batches"], {"carrier_id": evidence.carrier_id, "keep": BATCHES_RETAINED}
+            )
         return await _guard(connection, evidence)
 
 
@@ -83,11 +97,15 @@ async def _keep_differences(connection: AsyncConnection[Any], evidence: Evidence
             **columns(rows, _DIFF_COLUMNS),
         },
     )
-    await connection.execute(_SQL["prune_diffs"], {"carrier_id": evidence.carrier_id, "keep": DIFFS_RETAINED})
+    await connection.execute(
+        _SQL["prune_diffs"], {"carrier_id": evidence.carrier_id, "keep": DIFFS_RETAINED}
+    )
 
 
 async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
-    cursor = await connection.execute(_SQL["guard"], {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate})
+    cursor = await connection.execute(
+        _SQL["guard"], {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate}
+    )
     seen = await cursor.fetchone()
     if seen is None:
         return False
@@ -106,8 +124,16 @@ async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
             "differing": differing,
         },
     )
-    details = {"candidate": evidence.candidate, "messages": messages, "errors": errors, "differing": differing, "what_to_do": WHAT_TO_DO}
-    notice = Notice(kind=NoticeKind.REVERTED, target=f"carrier {evidence.carrier_id}", details=details)
+    details = {
+        "candidate": evidence.candidate,
+        "messages": messages,
+        "errors": errors,
+        "differing": differing,
+        "what_to_do": WHAT_TO_DO,
+    }
+    notice = Notice(
+        kind=NoticeKind.REVERTED, target=f"carrier {evidence.carrier_id}", details=details
+    )
     await write_notices(connection, [notice], now=turned_at)
     return True
 
@@ -123,16 +149,24 @@ class Totals:
     dropped: int = 0
 
 
-async def totals_of(connection: AsyncConnection[Any], carrier_id: str, candidate: str | None) -> Totals:
+async def totals_of(
+    connection: AsyncConnection[Any], carrier_id: str, candidate: str | None
+) -> Totals:
     """Return the sum over all workers; zero without a candidate."""
-    cursor = await connection.execute(_SQL["totals"], {"carrier_id": carrier_id, "candidate": candidate})
+    cursor = await connection.execute(
+        _SQL["totals"], {"carrier_id": carrier_id, "candidate": candidate}
+    )
     counted: dict[str, int] = dict(await cursor.fetchall())
     return Totals(
         messages=counted.get("messages", 0),
         errors=counted.get("errors", 0),
         differing=counted.get("differing", 0),
         dropped=counted.get("dropped", 0),
-        fields={measure.removeprefix(FIELD): count for measure, count in counted.items() if measure.startswith(FIELD)},
+        fields={
+            measure.removeprefix(FIELD): count
+            for measure, count in counted.items()
+            if measure.startswith(FIELD)
+        },
     )
 
 
@@ -152,10 +186,18 @@ class StoredDifference:
 
 
 async def list_differences(
-    connection: AsyncConnection[Any], carrier_id: str, *, candidate: str | None, before: int, limit: int
+    connection: AsyncConnection[Any],
+    carrier_id: str,
+    *,
+    candidate: str | None,
+    before: int,
+    limit: int,
 ) -> tuple[list[StoredDifference], int | None]:
     """Return a page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(StoredDifference))
-    await cursor.execute(_SQL["list_diffs"], {"carrier_id": carrier_id, "candidate": candidate, "before": before, "limit": limit + 1})
+    await cursor.execute(
+        _SQL["list_diffs"],
+        {"carrier_id": carrier_id, "candidate": candidate, "before": before, "limit": limit + 1},
+    )
     found = await cursor.fetchall()
     return found[:limit], found[limit - 1].diff_id if len(found) > limit else None

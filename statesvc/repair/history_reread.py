@@ -79,36 +79,67 @@ class HistoryReread:
         await self._count()
         return self.report
 
-    async def _next_page(self, connection: Connection, position: HistoryPosition) -> WalkPage[HistoryPosition]:
+    async def _next_page(
+        self, connection: Connection, position: HistoryPosition
+    ) -> WalkPage[HistoryPosition]:
         carrier_id, request = self.walk.carrier_id, self.request
         read_by = f"{carrier_id}@{request.read_by}" if request.read_by else None
-        parameters = {"carrier_id": carrier_id, "since": request.since, "read_by": read_by, "after": position.after, "limit": self.page}
-        scanned = await (await connection.execute(_SQL["next_messages"], parameters, binary=True)).fetchall()
+        parameters = {
+            "carrier_id": carrier_id,
+            "since": request.since,
+            "read_by": read_by,
+            "after": position.after,
+            "limit": self.page,
+        }
+        scanned = await (
+            await connection.execute(_SQL["next_messages"], parameters, binary=True)
+        ).fetchall()
         wanted = [
             (message_id, replace(position, after=message_id, scanned=position.scanned + count))
             for count, (message_id, is_wanted) in enumerate(scanned, start=1)
             if is_wanted
         ]
         after = scanned[-1][0] if scanned else position.after
-        return WalkPage(wanted, replace(position, after=after, scanned=position.scanned + len(scanned)), is_last=len(scanned) < self.page)
+        return WalkPage(
+            wanted,
+            replace(position, after=after, scanned=position.scanned + len(scanned)),
+            is_last=len(scanned) < self.page,
+        )
 
     async def _settle_codes(self) -> None:
         """Note which open dead letters are about the codes of this call, and at the end resolve those whose code is known everywhere."""
         async with self.walk.connections.connection() as connection:
-            rows = await (await connection.execute(_SQL["open_codes"], {"carrier_id": self.walk.carrier_id})).fetchall()
-        is_open = {dead_letter_id: (raw_type, raw_code) for dead_letter_id, raw_type, raw_code in rows}
+            rows = await (
+                await connection.execute(_SQL["open_codes"], {"carrier_id": self.walk.carrier_id})
+            ).fetchall()
+        is_open = {
+            dead_letter_id: (raw_type, raw_code) for dead_letter_id, raw_type, raw_code in rows
+        }
         position, report = self.position, self.report
-        learned = position.learned | {dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes}
-        left = position.left | {dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes_left}
+        learned = position.learned | {
+            dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes
+        }
+        left = position.left | {
+            dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes_left
+        }
         # one too many says that there were more
-        self.position = replace(position, learned=frozenset(sorted(learned)[:CODES_MAX]), left=frozenset(sorted(left)[: CODES_MAX + 1]))
+        self.position = replace(
+            position,
+            learned=frozenset(sorted(learned)[:CODES_MAX]),
+            left=frozenset(sorted(left)[: CODES_MAX + 1]),
+        )
         if self.is_done and len(left) <= CODES_MAX:
             for dead_letter_id in sorted((self.position.learned - left) & is_open.keys()):
-                await self._resolve(CodeDeadLetter(self.walk.carrier_id, *is_open[dead_letter_id], dead_letter_id))
+                await self._resolve(
+                    CodeDeadLetter(self.walk.carrier_id, *is_open[dead_letter_id], dead_letter_id)
+                )
 
     async def _resolve(self, code: CodeDeadLetter) -> None:
         request = RepairRequest.of_one(
-            code.dead_letter_id, self.walk.rereader, actor=self.request.actor, why=self.request.why or "read again"
+            code.dead_letter_id,
+            self.walk.rereader,
+            actor=self.request.actor,
+            why=self.request.why or "read again",
         )
         if self.position.began is not None:
             await conclude_code(self.walk, request, code, began=self.position.began)

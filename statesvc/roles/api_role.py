@@ -41,7 +41,12 @@ from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.log.history import History
 from statesvc.log.tombstones import tombstones_of
 from statesvc.queue.depth_gauges import DepthGauges
-from statesvc.roles.connection_limits import api_limits, misrouted_limits, reader_limits, replica_limits
+from statesvc.roles.connection_limits import (
+    api_limits,
+    misrouted_limits,
+    reader_limits,
+    replica_limits,
+)
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
@@ -54,16 +59,25 @@ async def run(launch: Launch) -> int:
     grace_seconds = settings.http.grace_seconds
     allowed = settings.notifier.subscriber_allow
     tombstones = tombstones_of(settings)
-    async with open_runtime(launch, api_limits(), channels=[SEALED]) as base, AsyncExitStack() as stack:
+    async with (
+        open_runtime(launch, api_limits(), channels=[SEALED]) as base,
+        AsyncExitStack() as stack,
+    ):
         ingress_pool = await stack.enter_async_context(
             pool_of(launch, base.dsns, name="statesvc ingress", limits=misrouted_limits(settings))
         )
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
-        readers = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc reader", limits=reader_limits(), writes=False))
+        readers = await stack.enter_async_context(
+            pool_of(launch, base.dsns, name="statesvc reader", limits=reader_limits(), writes=False)
+        )
         readable = ReadablePool(base.pool, readers)
-        targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
+        targets = await stack.enter_async_context(
+            Targets(allowed=allowed, source=settings.notifier.event_source)
+        )
         keys = api_keys(launch, base.pool)
-        ingress = await stack.enter_async_context(open_ingress(launch, base, ingress_pool, keys=keys))
+        ingress = await stack.enter_async_context(
+            open_ingress(launch, base, ingress_pool, keys=keys)
+        )
         log_archive = History(archive_folder(settings))
         readings = PersonalReads(base.pool)
         readings.start()
@@ -85,7 +99,9 @@ async def run(launch: Launch) -> int:
             waiting_max=settings.api.computing_waiting_max,
         )
         stack.push_async_callback(processes.close)
-        replica = await stack.enter_async_context(open_replica(launch, base, archive=History(archive_folder(settings), is_read_only=True)))
+        replica = await stack.enter_async_context(
+            open_replica(launch, base, archive=History(archive_folder(settings), is_read_only=True))
+        )
         limits = KeyLimits(
             calls_max=settings.api.calls_per_key_max,
             computed_max=settings.api.computed_per_key_max,
@@ -116,20 +132,44 @@ async def run(launch: Launch) -> int:
         signer = TokenSigner(base.keyring.token_key)
         calls = [
             *ingress.routes,
-            *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id, archive=log_archive),
+            *submission_routes(
+                pool=base.pool,
+                keyring=base.keyring,
+                waker=base.waker,
+                writer=launch.worker_id,
+                archive=log_archive,
+            ),
             *api_routes(context),
             *stream_routes(context, streams, Tickets(signer)),
             *subscription_routes(context),
         ]
         base.metrics.sample_first(sampling(launch, base))
         calls += health_routes(base.readiness)
-        documentation = documentation_routes(calls, version=__version__, hooks=hooks(), examples=call_examples)
+        documentation = documentation_routes(
+            calls, version=__version__, hooks=hooks(), examples=call_examples
+        )
         calls += event_routes(__version__)
-        console = console_routes(calls, pool=base.pool, readable=readable, keys=api_keys(launch, readable), signer=signer, limits=limits)
-        console += portal_routes(calls, pool=base.pool, keyring=base.keyring, keys=keys, limits=limits)
+        console = console_routes(
+            calls,
+            pool=base.pool,
+            readable=readable,
+            keys=api_keys(launch, readable),
+            signer=signer,
+            limits=limits,
+        )
+        console += portal_routes(
+            calls, pool=base.pool, keyring=base.keyring, keys=keys, limits=limits
+        )
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted
-        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation, *console], limits=limits, sharing=sharing)
+        server = await serve(
+            launch,
+            base,
+            keys=keys,
+            routes=[*calls, *documentation, *console],
+            limits=limits,
+            sharing=sharing,
+        )
         stack.push_async_callback(server.stop)
         return await run_until_stopped(
             [
@@ -140,20 +180,30 @@ async def run(launch: Launch) -> int:
             helpers=[*base.helpers, *ingress.group_commit.tasks],
             signals=base.signals,
             drain=drain,
-            times=ShutdownTimes(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
+            times=ShutdownTimes(
+                grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds
+            ),
         )
 
 
 @asynccontextmanager
-async def open_replica(launch: Launch, base: Runtime, *, archive: History) -> AsyncIterator[Replica | None]:
+async def open_replica(
+    launch: Launch, base: Runtime, *, archive: History
+) -> AsyncIterator[Replica | None]:
     """Open the standby of STATESVC_REPLICA_URL. It may be away when the service starts, and come and go."""
     url = launch.settings.database.replica_url
     if url is None:
         yield None
         return
     dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
-    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(base.plan), writes=False) as pool:
-        yield Replica(pool, archive, count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}))
+    async with pool_of(
+        launch, dsns, name="statesvc replica", limits=replica_limits(base.plan), writes=False
+    ) as pool:
+        yield Replica(
+            pool,
+            archive,
+            count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}),
+        )
 
 
 def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
@@ -161,7 +211,9 @@ def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
     database, archive = launch.settings.database, archive_folder(launch.settings)
     volumes = {"data": database.data_dir} if database.database_url is None else {}
     depths = DepthGauges(base.pool)
-    gauges = DatabaseGauges(base.pool, volumes={**volumes, "archive": archive} if isinstance(archive, Path) else volumes)
+    gauges = DatabaseGauges(
+        base.pool, volumes={**volumes, "archive": archive} if isinstance(archive, Path) else volumes
+    )
     depths.report_to(base.telemetry)
     gauges.report_to(base.telemetry)
 

@@ -35,19 +35,31 @@ async def compute(settings: Settings) -> None:
     serve = serve_tasks(tasks)
     dsns = require_database(settings.database)
     prepared = settings.database.prepared_statements
-    pool = make_pool(dsns.service, name="statesvc computing", limits=LIMITS, prepared_statements=prepared, direct=not dsns.is_pooled)
+    pool = make_pool(
+        dsns.service,
+        name="statesvc computing",
+        limits=LIMITS,
+        prepared_statements=prepared,
+        direct=not dsns.is_pooled,
+    )
     async with pool:
         async with pool.connection() as connection:
             keyring = await load_keyring(connection, await open_master_keys(settings, connection))
         folder = archive_folder(settings)
-        tasks |= ComputingHere(Sources(pool=pool, keyring=keyring, folder=folder, archive=History(folder))).tasks()
+        tasks |= ComputingHere(
+            Sources(pool=pool, keyring=keyring, folder=folder, archive=History(folder))
+        ).tasks()
         await serve()
 
 
 def main() -> None:
     """Run until the parent ends."""
     settings = load_settings()
-    configure_logging(process="computing", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
+    configure_logging(
+        process="computing",
+        output_format=log_format(settings.telemetry),
+        level=settings.telemetry.log_level,
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(compute(settings))
 

@@ -22,12 +22,27 @@ REPLICA_ACQUIRE_SECONDS: Final = 0.25
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0
-DIRECT: Final[Mapping[str, int]] = MappingProxyType({"ingress": 1, "api": 1, "worker": 1, "notifier": 1, "sealer": 2})
+DIRECT: Final[Mapping[str, int]] = MappingProxyType(
+    {"ingress": 1, "api": 1, "worker": 1, "notifier": 1, "sealer": 2}
+)
 """By role. The first one of each."""
-LEAST: Final[Mapping[str, int]] = MappingProxyType({"ingress": 2, "api": 1, "worker": 2, "notifier": 1, "sealer": 1})
+LEAST: Final[Mapping[str, int]] = MappingProxyType(
+    {"ingress": 2, "api": 1, "worker": 2, "notifier": 1, "sealer": 1}
+)
 """By role, of its pool. A worker that waits for a locked shipment must not stop the others: it needs a second one."""
 BESIDES: Final = "commands, evidence and archiving"
-_FURTHER: Final = ("api", "worker", BESIDES, "ingress", "notifier", BESIDES, "api", "ingress", BESIDES, BESIDES)
+_FURTHER: Final = (
+    "api",
+    "worker",
+    BESIDES,
+    "ingress",
+    "notifier",
+    BESIDES,
+    "api",
+    "ingress",
+    BESIDES,
+    BESIDES,
+)
 """To whom each further one goes."""
 _MORE: Final = ("ingress", "api", "worker", "notifier")
 """To whom they go in turn beyond."""
@@ -65,9 +80,12 @@ class ConnectionPlan:
         """Return the sum, term by term."""
         counts = Counter(roles)
         terms = [
-            f"{role} {f'{count} x ' if count > 1 else ''}({self.pools[role]} + {DIRECT[role]} direct)" for role, count in counts.items()
+            f"{role} {f'{count} x ' if count > 1 else ''}({self.pools[role]} + {DIRECT[role]} direct)"
+            for role, count in counts.items()
         ]
-        return f"{' + '.join(terms)} + {self.besides} for {BESIDES} = {self.wanted(counts.elements())}"
+        return (
+            f"{' + '.join(terms)} + {self.besides} for {BESIDES} = {self.wanted(counts.elements())}"
+        )
 
     def resized(self, limits: PoolLimits, roles: Iterable[str]) -> PoolLimits:
         """Return the limits of the pool of a process with these roles."""
@@ -94,9 +112,7 @@ def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
 def too_few(bound: Bound) -> str:
     """Return why that is not enough for one process of each role."""
     least = ConnectionPlan.of(CONNECTIONS_MIN)
-    return (
-        f"too few connections: one process of each role takes at least {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
-    )
+    return f"too few connections: one process of each role takes at least {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
 
 
 def ingress_limits(settings: Settings) -> PoolLimits:
@@ -136,7 +152,9 @@ def reader_limits() -> PoolLimits:
 
 def replica_limits(plan: ConnectionPlan) -> PoolLimits:
     """Return the limits of the connections to a standby: the primary is there for who would have to wait."""
-    return replace(api_limits(), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_max=plan.pools["api"] + 1)
+    return replace(
+        api_limits(), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_max=plan.pools["api"] + 1
+    )
 
 
 def worker_limits(settings: Settings) -> PoolLimits:
@@ -149,7 +167,9 @@ def worker_limits(settings: Settings) -> PoolLimits:
         statement_seconds=worker.statement_seconds,
         lock_seconds=worker.lock_seconds,
         idle_in_transaction_seconds=worker.idle_in_transaction_seconds,
-        transaction_seconds=max(worker.statement_seconds, worker.lock_seconds, worker.idle_in_transaction_seconds),
+        transaction_seconds=max(
+            worker.statement_seconds, worker.lock_seconds, worker.idle_in_transaction_seconds
+        ),
     )
 
 

@@ -16,7 +16,11 @@ from statesvc.database.pool import Connections, Pool
 from statesvc.database.wakeups.channels import LOG
 from statesvc.http.app import Server, build_app
 from statesvc.http.connections.client_connection import Sharing
-from statesvc.http.connections.connection_gate import ConnectionGate, connections_allowed, raise_open_files
+from statesvc.http.connections.connection_gate import (
+    ConnectionGate,
+    connections_allowed,
+    raise_open_files,
+)
 from statesvc.http.health import health_routes
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
@@ -38,7 +42,9 @@ def api_keys(launch: Launch, pool: Connections) -> Keys:
 
 
 @asynccontextmanager
-async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys) -> AsyncIterator[Webhooks]:
+async def open_ingress(
+    launch: Launch, base: Runtime, pool: Pool, *, keys: Keys
+) -> AsyncIterator[Webhooks]:
     """Open what takes webhooks, until everything that it acknowledged is stored."""
     settings = launch.settings
     ingress = build_ingress(
@@ -60,7 +66,9 @@ async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys)
     try:
         yield ingress
     finally:
-        await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else settings.http.grace_seconds)
+        await ingress.group_commit.stop(
+            grace_seconds=0 if base.signals.aborting.is_set() else settings.http.grace_seconds
+        )
         await ingress.ack_counts.close()
 
 
@@ -95,7 +103,9 @@ async def serve(
 
     async def wake_sealer(request: web.Request, _response: web.StreamResponse) -> None:
         # a call, and a recorded reading, may have written to the log; what a webhook says is written there once a worker has read it
-        if was_recorded(request) or (request.method not in _READING and not request.path.startswith("/v1/webhooks/")):
+        if was_recorded(request) or (
+            request.method not in _READING and not request.path.startswith("/v1/webhooks/")
+        ):
             base.waker.wake(LOG)
 
     async def count_problem(_request: web.Request, response: web.StreamResponse) -> None:
@@ -103,7 +113,14 @@ async def serve(
             base.telemetry.api_problems.add(1, {"cause": code})
 
     app.on_response_prepare.extend((close_while_draining, wake_sealer, count_problem))
-    server = Server(app, host=launch.host, port=launch.port, grace_seconds=http.grace_seconds, sharing=sharing, gate=gate)
+    server = Server(
+        app,
+        host=launch.host,
+        port=launch.port,
+        grace_seconds=http.grace_seconds,
+        sharing=sharing,
+        gate=gate,
+    )
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)
     return server

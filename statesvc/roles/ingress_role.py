@@ -17,7 +17,10 @@ async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
     settings = launch.settings
     http = settings.http
-    async with open_runtime(launch, ingress_limits(settings), channels=[]) as base, AsyncExitStack() as stack:
+    async with (
+        open_runtime(launch, ingress_limits(settings), channels=[]) as base,
+        AsyncExitStack() as stack,
+    ):
         base.telemetry.observe_pools({"ingress": base.pool})
         keys = api_keys(launch, base.pool)
         ingress = await stack.enter_async_context(open_ingress(launch, base, base.pool, keys=keys))

@@ -15,7 +15,11 @@ from statesvc.telemetry.logs import configure_logging, log_format
 def run_role(launch: Launch) -> int:
     """Block until the role has ended. Raises SettingError before it begins."""
     require_usable(launch.settings, host=launch.host)
-    configure_logging(process=launch.name, output_format=log_format(launch.settings.telemetry), level=launch.settings.telemetry.log_level)
+    configure_logging(
+        process=launch.name,
+        output_format=log_format(launch.settings.telemetry),
+        level=launch.settings.telemetry.log_level,
+    )
     main = _main_of(launch)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
@@ -27,5 +31,7 @@ def run_role(launch: Launch) -> int:
 def _main_of(launch: Launch) -> Callable[[Launch], Coroutine[Any, Any, int]]:
     """Return the role's main function; each process loads only what it needs."""
     name = launch.name.replace("+", "_and_")
-    main: Callable[[Launch], Coroutine[Any, Any, int]] = import_module(f"statesvc.roles.{name}_role").run
+    main: Callable[[Launch], Coroutine[Any, Any, int]] = import_module(
+        f"statesvc.roles.{name}_role"
+    ).run
     return main

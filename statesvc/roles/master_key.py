@@ -36,26 +36,39 @@ class KeySources:
 
 def key_sources(settings: Settings) -> KeySources:
     """Return what is configured, well-formed. Raises MasterKeyError, which says how to make a key, and KmsError."""
-    given = settings.keys.master_key.get_secret_value() if settings.keys.master_key is not None else _from_file(settings)
+    given = (
+        settings.keys.master_key.get_secret_value()
+        if settings.keys.master_key is not None
+        else _from_file(settings)
+    )
     words = [word.strip() for word in given.split(",") if word.strip()]
     url = settings.keys.kms_url
     if url is None:
         if _KMS in words:
-            raise MasterKeyError("STATESVC_MASTER_KEY names the KMS, but STATESVC_KMS_URL is not set")
+            raise MasterKeyError(
+                "STATESVC_MASTER_KEY names the KMS, but STATESVC_KMS_URL is not set"
+            )
         return KeySources(keys=parse_master_keys(given).keys, kms=None)
     if _KMS not in words:
         words.insert(0, _KMS)
     keys = tuple(None if word == _KMS else parse_master_keys(word).keys[0] for word in words)
-    kms = kms_at(url.get_secret_value(), Credentials(token=settings.keys.kms_token, token_file=settings.keys.kms_token_file))
+    kms = kms_at(
+        url.get_secret_value(),
+        Credentials(token=settings.keys.kms_token, token_file=settings.keys.kms_token_file),
+    )
     return KeySources(keys=keys, kms=kms)
 
 
-async def open_master_keys(settings: Settings, connection: AsyncConnection[Any], *, make: bool = False) -> MasterKeys:
+async def open_master_keys(
+    settings: Settings, connection: AsyncConnection[Any], *, make: bool = False
+) -> MasterKeys:
     """Open the keys of this installation. `make`: a root key under the KMS where there is none. Raises MasterKeyError and KmsError."""
     return await open_sources(key_sources(settings), connection, make=make)
 
 
-async def open_sources(sources: KeySources, connection: AsyncConnection[Any], *, make: bool = False) -> MasterKeys:
+async def open_sources(
+    sources: KeySources, connection: AsyncConnection[Any], *, make: bool = False
+) -> MasterKeys:
     """Open the keys of sources that were looked at before."""
     root = b"" if sources.kms is None else await load_root_key(connection, sources.kms, make=make)
     return MasterKeys(root if key is None else key for key in sources.keys)
@@ -87,4 +100,6 @@ def ensure_master_key(settings: Settings) -> Path | None:
 
 def _from_file(settings: Settings) -> str:
     path = settings.database.data_dir / FILE
-    return path.read_text("ascii") if settings.database.database_url is None and path.exists() else ""
+    return (
+        path.read_text("ascii") if settings.database.database_url is None and path.exists() else ""
+    )

@@ -30,7 +30,9 @@ class MetricsPortTakenError(RuntimeError):
     """Another process listens there."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
-        super().__init__(f"metrics cannot listen on {host} port {port} ({why}): set STATESVC_METRICS_HOST or STATESVC_METRICS_PORT")
+        super().__init__(
+            f"metrics cannot listen on {host} port {port} ({why}): set STATESVC_METRICS_HOST or STATESVC_METRICS_PORT"
+        )
 
 
 class RoleMetrics:
@@ -88,7 +90,9 @@ def metrics_listener(http: HttpSettings, *, port: int) -> socket.socket:
 
 def _bound(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except OSError as error:
         raise MetricsPortTakenError(host, port, error.strerror or "no such address") from error
     listener = socket.socket(family, kind, protocol)
@@ -124,10 +128,14 @@ async def serving_metrics(
     """Serve the metrics for the time of the block. `control`: where a supervisor asks for them, and whether this process lives."""
     metrics = RoleMetrics(telemetry, role=role)
     if control is not None:
-        server = MetricsServer(_control_listener(control), {ALIVE: _alive, METRICS: Exposition(metrics.make).text})
+        server = MetricsServer(
+            _control_listener(control), {ALIVE: _alive, METRICS: Exposition(metrics.make).text}
+        )
     else:
         listener = metrics_listener(http, port=port)
-        log.info("metrics_served", role=role, host=http.metrics_host, port=listener.getsockname()[1])
+        log.info(
+            "metrics_served", role=role, host=http.metrics_host, port=listener.getsockname()[1]
+        )
         server = MetricsServer(listener, {METRICS: Exposition(metrics.make_labelled).text})
     server.start()
     try:

@@ -14,5 +14,8 @@ from statesvc.roles.sealer_role import sealer_components
 async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
     limits = worker_limits(launch.settings)
-    async with open_runtime(launch, limits, channels=[OUTBOX, LOG]) as base, notifier_component(launch, base) as notifier:
+    async with (
+        open_runtime(launch, limits, channels=[OUTBOX, LOG]) as base,
+        notifier_component(launch, base) as notifier,
+    ):
         return await run_with_health(launch, base, [notifier, *sealer_components(launch, base)])

@@ -23,7 +23,10 @@ from statesvc.telemetry import gauges
 
 async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
-    async with open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base, notifier_component(launch, base) as part:
+    async with (
+        open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base,
+        notifier_component(launch, base) as part,
+    ):
         return await run_with_health(launch, base, [part])
 
 
@@ -34,13 +37,19 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
     base.telemetry.observe_pools({"notifier": base.pool})
     async with AsyncExitStack() as stack:
         targets = await stack.enter_async_context(
-            Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
+            Targets(
+                allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source
+            )
         )
-        base.telemetry.observe(gauges.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})])
+        base.telemetry.observe(
+            gauges.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})]
+        )
         operator = None
         if settings.operator.url is not None:
             unbound = await stack.enter_async_context(HttpSender(allowed=EVERY_NETWORK))
-            operator = OperatorWebhook(sender=unbound, url=settings.operator.url, keys=settings.operator.secrets)
+            operator = OperatorWebhook(
+                sender=unbound, url=settings.operator.url, keys=settings.operator.secrets
+            )
         notifier = Notifier(
             NotifierContext(
                 pool=base.pool,
@@ -59,7 +68,10 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
                 lease_seconds=settings.notifier.lease_seconds,
                 sweep_seconds=settings.notifier.sweep_seconds,
                 grace_seconds=settings.http.grace_seconds,
-                backlog=BacklogBound(count_max=settings.notifier.backlog_count_max, age_seconds=settings.notifier.backlog_age_seconds),
+                backlog=BacklogBound(
+                    count_max=settings.notifier.backlog_count_max,
+                    age_seconds=settings.notifier.backlog_age_seconds,
+                ),
             ),
         )
         yield Component(name="notifier", run=notifier.run, stop=notifier.stop)

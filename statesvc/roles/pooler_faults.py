@@ -13,7 +13,11 @@ from psycopg import AsyncConnection, capabilities
 from statesvc.database.dsns import Dsns
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.queries import queries
-from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS, ServiceConnection, parameters
+from statesvc.database.service_connection import (
+    CONNECT_TIMEOUT_SECONDS,
+    ServiceConnection,
+    parameters,
+)
 from statesvc.database.sql_errors import ADVICE
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.settings.service_settings import Settings
@@ -65,8 +69,16 @@ async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
     limits = worker_limits(settings)
     found = await limits_in_transaction(dsns.service, limits, direct=False)
     wanted = limits.timeouts(server_version=0)
-    lost = ", ".join(f"{name} is {found.get(name)}, not {value}" for name, value in wanted.items() if found.get(name) != value)
-    return f"time limits are lost on the way through the pooler ({lost}): it must be in transaction mode" if lost else None
+    lost = ", ".join(
+        f"{name} is {found.get(name)}, not {value}"
+        for name, value in wanted.items()
+        if found.get(name) != value
+    )
+    return (
+        f"time limits are lost on the way through the pooler ({lost}): it must be in transaction mode"
+        if lost
+        else None
+    )
 
 
 async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
@@ -103,14 +115,20 @@ async def carries_prepared(dsn: str) -> bool:
         for _ in range(TRIES):
             try:
                 prepared_on = await _backend(one, prepare=True)
-            except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+            except (
+                psycopg.errors.InvalidSqlStatementName,
+                psycopg.errors.DuplicatePreparedStatement,
+            ):
                 return False
             async with other.transaction():
                 if await _backend(other) != prepared_on:
                     continue
                 try:
                     await _backend(one, prepare=True)
-                except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+                except (
+                    psycopg.errors.InvalidSqlStatementName,
+                    psycopg.errors.DuplicatePreparedStatement,
+                ):
                     # what this check prepared lies on the connection that the other client holds now
                     await other.execute(_SQL["forget_prepared"])
                     return False
@@ -120,7 +138,9 @@ async def carries_prepared(dsn: str) -> bool:
 async def limits_in_transaction(dsn: str, limits: PoolLimits, *, direct: bool) -> Mapping[str, int]:
     """Return the time limits, in milliseconds, that a transaction of the service would have."""
     async with (
-        make_pool(dsn, name="statesvc check", limits=limits, prepared_statements=False, direct=direct) as pool,
+        make_pool(
+            dsn, name="statesvc check", limits=limits, prepared_statements=False, direct=direct
+        ) as pool,
         pool.connection() as connection,
         connection.transaction(),
     ):
@@ -131,7 +151,10 @@ async def limits_in_transaction(dsn: str, limits: PoolLimits, *, direct: bool) -
 async def _connect(dsn: str) -> AsyncConnection[Any]:
     # whose sessions they are is what is asked: nothing is set on them
     connection = await ServiceConnection.connect(
-        dsn, autocommit=True, prepare_threshold=None, **parameters(dsn, "statesvc check", writes=False)
+        dsn,
+        autocommit=True,
+        prepare_threshold=None,
+        **parameters(dsn, "statesvc check", writes=False),
     )
     connection.answer_seconds = CONNECT_TIMEOUT_SECONDS
     return connection

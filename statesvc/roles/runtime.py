@@ -74,7 +74,11 @@ class Launch:
     @property
     def ports(self) -> dict[Role, int]:
         """The roles of this process, and where each listens."""
-        return {self.role: self.port} if self.sealer_port is None else {self.role: self.port, "sealer": self.sealer_port}
+        return (
+            {self.role: self.port}
+            if self.sealer_port is None
+            else {self.role: self.port, "sealer": self.sealer_port}
+        )
 
     @property
     def name(self) -> str:
@@ -132,7 +136,9 @@ class StoppedDatabaseError(RuntimeError):
     """DATABASE_URL is not set, and the embedded server does not run."""
 
     def __init__(self, data_dir: str) -> None:
-        super().__init__(f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir} (`statesvc up` starts one)")
+        super().__init__(
+            f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir} (`statesvc up` starts one)"
+        )
 
 
 class StoppedEarlyError(Exception):
@@ -140,7 +146,9 @@ class StoppedEarlyError(Exception):
 
 
 @asynccontextmanager
-async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence[str]) -> AsyncIterator[Runtime]:
+async def open_runtime(
+    launch: Launch, limits: PoolLimits, *, channels: Sequence[str]
+) -> AsyncIterator[Runtime]:
     """Open for the time of the block; the listener hears these channels, and does not even connect without any.
 
     The pool has one connection until wake-ups have theirs: where connections are few, wake-ups come first.
@@ -157,7 +165,9 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence
     try:
         async with (
             watchdog_pings(),
-            serving_metrics(settings.http, telemetry, role=launch.name, port=launch.port, control=launch.control) as metrics,
+            serving_metrics(
+                settings.http, telemetry, role=launch.name, port=launch.port, control=launch.control
+            ) as metrics,
             pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool,
         ):
             keyring, plan = await _opened(pool, dsns, settings, sources, signals)
@@ -204,7 +214,11 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence
 
 
 def _normalizers() -> list[str]:
-    return [f"{carrier.carrier_id}/{version}" for carrier in CARRIERS.values() for version in carrier.normalizers]
+    return [
+        f"{carrier.carrier_id}/{version}"
+        for carrier in CARRIERS.values()
+        for version in carrier.normalizers
+    ]
 
 
 def require_database(settings: DatabaseSettings) -> Dsns:
@@ -216,7 +230,9 @@ def require_database(settings: DatabaseSettings) -> Dsns:
 
 
 @asynccontextmanager
-async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, writes: bool = True) -> AsyncIterator[Pool]:
+async def pool_of(
+    launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, writes: bool = True
+) -> AsyncIterator[Pool]:
     """Open a pool. `writes=False` to read from a standby."""
     pool = make_pool(
         dsns.service,
@@ -233,7 +249,9 @@ async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, 
         await pool.close()
 
 
-async def _opened(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals) -> tuple[Keyring, ConnectionPlan]:
+async def _opened(
+    pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals
+) -> tuple[Keyring, ConnectionPlan]:
     """Wait for the database, its schema and the KMS as long as it takes.
 
     Raises KmsError, MissingPartitionError, PoolerSettingError and TooFewConnectionsError where waiting does not help.
@@ -245,7 +263,9 @@ async def _opened(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySource
             async with pool.connection() as connection:
                 await require_partitions(connection)
                 plan = plan_for(settings, None if dsns.is_pooled else await read_room(connection))
-                return await load_keyring(connection, await open_sources(sources, connection, make=True)), plan
+                return await load_keyring(
+                    connection, await open_sources(sources, connection, make=True)
+                ), plan
         except psycopg.errors.UndefinedTable:
             log.warning("schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS)
         except KmsError as error:

@@ -29,11 +29,19 @@ def sealer_components(launch: Launch, base: Runtime) -> list[Component]:
     sealer = Sealer(
         base.dsns.listen,
         base.keyring.master,
-        Publication(file=settings.checkpoint_file, keys_file=settings.log_keys_file, origin=settings.sealer.origin, store=store),
+        Publication(
+            file=settings.checkpoint_file,
+            keys_file=settings.log_keys_file,
+            origin=settings.sealer.origin,
+            store=store,
+        ),
         listener=base.listener,
         waker=base.waker,
         telemetry=base.telemetry,
-        pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
+        pace=SealerPace(
+            interval_seconds=settings.sealer.interval_seconds,
+            sweep_seconds=settings.sealer.sweep_seconds,
+        ),
         limits=lead_limits(settings),
         clock=ClockCheck(seconds_max=settings.sealer.clock_seconds_max),
     )
@@ -45,7 +53,13 @@ def sealer_components(launch: Launch, base: Runtime) -> list[Component]:
     parts = [Component(name="sealer", run=sealer.run, stop=sealer.stop)]
     authority = _authority(settings.checkpoint)
     if authority is not None:
-        stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
+        stamper = Stamper(
+            base.pool,
+            authority,
+            leads=lambda: sealer.leads,
+            sealed=sealer.watch(),
+            telemetry=base.telemetry,
+        )
         parts.append(Component(name="stamper", run=stamper.run, stop=stamper.stop))
     if store is not None:
         publisher = Publisher(

@@ -17,7 +17,9 @@ from statesvc.roles.shutdown import Component
 
 WEBHOOKS: Final = "/v1/webhooks/"
 HEALTH: Final = frozenset({"/livez", "/readyz"})
-_TARGET: Final = re.compile(rb"[\r\n]{0,8}[A-Za-z]{1,20} (?:([^ ?\r\n]{%d})|([^ ?\r\n]*)[ ?\r\n])" % len(WEBHOOKS))
+_TARGET: Final = re.compile(
+    rb"[\r\n]{0,8}[A-Za-z]{1,20} (?:([^ ?\r\n]{%d})|([^ ?\r\n]*)[ ?\r\n])" % len(WEBHOOKS)
+)
 _UNDECIDED_BYTES_MAX: Final = 64
 
 
@@ -56,9 +58,13 @@ class SharedPort:
     def __init__(self, path: Path, *, is_ingress: bool) -> None:
         self._handoff = Handoff(path, listens=not is_ingress, adopt=self._adopt)
         self._adopted = Sharing(
-            recipient=self._handoff, is_theirs=is_for_api if is_ingress else is_for_ingress, returns_idle=not is_ingress
+            recipient=self._handoff,
+            is_theirs=is_for_api if is_ingress else is_for_ingress,
+            returns_idle=not is_ingress,
         )
-        self.accepted = Sharing(recipient=self._handoff, is_theirs=is_for_api if is_ingress else is_webhook)
+        self.accepted = Sharing(
+            recipient=self._handoff, is_theirs=is_for_api if is_ingress else is_webhook
+        )
         self._server: Server | None = None
         self._adopting: set[asyncio.Task[None]] = set()
 
@@ -80,7 +86,10 @@ class SharedPort:
         if self._server is None:
             client.close()
             return
-        adopting = asyncio.create_task(self._server.adopt(client, head, sharing=self._adopted, is_shared=is_shared), name="adopt")
+        adopting = asyncio.create_task(
+            self._server.adopt(client, head, sharing=self._adopted, is_shared=is_shared),
+            name="adopt",
+        )
         self._adopting.add(adopting)
         adopting.add_done_callback(self._adopting.discard)
 

@@ -98,10 +98,16 @@ async def run_until_stopped(
     gc.set_threshold(*GC_THRESHOLDS)
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
     stop_requested = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
-    done, _ = await asyncio.wait({*tasks, *helpers, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(
+        {*tasks, *helpers, stop_requested}, return_when=asyncio.FIRST_COMPLETED
+    )
     dead = [task for task in done if task is not stop_requested]
     for task in dead:
-        log.error("task_died", task=task.get_name(), exc_info=None if task.cancelled() else task.exception())
+        log.error(
+            "task_died",
+            task=task.get_name(),
+            exc_info=None if task.cancelled() else task.exception(),
+        )
     stop_requested.cancel()
     drain()
     if not dead:
@@ -112,7 +118,9 @@ async def run_until_stopped(
     return 1 if dead or aborted else 0
 
 
-async def _finish(tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float) -> bool:
+async def _finish(
+    tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float
+) -> bool:
     """Wait for the tasks; those that are late are cancelled. Return True if a second signal cut it short."""
     running = [task for task in tasks if not task.done()]
     if not running:

@@ -48,7 +48,9 @@ def stamp_trust(settings: CheckpointSettings) -> Trust | None:
         require_library()
         return Trust.parse(settings.stamp_cert.read_bytes())
     except OSError as error:
-        raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
+        raise SettingError(
+            f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}"
+        ) from error
     except NoTimestampsError as error:
         raise SettingError(f"STATESVC_CHECKPOINT_STAMP_URL: {error}") from error
     except StampError as error:
@@ -66,7 +68,9 @@ def _require_postgres(settings: DatabaseSettings) -> None:
 def _require_master_key(settings: Settings) -> None:
     """Check the master key; the embedded server's is made with its data."""
     keys, database = settings.keys, settings.database
-    is_made_later = database.database_url is None and keys.master_key is None and keys.kms_url is None
+    is_made_later = (
+        database.database_url is None and keys.master_key is None and keys.kms_url is None
+    )
     if is_made_later and not (database.data_dir / FILE).exists():
         return
     try:
@@ -79,8 +83,12 @@ def _require_host(host: str) -> None:
     """Check the host: each address is tried with any port."""
     for name in listen_hosts(host):
         try:
-            for family, kind, protocol, _, address in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+            for family, kind, protocol, _, address in socket.getaddrinfo(
+                name, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            ):
                 with socket.socket(family, kind, protocol) as probe:
                     probe.bind(address)
         except OSError as error:
-            raise SettingError(f"STATESVC_HOST, or --host: this machine cannot listen on {name!r}: {error.strerror}") from None
+            raise SettingError(
+                f"STATESVC_HOST, or --host: this machine cannot listen on {name!r}: {error.strerror}"
+            ) from None

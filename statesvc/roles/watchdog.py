@@ -14,7 +14,11 @@ from statesvc.background.periodic import Periodic
 def watchdog(environment: Mapping[str, str], *, pid: int) -> Periodic | None:
     """Return a job that sends a ping twice in each interval; None: nobody asked."""
     address, interval = environment.get("NOTIFY_SOCKET"), environment.get("WATCHDOG_USEC", "")
-    if not address or not interval.isdecimal() or environment.get("WATCHDOG_PID", str(pid)) != str(pid):
+    if (
+        not address
+        or not interval.isdecimal()
+        or environment.get("WATCHDOG_PID", str(pid)) != str(pid)
+    ):
         return None
     every_seconds = int(interval) / 2_000_000
     # an abstract address is written with an @

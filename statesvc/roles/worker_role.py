@@ -78,11 +78,19 @@ async def run(launch: Launch) -> int:
         ]
         if folder is not None:
             archiver = BodyArchiver(
-                base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry
+                base.dsns.listen,
+                folder=folder,
+                keyring=base.keyring,
+                settings=settings.archive,
+                telemetry=base.telemetry,
             )
             parts.append(Component(name="archiver", run=archiver.run, stop=archiver.stop))
             if settings.archive.log_hot_months is not None:
-                months = LogArchiver(base.dsns.listen, hot_months=settings.archive.log_hot_months, telemetry=base.telemetry)
+                months = LogArchiver(
+                    base.dsns.listen,
+                    hot_months=settings.archive.log_hot_months,
+                    telemetry=base.telemetry,
+                )
                 parts.append(Component(name="log archiver", run=months.run, stop=months.stop))
         return await run_with_health(launch, base, parts)
 

@@ -16,7 +16,9 @@ INDEX: Final = "README"
 def pages() -> Mapping[str, Path]:
     """Return the pages by name, in order of name."""
     packaged = {path.stem: path for path in sorted(_PACKAGE.glob("*.md"))}
-    return MappingProxyType(packaged or {path.stem: path for path in sorted(_CHECKOUT.glob("*.md"))})
+    return MappingProxyType(
+        packaged or {path.stem: path for path in sorted(_CHECKOUT.glob("*.md"))}
+    )
 
 
 def title(name: str) -> str:

@@ -40,7 +40,9 @@ class ClockCheck:
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
         database, sealed_at, recorded_at = row
         # the answer was made at some time in between
-        self.database_ahead_seconds = min(0.0, database.timestamp() - before) + max(0.0, database.timestamp() - after)
+        self.database_ahead_seconds = min(0.0, database.timestamp() - before) + max(
+            0.0, database.timestamp() - after
+        )
         if abs(self.database_ahead_seconds) > self.seconds_max:
             side = "ahead of" if self.database_ahead_seconds > 0 else "behind"
             raise ClockError(

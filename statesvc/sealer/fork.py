@@ -19,9 +19,23 @@ from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.epochs import FORK, Epochs, read_epochs
-from statesvc.log.signing_keys import RETIRE, ROTATE, SigningKey, make_key, open_signers, read_keys, retire_at_once
+from statesvc.log.signing_keys import (
+    RETIRE,
+    ROTATE,
+    SigningKey,
+    make_key,
+    open_signers,
+    read_keys,
+    retire_at_once,
+)
 from statesvc.log.tree_nodes import tree_root
-from statesvc.sealer.leadership import Publication, PublishedHead, publish, published_heads, take_stock
+from statesvc.sealer.leadership import (
+    Publication,
+    PublishedHead,
+    publish,
+    published_heads,
+    take_stock,
+)
 from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import SQL as SEAL
 from statesvc.sealer.seal import seal
@@ -81,33 +95,50 @@ async def find_loss(connection: Connection, publication: Publication) -> LostHis
     size = 0 if row is None else row[0]
     verifiers = [key.verifier for key in keys]
     # a key that the backup lacks may have signed what was lost; the last one names the log
-    heads = await published_heads(publication, [*(key for key in pinned if key not in verifiers), *verifiers])
+    heads = await published_heads(
+        publication, [*(key for key in pinned if key not in verifiers), *verifiers]
+    )
     try:
         for head in heads:
             await _require_prefix(connection, head, size, epochs)
         root = await tree_root(connection, size)
     except MissingHashError as error:
-        raise NoForkError(f"the log is incomplete: {error}; run `statesvc verify`, and restore again") from error
+        raise NoForkError(
+            f"the log is incomplete: {error}; run `statesvc verify`, and restore again"
+        ) from error
     lost = [head for head in heads if _is_beyond(head.checkpoint, size, epochs)]
     if not lost:
         raise NoForkError("nothing that was published is missing here: there is nothing to fork")
-    return LostHistory(size=size, root=root, epochs=epochs, head=max(lost, key=lambda head: (head.checkpoint.epoch, head.checkpoint.size)))
+    return LostHistory(
+        size=size,
+        root=root,
+        epochs=epochs,
+        head=max(lost, key=lambda head: (head.checkpoint.epoch, head.checkpoint.size)),
+    )
 
 
 def _is_beyond(head: Checkpoint, size: int, epochs: Epochs) -> bool:
     return head.epoch > epochs.current or (head.epoch == epochs.current and head.size > size)
 
 
-async def _require_prefix(connection: Connection, head: PublishedHead, size: int, epochs: Epochs) -> None:
+async def _require_prefix(
+    connection: Connection, head: PublishedHead, size: int, epochs: Epochs
+) -> None:
     signed = head.checkpoint
-    if signed.epoch == epochs.current and signed.size <= size and await tree_root(connection, signed.size) != signed.root:
+    if (
+        signed.epoch == epochs.current
+        and signed.size <= size
+        and await tree_root(connection, signed.size) != signed.root
+    ):
         raise NoForkError(
             f"{head.where} has {signed.size} entries that are not the first of this log: it went on since the restore, or was changed. "
             "Where they part is not known, so it cannot be forked: restore again, and keep the sealer stopped until it is forked"
         )
 
 
-async def fork(connection: Connection, master: MasterKeys, publication: Publication, request: ForkRequest) -> Fork:
+async def fork(
+    connection: Connection, master: MasterKeys, publication: Publication, request: ForkRequest
+) -> Fork:
     """Start the next epoch. `connection` is the owner's. Raises NoForkError, RefusalError."""
     await _take_lead(connection)
     lost = await find_loss(connection, publication)
@@ -117,27 +148,53 @@ async def fork(connection: Connection, master: MasterKeys, publication: Publicat
             await connection.execute(_SQL["close_to_writers"])
             return await _fork(connection, master, publication, request, lost)
     except psycopg.errors.LockNotAvailable as error:
-        raise NoForkError("a transaction that writes entries does not end: find it in pg_stat_activity, and try again") from error
+        raise NoForkError(
+            "a transaction that writes entries does not end: find it in pg_stat_activity, and try again"
+        ) from error
 
 
-async def _fork(connection: Connection, master: MasterKeys, publication: Publication, request: ForkRequest, lost: LostHistory) -> Fork:
+async def _fork(
+    connection: Connection,
+    master: MasterKeys,
+    publication: Publication,
+    request: ForkRequest,
+    lost: LostHistory,
+) -> Fork:
     old = await (await begin_batch(connection)).rows()
     now = BatchStamp(old.recorded_at, old.batch_id, lost.next_epoch)
     lost_keys = await _keep_lost_keys(connection, publication)
     keys = await read_keys(connection)
-    retired = [key for key in keys if key.sealed_seed is not None and key.verifier.key_id in request.retired]
+    retired = [
+        key
+        for key in keys
+        if key.sealed_seed is not None and key.verifier.key_id in request.retired
+    ]
     signers = open_signers(keys, master)
-    new = None if any(signer.verifier.key_id not in request.retired for signer in signers) else await make_key(connection, master)
+    new = (
+        None
+        if any(signer.verifier.key_id not in request.retired for signer in signers)
+        else await make_key(connection, master)
+    )
     # the published heads are those that the fork gives up: the log is held against itself alone
-    sealed, head = await take_stock(connection, master, Publication(file=None, origin=publication.origin))
+    sealed, head = await take_stock(
+        connection, master, Publication(file=None, origin=publication.origin)
+    )
     if sealed.tree.size > (0 if head is None else head.tree_size):
         # the backup ended between the two commits of a pass
-        await publish(connection, sealed, signers, Publication(file=None, origin=publication.origin))
+        await publish(
+            connection, sealed, signers, Publication(file=None, origin=publication.origin)
+        )
     begins = {"epoch": now.epoch, "begins": lost.size, "started_at": now.recorded_at}
     await connection.execute(_SQL["start_epoch"], begins)
     actions = [_fork_action(request, lost), *_key_actions(request, retired, new)]
     leaf_hashes = await append_actions(connection, actions, now=now)
-    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=request.actor)
+    await write_batch(
+        connection,
+        batch_id=now.batch_id,
+        recorded_at=now.recorded_at,
+        leaf_hashes=leaf_hashes,
+        writer=request.actor,
+    )
     done = await seal(connection, replace(sealed, epoch=now.epoch), from_id=now.batch_id)
     await publish(connection, done.sealed, [*signers, *([] if new is None else [new])], publication)
     for key in retired:
@@ -167,14 +224,24 @@ def _fork_action(request: ForkRequest, lost: LostHistory) -> Action:
     return Action(actor=request.actor, verb=FORK, target="log", details=details)
 
 
-def _key_actions(request: ForkRequest, retired: Sequence[SigningKey], new: NoteSigner | None) -> list[Action]:
+def _key_actions(
+    request: ForkRequest, retired: Sequence[SigningKey], new: NoteSigner | None
+) -> list[Action]:
     why = {"why": f"log fork: {request.why}"}
-    made = [] if new is None else [_key_action(request, ROTATE, new.verifier, {"key": str(new.verifier), **why})]
+    made = (
+        []
+        if new is None
+        else [_key_action(request, ROTATE, new.verifier, {"key": str(new.verifier), **why})]
+    )
     return made + [_key_action(request, RETIRE, key.verifier, why) for key in retired]
 
 
-def _key_action(request: ForkRequest, verb: str, key: VerifierKey, details: dict[str, str]) -> Action:
-    return Action(actor=request.actor, verb=verb, target=f"log key {key.key_id.hex()}", details=details)
+def _key_action(
+    request: ForkRequest, verb: str, key: VerifierKey, details: dict[str, str]
+) -> Action:
+    return Action(
+        actor=request.actor, verb=verb, target=f"log key {key.key_id.hex()}", details=details
+    )
 
 
 async def _keep_lost_keys(connection: Connection, publication: Publication) -> list[VerifierKey]:
@@ -182,7 +249,10 @@ async def _keep_lost_keys(connection: Connection, publication: Publication) -> l
     known = {key.verifier for key in await read_keys(connection)}
     lost = [key for key in _pinned(publication) if key not in known]
     for key in lost:
-        await connection.execute(_SQL["keep_lost_key"], {"key_id": key.key_id, "origin": key.name, "public_key": key.public_key})
+        await connection.execute(
+            _SQL["keep_lost_key"],
+            {"key_id": key.key_id, "origin": key.name, "public_key": key.public_key},
+        )
     return lost
 
 
@@ -190,7 +260,9 @@ def _pinned(publication: Publication) -> list[VerifierKey]:
     try:
         return [] if publication.keys_file is None else read_pinned_keys(publication.keys_file)
     except (OSError, NoteError) as error:
-        raise NoForkError(f"the log's pinned keys in {publication.keys_file} cannot be used: {error}") from error
+        raise NoForkError(
+            f"the log's pinned keys in {publication.keys_file} cannot be used: {error}"
+        ) from error
 
 
 async def _take_lead(connection: Connection) -> None:

@@ -29,7 +29,10 @@ class SilentLead(NamedTuple):
 
 
 async def silent_lead(
-    connection: AsyncConnection[Any], *, silent_seconds: float = SILENT_SECONDS, lost_pid: int | None = None
+    connection: AsyncConnection[Any],
+    *,
+    silent_seconds: float = SILENT_SECONDS,
+    lost_pid: int | None = None,
 ) -> SilentLead | None:
     """Return the one that leads, if it has been silent for that long, or is this process. None: nobody leads, or one that works."""
     asked = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}

@@ -14,10 +14,22 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys, SealError
-from events.merkle.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, origin_of
+from events.merkle.checkpoint import (
+    Checkpoint,
+    NoteError,
+    NoteSigner,
+    VerifierKey,
+    open_checkpoint,
+    origin_of,
+)
 from events.merkle.compact_range import CompactRange
 from events.merkle.retained_nodes import MissingHashError
-from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, read_published, write_published
+from statesvc.log.checkpoint_store import (
+    CheckpointStore,
+    CheckpointStoreError,
+    read_published,
+    write_published,
+)
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.epochs import Epochs, read_epochs
 from statesvc.log.signing_keys import SigningKey, SigningKeyError, ensure_key, open_signers
@@ -44,7 +56,9 @@ class Publication:
     store: CheckpointStore | None = None
 
 
-async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publication: Publication) -> tuple[SealedLog, SignedHead | None]:
+async def take_stock(
+    connection: AsyncConnection[Any], master: MasterKeys, publication: Publication
+) -> tuple[SealedLog, SignedHead | None]:
     """Return how far the log is sealed and signed. Raises RefusalError where that contradicts what was published."""
     found = await ensure_key(connection, master, origin=publication.origin)
     keys = [key.verifier for key in found]
@@ -60,13 +74,17 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
             where = "the newest checkpoint in the database"
             own = PublishedHead(where, head.note, _open(head.note, keys, where))
             if (own.checkpoint.size, own.checkpoint.root) != (head.tree_size, head.root):
-                raise ForkError("the newest checkpoint's row says something else than its note: the database was changed")
+                raise ForkError(
+                    "the newest checkpoint's row says something else than its note: the database was changed"
+                )
             await _compare(connection, own, size, epochs)
         for published in await published_heads(publication, keys):
             await _compare(connection, published, size, epochs)
     except MissingHashError as error:
         raise ForkError(f"the log is incomplete: {error}; run `statesvc verify`") from error
-    return SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until, epoch=epochs.current), head
+    return SealedLog(
+        tree=tree, sealed_at=sealed_at, recorded_until=recorded_until, epoch=epochs.current
+    ), head
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +96,22 @@ class PublishedHead:
     checkpoint: Checkpoint
 
 
-async def published_heads(publication: Publication, keys: Sequence[VerifierKey]) -> list[PublishedHead]:
+async def published_heads(
+    publication: Publication, keys: Sequence[VerifierKey]
+) -> list[PublishedHead]:
     """Return the newest heads that lie outside the database. Raises RefusalError."""
     notes = {}
     if publication.file is not None:
         notes[f"the published checkpoint in {publication.file}"] = read_published(publication.file)
     if publication.store is not None:
-        notes[f"the latest checkpoint in {publication.store.name}"] = await _stored_latest(publication.store)
-    return [PublishedHead(where, note, _open(note, keys, where)) for where, note in notes.items() if note is not None]
+        notes[f"the latest checkpoint in {publication.store.name}"] = await _stored_latest(
+            publication.store
+        )
+    return [
+        PublishedHead(where, note, _open(note, keys, where))
+        for where, note in notes.items()
+        if note is not None
+    ]
 
 
 def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
@@ -107,8 +133,12 @@ def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
         raise ForkError(
             f"the database lacks the log's key {gone[0].key_id.hex()} that is pinned in {file}: it was changed, or is another's"
         )
-    if strange := [key.verifier for key in found if key.sealed_seed is None and key.verifier not in pinned]:
-        raise ForkError(f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted into the database")
+    if strange := [
+        key.verifier for key in found if key.sealed_seed is None and key.verifier not in pinned
+    ]:
+        raise ForkError(
+            f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted into the database"
+        )
 
 
 async def _stored_latest(store: CheckpointStore) -> str | None:
@@ -117,7 +147,9 @@ async def _stored_latest(store: CheckpointStore) -> str | None:
             return await store.latest()
     except (CheckpointStoreError, TimeoutError) as error:
         why = str(error) or f"{store.name} cannot be read: it does not answer"
-        raise RefusalError(f"{why}; without it nobody knows whether this log is the one that was published") from error
+        raise RefusalError(
+            f"{why}; without it nobody knows whether this log is the one that was published"
+        ) from error
 
 
 def _open(note: str, keys: Sequence[VerifierKey], where: str) -> Checkpoint:
@@ -127,7 +159,9 @@ def _open(note: str, keys: Sequence[VerifierKey], where: str) -> Checkpoint:
         raise RefusalError(f"{where}: {error}") from error
 
 
-async def _compare(connection: AsyncConnection[Any], published: PublishedHead, size: int, epochs: Epochs) -> None:
+async def _compare(
+    connection: AsyncConnection[Any], published: PublishedHead, size: int, epochs: Epochs
+) -> None:
     where, signed = published.where, published.checkpoint
     if signed.epoch > epochs.current:
         raise ForkError(
@@ -142,12 +176,21 @@ async def _compare(connection: AsyncConnection[Any], published: PublishedHead, s
             "Restore up to the newest transaction, or accept the loss with `statesvc log fork --why`"
         )
     if await tree_root(connection, signed.size) != signed.root:
-        raise ForkError(f"the first {signed.size} entries are not those of {where}: run `statesvc verify`")
+        raise ForkError(
+            f"the first {signed.size} entries are not those of {where}: run `statesvc verify`"
+        )
 
 
-async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], publication: Publication) -> None:
+async def publish(
+    connection: AsyncConnection[Any],
+    sealed: SealedLog,
+    signers: Sequence[NoteSigner],
+    publication: Publication,
+) -> None:
     """Sign the head and publish it, to the files first. Raises RefusalError if these cannot be written; then nothing is published."""
-    checkpoint = Checkpoint(origin_of(signers[-1].verifier.name, sealed.epoch), sealed.tree.size, sealed.tree.root())
+    checkpoint = Checkpoint(
+        origin_of(signers[-1].verifier.name, sealed.epoch), sealed.tree.size, sealed.tree.root()
+    )
     note = checkpoint.signed(signers, at=sealed.sealed_at)
     try:
         if publication.keys_file is not None:
@@ -155,8 +198,15 @@ async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: 
         if publication.file is not None:
             write_published(publication.file, note)
     except (OSError, NoteError) as error:
-        raise RefusalError(f"the checkpoint cannot be written to {publication.file}: {error}") from error
-    parameters = {"tree_size": checkpoint.size, "root": checkpoint.root, "note": note, "created_at": sealed.sealed_at}
+        raise RefusalError(
+            f"the checkpoint cannot be written to {publication.file}: {error}"
+        ) from error
+    parameters = {
+        "tree_size": checkpoint.size,
+        "root": checkpoint.root,
+        "note": note,
+        "created_at": sealed.sealed_at,
+    }
     await connection.execute(SQL["publish"], parameters)
 
 

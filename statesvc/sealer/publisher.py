@@ -34,7 +34,11 @@ class Publisher(Periodic):
         telemetry: Telemetry,
     ) -> None:
         super().__init__(
-            "publisher", self._work_on, every_seconds=interval_seconds, retry_seconds=_RETRY_SECONDS, retry_seconds_max=_RETRY_SECONDS_MAX
+            "publisher",
+            self._work_on,
+            every_seconds=interval_seconds,
+            retry_seconds=_RETRY_SECONDS,
+            retry_seconds_max=_RETRY_SECONDS_MAX,
         )
         self._pool = pool
         self._store = store

@@ -89,7 +89,10 @@ class SealMark:
     def passed(self, writers: Writers, done: SealPass) -> None:
         """Advance after a pass from the mark on. `writers` were read before it."""
         if self._known is not None and writers.oldest >= self._until:
-            self.from_id = max(self.from_id, (min(self._known, done.last_batch_id) if done.full else self._known) + 1)
+            self.from_id = max(
+                self.from_id,
+                (min(self._known, done.last_batch_id) if done.full else self._known) + 1,
+            )
             self._known = None
         if self._known is None and done.batches:
             self._known, self._until = writers.last_batch_id, done.transaction_id
@@ -100,7 +103,11 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
 
     Between reading and placing nobody else changes the queue's rows: only the leader removes them, and this connection has the lead.
     """
-    rows = await (await connection.execute(SQL["next_batches"], {"from_id": from_id, "limit": BATCHES_MAX}, binary=True)).fetchall()
+    rows = await (
+        await connection.execute(
+            SQL["next_batches"], {"from_id": from_id, "limit": BATCHES_MAX}, binary=True
+        )
+    ).fetchall()
     if not rows:
         return SealPass(sealed=before)
     clock = rows[0][-1]
@@ -109,11 +116,15 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
     places, subtrees = [], []
     for batch_id, recorded_from, recorded_to, leaf_hashes, _ in rows:
         if leaf_hashes is None:
-            raise RefusalError(f"batch {batch_id} waits to be sealed, but its row is gone: someone deleted it")
+            raise RefusalError(
+                f"batch {batch_id} waits to be sealed, but its row is gone: someone deleted it"
+            )
         leaves = split_hashes(leaf_hashes)
         places.append((tree.size, batch_id, recorded_from, recorded_to, len(leaves)))
         subtrees += tree.extend(leaves)
-    first_indexes, batch_ids, recorded_froms, recorded_tos, entries = map(list, zip(*places, strict=True))
+    first_indexes, batch_ids, recorded_froms, recorded_tos, entries = map(
+        list, zip(*places, strict=True)
+    )
     placed = await connection.execute(
         SQL["place_batches"],
         {
@@ -130,11 +141,19 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
     )
     row = await placed.fetchone()
     assert row is not None  # noqa: S101 - one row, always
-    before_these = [] if before.recorded_until is None else [(before.recorded_until, before.recorded_until)]
+    before_these = (
+        [] if before.recorded_until is None else [(before.recorded_until, before.recorded_until)]
+    )
     early = recorded_too_early([*before_these, *zip(recorded_froms, recorded_tos, strict=True)])
-    recorded_until = max(recorded_froms if before.recorded_until is None else [before.recorded_until, *recorded_froms])
+    recorded_until = max(
+        recorded_froms
+        if before.recorded_until is None
+        else [before.recorded_until, *recorded_froms]
+    )
     return replace(
-        SealPass(sealed=replace(before, tree=tree, sealed_at=sealed_at, recorded_until=recorded_until)),
+        SealPass(
+            sealed=replace(before, tree=tree, sealed_at=sealed_at, recorded_until=recorded_until)
+        ),
         back_dated=tuple(batch_ids[place - len(before_these)] for place in early),
         batches=len(rows),
         entries=tree.size - before.tree.size,

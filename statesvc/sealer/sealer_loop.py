@@ -28,7 +28,16 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import SILENT_SECONDS, end_session, silent_lead
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
-from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
+from statesvc.sealer.seal import (
+    SQL,
+    ForkError,
+    RefusalError,
+    SealedLog,
+    SealMark,
+    SealPass,
+    read_writers,
+    seal,
+)
 from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
@@ -108,7 +117,9 @@ class Sealer:
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             try:
-                connection = await connect_direct(self._dsn, application_name="statesvc sealer", limits=self._limits)
+                connection = await connect_direct(
+                    self._dsn, application_name="statesvc sealer", limits=self._limits
+                )
                 try:
                     # past any pooler, and the same few statements for as long as it leads
                     connection.prepare_threshold = _PREPARED_AFTER
@@ -125,7 +136,10 @@ class Sealer:
                 if self.refusal != str(error):
                     _log.error("sealer_refuses", why=str(error))
                 self.refusal = str(error)
-                await set_within(self._stopping, _CLOCK_SECONDS if isinstance(error, ClockError) else _REFUSED_SECONDS)
+                await set_within(
+                    self._stopping,
+                    _CLOCK_SECONDS if isinstance(error, ClockError) else _REFUSED_SECONDS,
+                )
             except (psycopg.Error, OSError) as error:
                 _log.warning("sealing_failed", error=error)
                 await set_within(self._stopping, next(delays))
@@ -187,7 +201,11 @@ class Sealer:
                 await self._sign(connection, sealed)
                 self._count(done)
             if not done.full:
-                pace = self._pace.interval_seconds if done.batches else min(_EMPTY_SECONDS, self._pace.interval_seconds)
+                pace = (
+                    self._pace.interval_seconds
+                    if done.batches
+                    else min(_EMPTY_SECONDS, self._pace.interval_seconds)
+                )
                 await self._rest(began + pace - time.monotonic())
 
     async def _sign(self, connection: AsyncConnection[Any], sealed: SealedLog) -> None:
@@ -210,5 +228,7 @@ class Sealer:
         if interval_seconds > 0:
             with self._listener.paused(LOG):
                 await set_within(self._stopping, interval_seconds)
-        sweep = self._pace.sweep_seconds if self._listener.is_up else _SWEEP_SECONDS_WITHOUT_LISTENER
+        sweep = (
+            self._pace.sweep_seconds if self._listener.is_up else _SWEEP_SECONDS_WITHOUT_LISTENER
+        )
         await set_within(self._woken, sweep)

@@ -43,7 +43,13 @@ class Stamper(Periodic):
     """Works until `stop`. `leads` says whether this process is the one that signs; `sealed` is set whenever there is a new head."""
 
     def __init__(
-        self, pool: Connections, authority: Authority, *, leads: Callable[[], bool], sealed: asyncio.Event, telemetry: Telemetry
+        self,
+        pool: Connections,
+        authority: Authority,
+        *,
+        leads: Callable[[], bool],
+        sealed: asyncio.Event,
+        telemetry: Telemetry,
     ) -> None:
         super().__init__(
             "timestamper",
@@ -85,7 +91,10 @@ class Stamper(Periodic):
         if found is None or found.size == found.stamped_size:
             return found, None
         if not self._is_due(found):
-            return found, min(_CHECK_SECONDS, max(0.0, self._authority.interval_seconds - (found.age_seconds or 0.0)))
+            return found, min(
+                _CHECK_SECONDS,
+                max(0.0, self._authority.interval_seconds - (found.age_seconds or 0.0)),
+            )
         async with asyncio.timeout(_ANSWER_SECONDS), aiohttp.ClientSession() as session:
             await self._stamp(session, found)
         self._telemetry.checkpoint_stamps.add(1, {Attribute.OUTCOME: "stamped"})
@@ -96,16 +105,25 @@ class Stamper(Periodic):
             return True
         if found.age_seconds >= self._authority.interval_seconds:
             return True
-        return found.stamped_note is None or signing_key_ids(found.stamped_note) != signing_key_ids(found.note)
+        return found.stamped_note is None or signing_key_ids(found.stamped_note) != signing_key_ids(
+            found.note
+        )
 
     async def _stamp(self, session: aiohttp.ClientSession, found: StampStatus) -> None:
         inquiry = inquire(found.note)
-        headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
-        async with session.post(self._authority.url, data=inquiry.request, headers=headers, allow_redirects=False) as answer:
+        headers = {
+            "Content-Type": "application/timestamp-query",
+            "Accept": "application/timestamp-reply",
+        }
+        async with session.post(
+            self._authority.url, data=inquiry.request, headers=headers, allow_redirects=False
+        ) as answer:
             if answer.status != 200:
                 raise StampError(f"the authority answered {answer.status}")
             token = await answer.content.read(TOKEN_BYTES_MAX + 1)
-            while len(token) <= TOKEN_BYTES_MAX and (more := await answer.content.read(TOKEN_BYTES_MAX + 1)):
+            while len(token) <= TOKEN_BYTES_MAX and (
+                more := await answer.content.read(TOKEN_BYTES_MAX + 1)
+            ):
                 token += more
         stamp = check_stamp(token, found.note, self._authority.trust, nonce=inquiry.nonce)
         async with self._pool.connection() as connection:

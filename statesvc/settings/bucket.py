@@ -24,7 +24,9 @@ class Bucket:
             raise ValueError("neither a folder nor s3://bucket/prefix")
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if options.keys() - {"endpoint", "region"}:
-            raise ValueError("an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them")
+            raise ValueError(
+                "an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them"
+            )
         return cls(
             name=parts.netloc,
             prefix=parts.path.strip("/"),

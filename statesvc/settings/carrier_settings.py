@@ -40,8 +40,27 @@ _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _PARAMETER: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
 _HEADERS_OF_ALL: Final = frozenset(
     {
-        *("accept", "accept-encoding", "connection", "content-length", "content-type", "date", "expect", "forwarded", "host"),
-        *("te", "transfer-encoding", "upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"),
+        *(
+            "accept",
+            "accept-encoding",
+            "connection",
+            "content-length",
+            "content-type",
+            "date",
+            "expect",
+            "forwarded",
+            "host",
+        ),
+        *(
+            "te",
+            "transfer-encoding",
+            "upgrade",
+            "user-agent",
+            "via",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+        ),
     }
 )
 """Headers that every request has, or a proxy writes: no place for a secret."""
@@ -63,11 +82,14 @@ def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[Secr
     return {
         name.removeprefix(WEBHOOK_SECRET_PREFIX): secrets
         for name, text in environment.items()
-        if name.startswith(WEBHOOK_SECRET_PREFIX) and (secrets := tuple(SecretStr(part) for part in split(text)))
+        if name.startswith(WEBHOOK_SECRET_PREFIX)
+        and (secrets := tuple(SecretStr(part) for part in split(text)))
     }
 
 
-def read_chosen_authentication(environment: Mapping[str, str]) -> dict[str, tuple[ChosenAuthentication, ...]]:
+def read_chosen_authentication(
+    environment: Mapping[str, str],
+) -> dict[str, tuple[ChosenAuthentication, ...]]:
     """Read `STATESVC_WEBHOOK_AUTH_<CARRIER>`, by upper-case carrier id. Raises SettingError, which never shows what the variable holds."""
     found: dict[str, tuple[ChosenAuthentication, ...]] = {}
     secrets = read_webhook_secrets(environment)
@@ -75,8 +97,12 @@ def read_chosen_authentication(environment: Mapping[str, str]) -> dict[str, tupl
         variable, secret_variable = WEBHOOK_AUTH_PREFIX + name, WEBHOOK_SECRET_PREFIX + name
         found[name] = tuple(dict.fromkeys(_chosen(part, variable) for part in split(text)))
         if not secrets.get(name):
-            raise SettingError(f"{variable} is set, but {secret_variable} is not: nothing that the carrier sends could be right")
-        if found[name] == (Basic(),) and any(":" not in secret.get_secret_value() for secret in secrets[name]):
+            raise SettingError(
+                f"{variable} is set, but {secret_variable} is not: nothing that the carrier sends could be right"
+            )
+        if found[name] == (Basic(),) and any(
+            ":" not in secret.get_secret_value() for secret in secrets[name]
+        ):
             raise SettingError(f"{secret_variable} must be user:password, for {variable} is basic")
     return found
 
@@ -91,12 +117,16 @@ def _chosen(text: str, variable: str) -> ChosenAuthentication:
             chosen = Basic()
         case "header", True if _NAME.fullmatch(name):
             if name.lower() in _HEADERS_OF_ALL:
-                raise SettingError(f"{variable} names a header that every request has, or that a proxy writes: choose another")
+                raise SettingError(
+                    f"{variable} names a header that every request has, or that a proxy writes: choose another"
+                )
             chosen = SharedHeader(header=name)
         case "query", True if _PARAMETER.fullmatch(name):
             chosen = UrlToken(parameter=name)
     if chosen is None:
-        raise SettingError(f"{variable} must be one or more of {AUTHENTICATION_FORMS}, comma-separated")
+        raise SettingError(
+            f"{variable} must be one or more of {AUTHENTICATION_FORMS}, comma-separated"
+        )
     return chosen
 
 
@@ -107,7 +137,9 @@ def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Net
         try:
             found[name] = tuple(ipaddress.ip_network(part, strict=False) for part in split(text))
         except ValueError:
-            raise SettingError(f"{WEBHOOK_IPS_PREFIX}{name} must be networks such as 20.65.16.22/31, comma-separated") from None
+            raise SettingError(
+                f"{WEBHOOK_IPS_PREFIX}{name} must be networks such as 20.65.16.22/31, comma-separated"
+            ) from None
     return found
 
 
@@ -116,13 +148,17 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
     found = dict(_of_prefix(environment, WEBHOOK_JWKS_PREFIX))
     for name, url in found.items():
         if not url.startswith("https://"):
-            raise SettingError(f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: anyone who can change the keys can sign")
+            raise SettingError(
+                f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: anyone who can change the keys can sign"
+            )
     return found
 
 
 def read_account_zones(environment: Mapping[str, str]) -> dict[str, str]:
     """Read `STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
-    return {name: _zone(text, ZONE_PREFIX + name) for name, text in _of_prefix(environment, ZONE_PREFIX)}
+    return {
+        name: _zone(text, ZONE_PREFIX + name) for name, text in _of_prefix(environment, ZONE_PREFIX)
+    }
 
 
 def _zone(text: str, variable: str) -> str:
@@ -132,11 +168,15 @@ def _zone(text: str, variable: str) -> str:
     if row is not None:
         return row.zone.key
     if not is_zone(text):
-        raise SettingError(f"{variable} must be a zone such as Asia/Ho_Chi_Minh, or the code of a country")
+        raise SettingError(
+            f"{variable} must be a zone such as Asia/Ho_Chi_Minh, or the code of a country"
+        )
     return text
 
 
-def refuse_empty_proofs(environment: Mapping[str, str], *, allows_unsigned: Callable[[str], bool]) -> None:
+def refuse_empty_proofs(
+    environment: Mapping[str, str], *, allows_unsigned: Callable[[str], bool]
+) -> None:
     """Refuse a carrier's variable that is set and holds nothing (`","`), which protects nothing. Raises SettingError.
 
     An empty text counts as unset, as everywhere; but not where the carrier would then be let in unsigned.
@@ -155,4 +195,8 @@ def refuse_empty_proofs(environment: Mapping[str, str], *, allows_unsigned: Call
 
 
 def _of_prefix(environment: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
-    return ((name.removeprefix(prefix), text.strip()) for name, text in environment.items() if name.startswith(prefix) and text.strip())
+    return (
+        (name.removeprefix(prefix), text.strip())
+        for name, text in environment.items()
+        if name.startswith(prefix) and text.strip()
+    )

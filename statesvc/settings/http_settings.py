@@ -76,10 +76,14 @@ class IngressSettings(Section):
     """Free bytes on the disk of the embedded server below which webhooks are refused."""
     signature_age_seconds_max: Seconds = 2 * 3600
     """Age that a webhook's signature may have where it states its time (shippo, shipengine): a retry may bring its first stamp."""
-    allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
+    allow_unsigned_webhooks: Words = Field(
+        default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS")
+    )
     """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
 
-    trusted_proxies: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES"))
+    trusted_proxies: Networks = Field(
+        default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES")
+    )
     """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
 
     def allows_unsigned(self, carrier_id: str) -> bool:

@@ -22,7 +22,9 @@ class DocumentedSetting:
     meaning: str
 
 
-ENV_FILE: Final = DocumentedSetting("Where settings come from.", env_file.VARIABLE, None, env_file.MEANING)
+ENV_FILE: Final = DocumentedSetting(
+    "Where settings come from.", env_file.VARIABLE, None, env_file.MEANING
+)
 """Not one of the settings that such a file holds."""
 
 
@@ -35,9 +37,15 @@ def documented_settings(*, renames: Renames = RENAMES) -> Iterator[DocumentedSet
             yield DocumentedSetting(section.__doc__ or "", variable, field.default, meaning)
     for prefix, meaning in CARRIER_VARIABLES.items():
         text = meaning + _old_name(prefix, renames)
-        yield DocumentedSetting("One variable for each carrier, by its upper-case id.", f"{prefix}<CARRIER>", None, text)
+        yield DocumentedSetting(
+            "One variable for each carrier, by its upper-case id.", f"{prefix}<CARRIER>", None, text
+        )
 
 
 def _old_name(variable: str, renames: Renames) -> str:
     """Return a sentence where it had another name, which still works."""
-    return "".join(f" Its old name {row.old} works before {row.refused_from}." for row in renames.rows if row.new == variable)
+    return "".join(
+        f" Its old name {row.old} works before {row.refused_from}."
+        for row in renames.rows
+        if row.new == variable
+    )

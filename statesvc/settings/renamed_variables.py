@@ -64,7 +64,9 @@ class Renames:
         warnings = self.deprecated(environment)
         for variable, name, _ in self._found(warnings):
             if environment.setdefault(name, environment[variable]) != environment[variable]:
-                raise AmbiguousVariableError(f"{variable} is the old name of {name}, and they have different values: remove {variable}")
+                raise AmbiguousVariableError(
+                    f"{variable} is the old name of {name}, and they have different values: remove {variable}"
+                )
         return list(warnings.values())
 
     def _found(self, variables: Iterable[str]) -> Iterator[tuple[str, str, RenamedVariable]]:

@@ -3,7 +3,13 @@
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from statesvc.settings.bucket import checked_location
 from statesvc.settings.carrier_settings import Network, split
@@ -38,7 +44,11 @@ class Section(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Take arguments, then the environment, stripped; nothing else."""
         if isinstance(env_settings, EnvSettingsSource):
-            stripped = {name: value.strip() for name, value in env_settings.env_vars.items() if value is not None}
+            stripped = {
+                name: value.strip()
+                for name, value in env_settings.env_vars.items()
+                if value is not None
+            }
             env_settings.env_vars = {name: value for name, value in stripped.items() if value}
         return init_settings, env_settings
 

@@ -39,7 +39,9 @@ class DatabaseSettings(Section):
 
     model_config = config()
 
-    database_url: SecretStr | None = Field(default=None, validation_alias=AliasChoices("DATABASE_URL"))
+    database_url: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("DATABASE_URL")
+    )
     """PostgreSQL 16 or later, as the service's own role. Without it the service starts an embedded server under STATESVC_DATA_DIR."""
     owner_url: SecretStr | None = None
     """Database address as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
@@ -95,7 +97,9 @@ class KeySettings(Section):
     @classmethod
     def _not_guessable(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and len(key) < BOOTSTRAP_CHARS_MIN:
-            raise ValueError(f"STATESVC_BOOTSTRAP_KEY has {len(key)} characters; make it {BOOTSTRAP_CHARS_MIN} or more, at random")
+            raise ValueError(
+                f"STATESVC_BOOTSTRAP_KEY has {len(key)} characters; make it {BOOTSTRAP_CHARS_MIN} or more, at random"
+            )
         return key
 
 
@@ -126,8 +130,13 @@ class WorkerSettings(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.batch_min > self.batch_max:
-            raise ValueError("STATESVC_WORKER_BATCH_MIN must not be above STATESVC_WORKER_BATCH_MAX")
-        if max(self.lock_seconds, self.idle_in_transaction_seconds, self.statement_seconds) >= self.lease_seconds:
+            raise ValueError(
+                "STATESVC_WORKER_BATCH_MIN must not be above STATESVC_WORKER_BATCH_MAX"
+            )
+        if (
+            max(self.lock_seconds, self.idle_in_transaction_seconds, self.statement_seconds)
+            >= self.lease_seconds
+        ):
             raise ValueError(
                 "STATESVC_WORKER_LEASE_SECONDS must be above the worker's STATEMENT_SECONDS, LOCK_SECONDS and IDLE_IN_TRANSACTION_SECONDS"
             )
@@ -149,7 +158,9 @@ class NotifierSettings(Section):
     """Notifications that may wait for one subscription. Beyond, the latest of each shipment stands for those before it."""
     backlog_age_seconds: Seconds = 24 * 3600
     """Time for which a notification may wait before a later one of its shipment replaces it."""
-    subscriber_allow: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW"))
+    subscriber_allow: Networks = Field(
+        default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW")
+    )
     """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
     event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
     """URI that says in CloudEvents, which brokers get, which installation they come from."""
@@ -157,7 +168,9 @@ class NotifierSettings(Section):
     @model_validator(mode="after")
     def _lease_outlives_an_attempt(self) -> Self:
         if self.lease_seconds <= 15:
-            raise ValueError("STATESVC_NOTIFIER_LEASE_SECONDS must be above 15, the longest that an attempt takes")
+            raise ValueError(
+                "STATESVC_NOTIFIER_LEASE_SECONDS must be above 15, the longest that an attempt takes"
+            )
         return self
 
 
@@ -174,7 +187,9 @@ class OperatorSettings(Section):
     @model_validator(mode="after")
     def _signed(self) -> Self:
         if self.url is not None and not self.secrets:
-            raise ValueError("STATESVC_OPERATOR_URL needs STATESVC_OPERATOR_SECRET: nothing is sent unsigned")
+            raise ValueError(
+                "STATESVC_OPERATOR_URL needs STATESVC_OPERATOR_SECRET: nothing is sent unsigned"
+            )
         return self
 
     @property
@@ -249,7 +264,9 @@ class CheckpointSettings(Section):
     @model_validator(mode="after")
     def _believable(self) -> Self:
         if self.stamp_url is not None and self.stamp_cert is None:
-            raise ValueError("STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is believed unchecked")
+            raise ValueError(
+                "STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is believed unchecked"
+            )
         return self
 
 
@@ -308,13 +325,18 @@ class Settings:
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
     """By upper-case carrier id, as the next."""
     webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
-    chosen_authentication: Mapping[str, tuple[ChosenAuthentication, ...]] = field(default_factory=dict)
+    chosen_authentication: Mapping[str, tuple[ChosenAuthentication, ...]] = field(
+        default_factory=dict
+    )
     account_zones: Mapping[str, str] = field(default_factory=dict)
 
     def in_account_zones(self, carriers: Mapping[str, Carrier]) -> dict[str, Carrier]:
         """Return the carriers, each with the zone of the account where one is set."""
         zones = self.account_zones
-        return {name: carrier.in_zone(zones[name.upper()]) if name.upper() in zones else carrier for name, carrier in carriers.items()}
+        return {
+            name: carrier.in_zone(zones[name.upper()]) if name.upper() in zones else carrier
+            for name, carrier in carriers.items()
+        }
 
     @property
     def checkpoint_file(self) -> Path | None:
@@ -332,14 +354,25 @@ class Settings:
     def authenticates(self, carrier_id: str) -> bool:
         """Return whether the carrier can prove itself: by a secret, published keys or its address."""
         name = carrier_id.upper()
-        return name in self.webhook_secrets_by_carrier or name in self.webhook_networks or name in self.webhook_key_sets
+        return (
+            name in self.webhook_secrets_by_carrier
+            or name in self.webhook_networks
+            or name in self.webhook_key_sets
+        )
 
     def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
         """Return the carrier's live secrets, plain: one, or two during rotation; none when it has none."""
-        return tuple(secret.get_secret_value() for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ()))
+        return tuple(
+            secret.get_secret_value()
+            for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ())
+        )
 
 
-SECTIONS: Final = tuple(field.type for field in fields(Settings) if isinstance(field.type, type) and issubclass(field.type, BaseSettings))
+SECTIONS: Final = tuple(
+    field.type
+    for field in fields(Settings)
+    if isinstance(field.type, type) and issubclass(field.type, BaseSettings)
+)
 """The classes of all settings that are no single carrier's."""
 
 

@@ -17,9 +17,13 @@ from statesvc.settings.renamed_variables import RENAMES, Renames
 
 PREFIX: Final = "STATESVC_"
 
-_OF_COMMANDS: Final = frozenset({"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"})
+_OF_COMMANDS: Final = frozenset(
+    {"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"}
+)
 """Variables that say which service a command calls (`statesvc.cli.service_profile`)."""
-_OF_ROLES: Final = frozenset({"STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD", "STATESVC_AUDITOR_PASSWORD"})
+_OF_ROLES: Final = frozenset(
+    {"STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD", "STATESVC_AUDITOR_PASSWORD"}
+)
 """Variables that psql reads (`statesvc migrate --roles`), still set where `migrate` follows in the same shell."""
 _OTHERS: Final = (
     _OF_COMMANDS
@@ -34,7 +38,14 @@ _OTHERS: Final = (
 )
 """Variables that are read before the settings, that `up` hands to its children, and that the project's own tests read."""
 _OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
-_KUBERNETES_ENDINGS: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_TCP_ADDR", "_TCP_PORT", "_TCP_PROTO")
+_KUBERNETES_ENDINGS: Final = (
+    "_SERVICE_HOST",
+    "_SERVICE_PORT",
+    "_TCP",
+    "_TCP_ADDR",
+    "_TCP_PORT",
+    "_TCP_PROTO",
+)
 
 
 class UnknownVariableError(SettingError):
@@ -47,7 +58,12 @@ def variable_of(section: type[BaseSettings], name: str, field: FieldInfo) -> str
     return f"{section.model_config.get('env_prefix', '')}{name}".upper()
 
 
-def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]], *, renames: Renames = RENAMES) -> list[str]:
+def unknown_variables(
+    environment: Mapping[str, str],
+    sections: Iterable[type[BaseSettings]],
+    *,
+    renames: Renames = RENAMES,
+) -> list[str]:
     """Return variables with our prefix that no field of the sections reads, under no name that still works."""
     known = _known(sections) | renames.deprecated(environment).keys()
     return sorted(
@@ -61,7 +77,10 @@ def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[Ba
 
 
 def sentences_on_unknown_variables(
-    environment: Mapping[str, str], sections: Iterable[type[BaseSettings]], *, renames: Renames = RENAMES
+    environment: Mapping[str, str],
+    sections: Iterable[type[BaseSettings]],
+    *,
+    renames: Renames = RENAMES,
 ) -> list[str]:
     """Return a sentence about each, which says what to do and not its value."""
     sections = list(sections)
@@ -71,7 +90,9 @@ def sentences_on_unknown_variables(
     return [refused.get(name) or _what_to_do(name, known) for name in unknown]
 
 
-def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> None:
+def refuse_unknown_variables(
+    environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]
+) -> None:
     """Raise UnknownVariableError where there are any."""
     if sentences := sentences_on_unknown_variables(environment, sections):
         raise UnknownVariableError("; ".join(sentences))
@@ -83,9 +104,17 @@ def _what_to_do(name: str, known: Iterable[str]) -> str:
     # all begin alike, which would make any two of them close
     by_rest = {variable.removeprefix(PREFIX): variable for variable in (*known, *CARRIER_VARIABLES)}
     close = difflib.get_close_matches(name.removeprefix(PREFIX), by_rest, n=1, cutoff=0.75)
-    hint = f"Did you mean {by_rest[close[0]]}?" if close else "If it is your own, call it something that does not begin with STATESVC_."
+    hint = (
+        f"Did you mean {by_rest[close[0]]}?"
+        if close
+        else "If it is your own, call it something that does not begin with STATESVC_."
+    )
     return f"unknown setting {name}. {hint} `statesvc doctor --settings` lists all settings"
 
 
 def _known(sections: Iterable[type[BaseSettings]]) -> set[str]:
-    return {variable_of(section, name, field) for section in sections for name, field in section.model_fields.items()}
+    return {
+        variable_of(section, name, field)
+        for section in sections
+        for name, field in section.model_fields.items()
+    }

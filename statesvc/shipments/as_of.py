@@ -16,7 +16,13 @@ from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.json_compression import decompress_json
-from statesvc.shipments.find import OTHERS_MAX, FoundShipment, OtherDiscriminators, StoredShipment, month_end
+from statesvc.shipments.find import (
+    OTHERS_MAX,
+    FoundShipment,
+    OtherDiscriminators,
+    StoredShipment,
+    month_end,
+)
 from statesvc.shipments.models import AsOf
 
 _SQL = queries("statesvc.shipments", "as_of")
@@ -36,7 +42,11 @@ class Horizon:
     @property
     def members(self) -> AsOf:
         """Members that name it in an answer. The index is that of the last entry; None: nothing was sealed by then."""
-        return {"as_of": self.at, "as_of_log_index": self.size - 1 if self.size else None, "as_of_clamped": self.clamped}
+        return {
+            "as_of": self.at,
+            "as_of_log_index": self.size - 1 if self.size else None,
+            "as_of_clamped": self.clamped,
+        }
 
     def holds(self, log_index: int | None) -> bool:
         """Return whether the entry was sealed by then."""
@@ -65,26 +75,46 @@ async def find_shipment_at(
 ) -> FoundShipment | OtherDiscriminators | None:
     """Find a shipment by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
     asked = {"carrier_id": carrier_id, "number": number}
-    since, until, last = await (await connection.execute(_SQL["recorded_span"], asked)).fetchone() or (None, None, None)
+    since, until, last = await (
+        await connection.execute(_SQL["recorded_span"], asked)
+    ).fetchone() or (None, None, None)
     if last is None:
         return None
     span = {"since": since, "until": until, "month_end": month_end(last), "size": horizon.size}
-    cursor = await connection.execute(_SQL["sealed_events_of_number"], asked | span, binary=True, prepare=False)
-    known = [_shipment(each, list(rows)) for each, rows in groupby(await cursor.fetchall(), key=_SHIPMENT)]
+    cursor = await connection.execute(
+        _SQL["sealed_events_of_number"], asked | span, binary=True, prepare=False
+    )
+    known = [
+        _shipment(each, list(rows))
+        for each, rows in groupby(await cursor.fetchall(), key=_SHIPMENT)
+    ]
     if not known:
         return None
-    known.sort(key=lambda one: (-one.last_event_at.timestamp(), -one.first_recorded_at.timestamp(), one.shipment_id))
+    known.sort(
+        key=lambda one: (
+            -one.last_event_at.timestamp(),
+            -one.first_recorded_at.timestamp(),
+            one.shipment_id,
+        )
+    )
     known.sort(key=lambda one: (one.shipment_id != shipment_id, one.discriminator != discriminator))
     if discriminator is not None and known[0].discriminator != discriminator:
         return OtherDiscriminators(len(known))
     return FoundShipment(known[0], known[1 : OTHERS_MAX + 1])
 
 
-def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None, datetime]]) -> StoredShipment:
+def _shipment(
+    shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None, datetime]]
+) -> StoredShipment:
     entries = [decompress_json(canonical) for _, canonical, _, _ in rows]
     row = rebuilt_row(shipment_id, entries)
-    head_hash = leaf_hash_of([canonical for canonical in entries if not is_observation(canonical)][-1])
+    head_hash = leaf_hash_of(
+        [canonical for canonical in entries if not is_observation(canonical)][-1]
+    )
     _, _, sealed_key, last_entry_at = rows[0]
     return StoredShipment(
-        **{name: getattr(row, name) for name in _SHOWN}, sealed_key=sealed_key, head_hash=head_hash, last_entry_at=last_entry_at
+        **{name: getattr(row, name) for name in _SHOWN},
+        sealed_key=sealed_key,
+        head_hash=head_hash,
+        last_entry_at=last_entry_at,
     )

@@ -30,7 +30,13 @@ from statesvc.shipments.models import (
     MessageSource,
     ShipmentObservation,
 )
-from statesvc.shipments.notification_trail import LoggedNotification, LoggedTry, NotificationKey, notifications_of, type_of
+from statesvc.shipments.notification_trail import (
+    LoggedNotification,
+    LoggedTry,
+    NotificationKey,
+    notifications_of,
+    type_of,
+)
 from statesvc.shipments.observation_trail import read_document, read_observations
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
@@ -44,7 +50,10 @@ EVENTS_MAX: Final = 1_000
 READINGS_MAX: Final = 1_000
 """Entries about readings in one answer."""
 
-_ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
+_ALWAYS: Final = {
+    "recorded_after": datetime(1, 1, 1, tzinfo=UTC),
+    "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC),
+}
 _NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
 """Counters and queues are of today; only entries of the log show what was."""
 
@@ -95,16 +104,29 @@ async def read_audit_trail(
     def was_sealed(row: DictRow) -> bool:
         return horizon is None or horizon.holds(row["log_index"])
 
-    contradictions = [*filter(was_sealed, await read("conflicts", **await recorded_outside(connection, shipment)))]
+    contradictions = [
+        *filter(was_sealed, await read("conflicts", **await recorded_outside(connection, shipment)))
+    ]
     bodies = await _bodies(connection, [row["document"] for row in (*shown, *contradictions)])
     messages = {row["document"]["message_id"] for row in (*shown, *contradictions)}
-    first_received_at = min((datetime.fromisoformat(row["document"]["received_at"]) for row in shown), default=shipment.first_recorded_at)
+    first_received_at = min(
+        (datetime.fromisoformat(row["document"]["received_at"]) for row in shown),
+        default=shipment.first_recorded_at,
+    )
     first_received_at = min(first_received_at, shipment.first_recorded_at)
-    targets = [f"shipment {shipment.shipment_id}", *(f"message {message_id}" for message_id in sorted(messages))]
-    read_by = await read("readings", targets=targets, first_received_at=first_received_at, limit=READINGS_MAX)
+    targets = [
+        f"shipment {shipment.shipment_id}",
+        *(f"message {message_id}" for message_id in sorted(messages)),
+    ]
+    read_by = await read(
+        "readings", targets=targets, first_received_at=first_received_at, limit=READINGS_MAX
+    )
     readings = [*filter(was_sealed, read_by)][::-1]
     observations = await read_observations(
-        connection, shipment, recorded=(window["recorded_after"], window["recorded_upto"]), horizon=horizon
+        connection,
+        shipment,
+        recorded=(window["recorded_after"], window["recorded_upto"]),
+        horizon=horizon,
     )
     window["observed"] = [each["sequence"] for each in observations]
     opener = None if keyring is None else shipment.opener(keyring)
@@ -112,18 +134,33 @@ async def read_audit_trail(
         [(row["document"], row) for row in filter(was_sealed, await read("fanouts"))],
         [(row["document"], row) for row in filter(was_sealed, await read("ends"))],
     )
-    keys = {"subscription_ids": [key.subscription_id for key in notified], "sequences": [key.sequence for key in notified]}
+    keys = {
+        "subscription_ids": [key.subscription_id for key in notified],
+        "sequences": [key.sequence for key in notified],
+    }
     waiting = None
     if horizon is None:
-        waiting = {NotificationKey(row["sequence"], row["subscription_id"]): row["available_at"] for row in await read("waiting", **keys)}
-    named = {row["version"]: (row["document"]["occurred_at"], row["document"]["recorded_at"]) for row in shown}
+        waiting = {
+            NotificationKey(row["sequence"], row["subscription_id"]): row["available_at"]
+            for row in await read("waiting", **keys)
+        }
+    named = {
+        row["version"]: (row["document"]["occurred_at"], row["document"]["recorded_at"])
+        for row in shown
+    }
     named |= {each["sequence"]: (each["since"], each["recorded_at"]) for each in observations}
     return AuditTrail(
         events=[_event(row, bodies, opener) for row in shown],
         transitions=[_transition(row) for row in await read("transitions")],
-        conflicts=[_conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring) for row in contradictions],
+        conflicts=[
+            _conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring)
+            for row in contradictions
+        ],
         observations=observations,
-        notifications=[_notification(key, one, *named[key.sequence], waiting=waiting) for key, one in notified.items()],
+        notifications=[
+            _notification(key, one, *named[key.sequence], waiting=waiting)
+            for key, one in notified.items()
+        ],
         readings=_checked(AuditPersonalRead, readings),
         next_after=None if is_last else window["upto"],
     )
@@ -148,7 +185,12 @@ def _notification(
         "occurred_at": occurred_at,
         "created_at": created_at,
         "fanouts": [
-            {**_place(row), "recorded_at": row["recorded_at"], "replayed": document.get("replayed", False)} for document, row in one.fanouts
+            {
+                **_place(row),
+                "recorded_at": row["recorded_at"],
+                "replayed": document.get("replayed", False),
+            }
+            for document, row in one.fanouts
         ],
         "outcome": one.outcome,
         "covered_by": one.covered_by,
@@ -181,9 +223,13 @@ def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
     return cast("list[T]", rows)
 
 
-async def _bodies(connection: AsyncConnection[Any], documents: Sequence[dict[str, Any]]) -> Mapping[UUID, BodyLocation]:
+async def _bodies(
+    connection: AsyncConnection[Any], documents: Sequence[dict[str, Any]]
+) -> Mapping[UUID, BodyLocation]:
     """Return where the body of each message is."""
-    messages = {UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in documents}
+    messages = {
+        UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in documents
+    }
     return await body_locations(connection, list(messages.items()))
 
 
@@ -197,7 +243,9 @@ def _event(row: DictRow, bodies: Mapping[UUID, BodyLocation], opener: Opener | N
     }
 
 
-def _conflict(row: DictRow, bodies: Mapping[UUID, BodyLocation], keyring: Keyring | None) -> AuditConflict:
+def _conflict(
+    row: DictRow, bodies: Mapping[UUID, BodyLocation], keyring: Keyring | None
+) -> AuditConflict:
     document = row["document"]
     return {
         **stated_event(document, HIDDEN if keyring is None else _conflict_part(row, keyring)),
@@ -249,5 +297,9 @@ def _place(row: DictRow) -> EntryPosition:
 
 def _conflict_part(row: DictRow, keyring: Keyring) -> OpenedPart:
     holder = Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
-    claimed = Opener.of_stream(keyring, row["claimed_shipment_id"], row["claimed_key"]) if row["claimed_exists"] else None
+    claimed = (
+        Opener.of_stream(keyring, row["claimed_shipment_id"], row["claimed_key"])
+        if row["claimed_exists"]
+        else None
+    )
     return holder.part_of_conflict(row["event_id"], row["sealed_part"], claimed)

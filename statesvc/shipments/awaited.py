@@ -35,14 +35,20 @@ class AwaitedHours(NamedTuple):
     observed_at: datetime | None
 
 
-async def await_number(connection: Connection, number: AttachedTo, hours: int, *, actor: str, why: Mapping[str, str]) -> AwaitedHours:
+async def await_number(
+    connection: Connection, number: AttachedTo, hours: int, *, actor: str, why: Mapping[str, str]
+) -> AwaitedHours:
     """Await it, with an entry in the log unless it is awaited for these hours already. Raises NumberErasedError."""
     async with connection.transaction():
         (is_erased,) = await _row(connection, "is_erased", number._asdict()) or (False,)
         if is_erased:
             raise NumberErasedError
         row = await _row(connection, "lock_awaited", number._asdict())
-        if row is not None and (present := AwaitedHours(*row)).hours == hours and present.observed_at is None:
+        if (
+            row is not None
+            and (present := AwaitedHours(*row)).hours == hours
+            and present.observed_at is None
+        ):
             return present
         row = await _row(connection, "put_awaited", {**number._asdict(), "hours": hours})
         assert row is not None  # noqa: S101 - RETURNING of one row
@@ -50,7 +56,9 @@ async def await_number(connection: Connection, number: AttachedTo, hours: int, *
     return AwaitedHours(*row)
 
 
-async def stop_awaiting(connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]) -> bool:
+async def stop_awaiting(
+    connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]
+) -> bool:
     """Stop awaiting it. False where it was not awaited."""
     async with connection.transaction():
         actions = await forget_awaited(connection, number, actor=actor, why=why)
@@ -58,15 +66,24 @@ async def stop_awaiting(connection: Connection, number: AttachedTo, *, actor: st
     return bool(actions)
 
 
-async def forget_awaited(connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]) -> list[Action]:
+async def forget_awaited(
+    connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]
+) -> list[Action]:
     """Forget the number in the caller's transaction; return what the caller records of it."""
     row = await _row(connection, "delete_awaited", number._asdict())
     return [] if row is None else [_action(_STOP, number, {"hours": row[0], **why}, actor)]
 
 
-async def awaited_number_at(connection: Connection, number: AttachedTo, horizon: Horizon) -> AwaitedNumber | None:
+async def awaited_number_at(
+    connection: Connection, number: AttachedTo, horizon: Horizon
+) -> AwaitedNumber | None:
     """Return the number as it was awaited by what was sealed then; None where it was not. No event of its own was sealed by then."""
-    asked = {"target": _target(number), "verbs": [_AWAIT, _STOP], "awaited_id": awaited_id(*number), "size": horizon.size}
+    asked = {
+        "target": _target(number),
+        "verbs": [_AWAIT, _STOP],
+        "awaited_id": awaited_id(*number),
+        "size": horizon.size,
+    }
     cursor = await connection.execute(_SQL["sealed_entries"], asked, prepare=False, binary=True)
     awaited = None
     for (canonical,) in await cursor.fetchall():
@@ -91,7 +108,9 @@ def _after(awaited: AwaitedHours | None, entry: Mapping[str, Any]) -> AwaitedHou
         return AwaitedHours(details["hours"], since, due_at, recorded_at)
     if entry["verb"] == _STOP:
         return None
-    since = recorded_at if awaited is None or awaited.observed_at is not None else awaited.awaited_at
+    since = (
+        recorded_at if awaited is None or awaited.observed_at is not None else awaited.awaited_at
+    )
     return AwaitedHours(details["hours"], since, since + timedelta(hours=details["hours"]), None)
 
 

@@ -11,7 +11,12 @@ from typing import Any, Final, NamedTuple
 import orjson
 from psycopg import AsyncConnection
 
-from events.parsing.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_key, service_name
+from events.parsing.service_name import (
+    SERVICE_CHARACTERS_MAX,
+    SERVICE_RULE,
+    service_key,
+    service_name,
+)
 from projections.expectations import DEFAULT_RULES, ExpectationRules
 from statesvc.database.queries import queries
 
@@ -39,7 +44,11 @@ class RuleScope(NamedTuple):
 
     def __str__(self) -> str:
         """Return the name that actions give it."""
-        return f"carrier {self.carrier_id}" if self.service == ALL_SERVICES else f"carrier {self.carrier_id}, service {self.service}"
+        return (
+            f"carrier {self.carrier_id}"
+            if self.service == ALL_SERVICES
+            else f"carrier {self.carrier_id}, service {self.service}"
+        )
 
 
 EVERYTHING: Final = RuleScope(ALL_CARRIERS)
@@ -73,10 +82,16 @@ class RuleBook:
 
     def of(self, carrier_id: str, service: str | None = None) -> ExpectationRules:
         """Return the rules of a shipment of this carrier and service, whose name is as printed; None: none is known."""
-        of_service = self.by_service.get((carrier_id, service_key(service) or "")) if self.by_service else None
+        of_service = (
+            self.by_service.get((carrier_id, service_key(service) or ""))
+            if self.by_service
+            else None
+        )
         return of_service or self.by_carrier.get(carrier_id, self.default)
 
-    def changed(self, scope: RuleScope, document: Mapping[str, Any], *, revision: int) -> "RuleBook":
+    def changed(
+        self, scope: RuleScope, document: Mapping[str, Any], *, revision: int
+    ) -> "RuleBook":
         """Return the book with rules that name a scope, over those of what is wider, which are here already."""
         if scope == EVERYTHING:
             return replace(self, default=DEFAULT_RULES.changed(document, revision=revision))

@@ -101,14 +101,23 @@ class ShipmentNumber(NamedTuple):
     discriminator: str
 
 
-async def number_of_shipment(connection: AsyncConnection[Any], shipment_id: UUID) -> ShipmentNumber | None:
+async def number_of_shipment(
+    connection: AsyncConnection[Any], shipment_id: UUID
+) -> ShipmentNumber | None:
     """Return what an id stands for; None: nothing was ever said of such a shipment."""
-    row = await (await connection.execute(_SQL["number_of_shipment"], {"shipment_id": shipment_id})).fetchone()
+    row = await (
+        await connection.execute(_SQL["number_of_shipment"], {"shipment_id": shipment_id})
+    ).fetchone()
     return None if row is None else ShipmentNumber(*row)
 
 
 async def find_shipment(
-    connection: AsyncConnection[Any], *, carrier_id: str, number: str, discriminator: str | None = None, shipment_id: UUID | None = None
+    connection: AsyncConnection[Any],
+    *,
+    carrier_id: str,
+    number: str,
+    discriminator: str | None = None,
+    shipment_id: UUID | None = None,
 ) -> FoundShipment | OtherDiscriminators | None:
     """Find the shipment of a normalized number: the one with `shipment_id` or `discriminator` where given, else the latest."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
@@ -130,35 +139,54 @@ async def find_shipment(
     return FoundShipment(rows[0], rows[1:])
 
 
-async def other_sources(connection: AsyncConnection[Any], shipment: StoredShipment) -> list[OtherSource]:
+async def other_sources(
+    connection: AsyncConnection[Any], shipment: StoredShipment
+) -> list[OtherSource]:
     """Return the shipments of other carriers and numbers that are the same parcel, the latest first."""
     if shipment.parcel_id is None:
         return []
     cursor = connection.cursor(binary=True, row_factory=dict_row)
-    await cursor.execute(_SQL["other_sources"], {"shipment_id": shipment.shipment_id, "limit": OTHERS_MAX})
+    await cursor.execute(
+        _SQL["other_sources"], {"shipment_id": shipment.shipment_id, "limit": OTHERS_MAX}
+    )
     return [OtherSource(**row) for row in await cursor.fetchall()]  # type: ignore[typeddict-item]
 
 
-async def recorded_outside(connection: AsyncConnection[Any], shipment: StoredShipment) -> dict[str, Any]:
+async def recorded_outside(
+    connection: AsyncConnection[Any], shipment: StoredShipment
+) -> dict[str, Any]:
     """Return what bounds queries for the entries that may precede all events of a shipment.
 
     Its contradictions: `conflict_since` and `conflict_until`, None: there are none. What operators did to it: `acted_since`.
     """
     cursor = connection.cursor(binary=True, row_factory=dict_row)
-    row = await (await cursor.execute(_SQL["recorded_outside"], {"shipment_id": shipment.shipment_id})).fetchone() or {}
+    row = (
+        await (
+            await cursor.execute(_SQL["recorded_outside"], {"shipment_id": shipment.shipment_id})
+        ).fetchone()
+        or {}
+    )
     return {
         "conflict_since": row.get("conflict_since"),
         "conflict_until": row.get("conflict_until"),
-        "acted_since": min(shipment.first_recorded_at, row.get("erased_at") or shipment.first_recorded_at),
+        "acted_since": min(
+            shipment.first_recorded_at, row.get("erased_at") or shipment.first_recorded_at
+        ),
     }
 
 
-async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring) -> str | None:
+async def signed_by(
+    connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring
+) -> str | None:
     """Return the signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
     cursor = connection.cursor(binary=True)
-    await cursor.execute(_SQL["sealed_part"], {**shipment.recorded(), "event_id": shipment.signed_by_event_id}, prepare=False)
+    await cursor.execute(
+        _SQL["sealed_part"],
+        {**shipment.recorded(), "event_id": shipment.signed_by_event_id},
+        prepare=False,
+    )
     row = await cursor.fetchone()
     if row is None:
         return None

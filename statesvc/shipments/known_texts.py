@@ -23,6 +23,8 @@ class KnownTexts:
         if code is None or "text-" not in code or carrier_id not in CARRIERS:
             return code
         if carrier_id not in self._texts:
-            self._texts[carrier_id] = known_texts(CARRIERS[carrier_id].texts, carrier_id, self._keyring.carrier_digest(carrier_id))
+            self._texts[carrier_id] = known_texts(
+                CARRIERS[carrier_id].texts, carrier_id, self._keyring.carrier_digest(carrier_id)
+            )
         known = self._texts[carrier_id]
         return STAND_IN.sub(lambda found: known.get(found[0], found[0]), code)

@@ -21,11 +21,17 @@ _SQL = queries("statesvc.shipments", "list_details")
 
 
 async def with_details(
-    connection: AsyncConnection[Any], keyring: Keyring, lines: Sequence[ListedShipment], found: Sequence[StoredShipment]
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    lines: Sequence[ListedShipment],
+    found: Sequence[StoredShipment],
 ) -> list[DetailedShipment]:
     """Add both to each line; `found`: the lines of which something was said."""
     places = await _last_locations(connection, found)
-    numbers = [AttachedTo(line["carrier_id"], number_of(line["carrier_id"], line["tracking_number"])) for line in lines]
+    numbers = [
+        AttachedTo(line["carrier_id"], number_of(line["carrier_id"], line["tracking_number"]))
+        for line in lines
+    ]
     orders = await order_ids(connection, keyring, numbers)
     return [
         {**line, "last_location": places.get(line["shipment_id"]), "order_id": orders.get(number)}
@@ -33,7 +39,9 @@ async def with_details(
     ]
 
 
-async def _last_locations(connection: AsyncConnection[Any], shipments: Sequence[StoredShipment]) -> dict[UUID, EventLocation]:
+async def _last_locations(
+    connection: AsyncConnection[Any], shipments: Sequence[StoredShipment]
+) -> dict[UUID, EventLocation]:
     scanned = [one for one in shipments if one.last_scan_id is not None]
     if not scanned:
         return {}
@@ -48,5 +56,6 @@ async def _last_locations(connection: AsyncConnection[Any], shipments: Sequence[
     # planned each time: the bounds leave out most months
     cursor = await connection.execute(_SQL["last_scans"], asked, prepare=False)
     return {
-        shipment_id: event_location(orjson.loads(decompress_json(canonical)), HIDDEN) for shipment_id, canonical in await cursor.fetchall()
+        shipment_id: event_location(orjson.loads(decompress_json(canonical)), HIDDEN)
+        for shipment_id, canonical in await cursor.fetchall()
     }

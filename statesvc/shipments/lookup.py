@@ -31,7 +31,9 @@ class PrintedNumber(NamedTuple):
         return [number_of(self.carrier_id, self.tracking_number)]
 
 
-async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]) -> list[list[ListedShipment]]:
+async def look_up_numbers(
+    connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]
+) -> list[list[ListedShipment]]:
     """Return the shipments of each number, the latest first, and those of which nothing was said yet."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(_SQL["lookup"], lookup_parameters(asked))
@@ -39,7 +41,11 @@ async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[Prin
     for row in await cursor.fetchall():
         place = row.pop("place")
         if row["shipment_id"] is None:
-            found[place].append(AwaitedNumber(row["carrier_id"], row["tracking_number"], row["recorded_at"], row["terminal"]).listed())
+            found[place].append(
+                AwaitedNumber(
+                    row["carrier_id"], row["tracking_number"], row["recorded_at"], row["terminal"]
+                ).listed()
+            )
         else:
             found[place].append(listed(stored_shipment(row)))
     return found
@@ -47,5 +53,9 @@ async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[Prin
 
 def lookup_parameters(asked: Sequence[PrintedNumber]) -> dict[str, Any]:
     """Return the parameters of the statement."""
-    rows = [(place, number, one.carrier_id) for place, one in enumerate(asked) for number in one.compared()]
+    rows = [
+        (place, number, one.carrier_id)
+        for place, one in enumerate(asked)
+        for number in one.compared()
+    ]
     return {**encoded(rows, _NUMBERS), "each": OTHERS_MAX}

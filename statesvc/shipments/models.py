@@ -18,18 +18,31 @@ from statesvc.bodies.find_bodies import BodyLocation
 
 def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pydantic knows
     """Describe a text that is the written form of a `kind`. Words of a vocabulary are shown, and left open: later versions add some."""
-    return GetPydanticSchema(lambda _source, handler: handler.generate_schema(kind), lambda schema, handler: _open(handler(schema)))
+    return GetPydanticSchema(
+        lambda _source, handler: handler.generate_schema(kind),
+        lambda schema, handler: _open(handler(schema)),
+    )
 
 
 def _open(described: JsonSchemaValue) -> JsonSchemaValue:
-    return {"anyOf": [described, {"type": "string"}]} if described.keys() & {"$ref", "enum"} else described
+    return (
+        {"anyOf": [described, {"type": "string"}]}
+        if described.keys() & {"$ref", "enum"}
+        else described
+    )
 
 
 StatusText = Annotated[str, text_of(Status)]
 ReasonText = Annotated[str, text_of(Reason)]
 TimeText = Annotated[str, text_of(AwareDatetime)]
-ServiceText = Annotated[str, Field(description="What the shipper bought, as the carrier names it.", examples=["UPS Ground"])]
-Personal = Annotated[str | None, Field(description="Only with `include=personal`; null where the shipment was erased.")]
+ServiceText = Annotated[
+    str,
+    Field(description="What the shipper bought, as the carrier names it.", examples=["UPS Ground"]),
+]
+Personal = Annotated[
+    str | None,
+    Field(description="Only with `include=personal`; null where the shipment was erased."),
+]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 StatusChange = TypedDict(
@@ -48,7 +61,10 @@ class EventLocation(TypedDict):
     city: str | None
     region: str | None
     postal_code: Annotated[
-        str | None, Field(description="As printed with scope `pii`; else its beginning, where one is defined for the country.")
+        str | None,
+        Field(
+            description="As printed with scope `pii`; else its beginning, where one is defined for the country."
+        ),
     ]
     country: Annotated[str | None, Field(description="ISO 3166-1 alpha-2.")]
     facility: Annotated[str | None, Field(description="The carrier's own id of the facility.")]
@@ -76,17 +92,28 @@ class StatedEvent(PersonalPart):
     time_precision: Annotated[str, text_of(TimePrecision)]
     status: StatusText | None
     reason: ReasonText | None
-    carrier_code: Annotated[str | None, Field(description="Type, code and reason as printed, joined by `/`.")]
-    by_category: Annotated[bool, Field(description="The code is not known; the carrier's own category of it was read.")]
+    carrier_code: Annotated[
+        str | None, Field(description="Type, code and reason as printed, joined by `/`.")
+    ]
+    by_category: Annotated[
+        bool, Field(description="The code is not known; the carrier's own category of it was read.")
+    ]
     location: EventLocation
     piece: str | None
     estimated_delivery: str | None
     service: NotRequired[ServiceText | None]
     parcel_carrier_id: NotRequired[
-        Annotated[str | None, Field(description="Of an aggregator: the `carrier_id` of the carrier that it names.")]
+        Annotated[
+            str | None,
+            Field(description="Of an aggregator: the `carrier_id` of the carrier that it names."),
+        ]
     ]
-    corrects: Annotated[str | None, Field(description="Of a correction: the event that it is about.")]
-    anchor: Annotated[str | None, Field(description="Of a value that came later: the event that it belongs to.")]
+    corrects: Annotated[
+        str | None, Field(description="Of a correction: the event that it is about.")
+    ]
+    anchor: Annotated[
+        str | None, Field(description="Of a value that came later: the event that it belongs to.")
+    ]
 
 
 class ErasureState(TypedDict, total=False):
@@ -122,14 +149,21 @@ class MessageSource(TypedDict):
     body_commitment: Hash
     normalizer: str
     normalizer_version: str
-    part_commitment: Annotated[Hash | None, Field(description="Binds the personal part without revealing it.")]
-    body_place: Annotated[BodyLocation, Field(description="Where the message's body is; `GET /v1/messages/{message_id}` shows it.")]
+    part_commitment: Annotated[
+        Hash | None, Field(description="Binds the personal part without revealing it.")
+    ]
+    body_place: Annotated[
+        BodyLocation,
+        Field(description="Where the message's body is; `GET /v1/messages/{message_id}` shows it."),
+    ]
 
 
 class AuditEvent(ShipmentEvent, MessageSource, EntryPosition):
     """An event with its message, normalizer and hashes."""
 
-    previous_hash: Annotated[Hash, Field(description="Leaf hash of the shipment's event before; zeros for the first.")]
+    previous_hash: Annotated[
+        Hash, Field(description="Leaf hash of the shipment's event before; zeros for the first.")
+    ]
 
 
 class AuditTransition(EntryPosition, StatusChange):
@@ -147,7 +181,12 @@ class ShipmentObservation(EntryPosition):
 
     kind: Annotated[str, Field(examples=["stalled"])]
     since: Annotated[AwareDatetime, Field(description="The deadline that passed.")]
-    cause: Annotated[str, Field(description="The scan, day or time that it counts from: observed again only for another one.")]
+    cause: Annotated[
+        str,
+        Field(
+            description="The scan, day or time that it counts from: observed again only for another one."
+        ),
+    ]
     hours: Annotated[int, Field(description="Of the rule.")]
     status: Annotated[str, Field(description="That the shipment was in.")]
     rules: Annotated[int, Field(description="Revision of the rules; 0: the service's defaults.")]
@@ -162,7 +201,9 @@ class AuditConflict(StatedEvent, MessageSource, EntryPosition):
     shipment_id: UUID
     claimed_shipment_id: UUID
     recorded_at: AwareDatetime
-    count: Annotated[int | None, Field(description="How often it was said until today; null with `as_of`.")]
+    count: Annotated[
+        int | None, Field(description="How often it was said until today; null with `as_of`.")
+    ]
     last_seen_at: AwareDatetime | None
 
 
@@ -197,12 +238,24 @@ class AuditNotification(StatusChange):
     fanouts: list[AuditFanout]
     outcome: Annotated[
         str | None,
-        Field(description="How it ended: delivered, given_up, cancelled, coalesced; null: it has not, or its subscription was deleted."),
+        Field(
+            description="How it ended: delivered, given_up, cancelled, coalesced; null: it has not, or its subscription was deleted."
+        ),
     ]
-    covered_by: Annotated[int | None, Field(description="Of a coalesced one: the sequence of the notification that stood for it.")]
-    waiting: Annotated[bool | None, Field(description="Not delivered yet, nor given up; null with `as_of`.")]
+    covered_by: Annotated[
+        int | None,
+        Field(
+            description="Of a coalesced one: the sequence of the notification that stood for it."
+        ),
+    ]
+    waiting: Annotated[
+        bool | None, Field(description="Not delivered yet, nor given up; null with `as_of`.")
+    ]
     next_attempt_at: AwareDatetime | None
-    attempts: Annotated[list[AuditAttempt], Field(description="Recorded with the end: those at what still waits are not listed yet.")]
+    attempts: Annotated[
+        list[AuditAttempt],
+        Field(description="Recorded with the end: those at what still waits are not listed yet."),
+    ]
 
 
 class AuditPersonalRead(EntryPosition):
@@ -211,9 +264,16 @@ class AuditPersonalRead(EntryPosition):
     actor: str
     target: Annotated[str, Field(description="The shipment, or one of its messages.")]
     recorded_at: AwareDatetime
-    call: Annotated[str | None, Field(description="Of a first reading: which call; null where the entry counts those that followed.")]
+    call: Annotated[
+        str | None,
+        Field(
+            description="Of a first reading: which call; null where the entry counts those that followed."
+        ),
+    ]
     hour: Annotated[TimeText | None, Field(description="Of a count: the hour that it is about.")]
-    further: Annotated[int | None, Field(description="Of a count: how many readings followed the first.")]
+    further: Annotated[
+        int | None, Field(description="Of a count: how many readings followed the first.")
+    ]
 
 
 class ShipmentFields(TypedDict):
@@ -241,7 +301,9 @@ class ShipmentSummary(ShipmentFields):
 
     last_event_at: Annotated[
         AwareDatetime,
-        Field(description="The newest time that the carrier printed; where it never printed one, when its last statement came."),
+        Field(
+            description="The newest time that the carrier printed; where it never printed one, when its last statement came."
+        ),
     ]
 
 
@@ -264,11 +326,18 @@ class DetailedShipment(ListedShipment):
     last_location: NotRequired[
         Annotated[
             EventLocation | None,
-            Field(description="Only with `details`: where it was scanned last; null where it never was, or the scan is archived."),
+            Field(
+                description="Only with `details`: where it was scanned last; null where it never was, or the scan is archived."
+            ),
         ]
     ]
     order_id: NotRequired[
-        Annotated[str | None, Field(description="Only with `details`: what a shipper attached to the number as order id.")]
+        Annotated[
+            str | None,
+            Field(
+                description="Only with `details`: what a shipper attached to the number as order id."
+            ),
+        ]
     ]
 
 
@@ -295,7 +364,10 @@ class SameParcel(TypedDict, total=False):
     """Member that is there only where another source pushes the parcel, and without `as_of`."""
 
     same_parcel: Annotated[
-        list[OtherSource], Field(description="The parcel's shipments of other carriers and aggregators, the latest first; 100 at most.")
+        list[OtherSource],
+        Field(
+            description="The parcel's shipments of other carriers and aggregators, the latest first; 100 at most."
+        ),
     ]
 
 
@@ -304,14 +376,19 @@ class AsOf(TypedDict, total=False):
 
     as_of: AwareDatetime
     as_of_log_index: Annotated[int | None, Field(description="Null: nothing was sealed by then.")]
-    as_of_clamped: Annotated[bool, Field(description="A later instant was asked for than the newest seal.")]
+    as_of_clamped: Annotated[
+        bool, Field(description="A later instant was asked for than the newest seal.")
+    ]
 
 
 class HistoryPage(AsOf):
     """A page of events in timeline order."""
 
     items: list[ShipmentEvent]
-    observations: Annotated[list[ShipmentObservation], Field(description="What did not happen: all of them, with the first page.")]
+    observations: Annotated[
+        list[ShipmentObservation],
+        Field(description="What did not happen: all of them, with the first page."),
+    ]
     next_cursor: str | None
 
 
@@ -324,13 +401,21 @@ class Signer(TypedDict, total=False):
 class Signed(TypedDict, total=False):
     """Whether somebody signed; left out of a number of which nothing was said."""
 
-    is_signed: Annotated[bool, Field(description="A signer of the delivery that counts is on record; `include=personal` names them.")]
+    is_signed: Annotated[
+        bool,
+        Field(
+            description="A signer of the delivery that counts is on record; `include=personal` names them."
+        ),
+    ]
 
 
 class Shipment(ListedShipment, AsOf, Signed, Signer, SameParcel):
     """A shipment's current state, or the one that we knew."""
 
-    others: Annotated[list[OtherShipment], Field(description="Further shipments of this number, the latest first; 100 at most.")]
+    others: Annotated[
+        list[OtherShipment],
+        Field(description="Further shipments of this number, the latest first; 100 at most."),
+    ]
 
 
 class Audit(TypedDict):
@@ -340,7 +425,13 @@ class Audit(TypedDict):
     events: Annotated[list[AuditEvent], Field(description="In recorded order.")]
     transitions: list[AuditTransition]
     conflicts: list[AuditConflict]
-    observations: Annotated[list[ShipmentObservation], Field(description="What did not happen, as it was noticed.")]
+    observations: Annotated[
+        list[ShipmentObservation], Field(description="What did not happen, as it was noticed.")
+    ]
     notifications: list[AuditNotification]
-    readings: Annotated[list[AuditPersonalRead], Field(description="Who read personal fields; the newest 1,000.")]
-    next_cursor: Annotated[str | None, Field(description="Null unless the shipment has more than 1,000 events.")]
+    readings: Annotated[
+        list[AuditPersonalRead], Field(description="Who read personal fields; the newest 1,000.")
+    ]
+    next_cursor: Annotated[
+        str | None, Field(description="Null unless the shipment has more than 1,000 events.")
+    ]

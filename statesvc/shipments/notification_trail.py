@@ -65,19 +65,29 @@ def notifications_of(
             if one is None:
                 leaf_hash = bytes.fromhex(document["event"])
                 one = found[key] = LoggedNotification(
-                    document["event"], document["from"], document["to"], webhook_id(UUID(subscription_id), leaf_hash), document.get("type")
+                    document["event"],
+                    document["from"],
+                    document["to"],
+                    webhook_id(UUID(subscription_id), leaf_hash),
+                    document.get("type"),
                 )
             one.fanouts.append((document, entry))
             one.epochs.add(document.get("epoch", FIRST_EPOCH))
     for document, entry in ends:
-        _end(found.get(NotificationKey(document["sequence"], document["subscription_id"])), document, entry)
+        _end(
+            found.get(NotificationKey(document["sequence"], document["subscription_id"])),
+            document,
+            entry,
+        )
         for covered in document.get("covers", ()):
             ended = found.get(NotificationKey(covered["sequence"], document["subscription_id"]))
             if ended is not None:
                 ended.outcome, ended.covered_by = COALESCED, document["sequence"]
                 ended.gap = covered.get("gap", ended.gap)
                 ended.epochs.add(document.get("epoch", FIRST_EPOCH))
-                ended.tries += (LoggedTry(each, entry, covered=True) for each in covered.get("tries", ()))
+                ended.tries += (
+                    LoggedTry(each, entry, covered=True) for each in covered.get("tries", ())
+                )
     return dict(sorted(found.items()))
 
 

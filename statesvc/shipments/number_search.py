@@ -22,7 +22,9 @@ class TooManyMatchesError(LookupError):
     """A part that very many numbers share finds none of them."""
 
     def __init__(self) -> None:
-        super().__init__(f"more than {MATCHES_MAX:,} shipments match: give more characters of the number")
+        super().__init__(
+            f"more than {MATCHES_MAX:,} shipments match: give more characters of the number"
+        )
 
 
 class NumberPart(NamedTuple):
@@ -39,7 +41,9 @@ def number_part(printed: str) -> NumberPart | None:
     if len(printed) > 1 and printed.startswith(ANY_REST):
         end = normalize_number(printed.removeprefix(ANY_REST))
         if len(end) < PART_CHARS_MIN:
-            raise ValueError(f"after `*` at least the last {PART_CHARS_MIN} characters of the number are needed")
+            raise ValueError(
+                f"after `*` at least the last {PART_CHARS_MIN} characters of the number are needed"
+            )
         return NumberPart(end, is_end=True)
     if not printed.endswith(ANY_REST):
         return None
@@ -57,4 +61,6 @@ async def numbers_with(connection: AsyncConnection[Any], part: NumberPart) -> li
     rows = await (await connection.execute(query, asked)).fetchall()
     if len(rows) > MATCHES_MAX:
         raise TooManyMatchesError
-    return sorted({number for (number,) in rows if not part.is_end or number.endswith(part.characters)})
+    return sorted(
+        {number for (number,) in rows if not part.is_end or number.endswith(part.characters)}
+    )

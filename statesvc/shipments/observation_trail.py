@@ -29,8 +29,14 @@ async def read_observations(
     """Read those recorded after the first instant and up to the second, in order. `horizon`: only what was sealed by then."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     asked = {"recorded_after": recorded[0], "recorded_upto": recorded[1], **shipment.recorded()}
-    rows = await (await cursor.execute(_SQL["observations_of_shipment"], asked, prepare=False)).fetchall()
-    return [_observation(read_document(row)) for row in rows if horizon is None or horizon.holds(row["log_index"])]
+    rows = await (
+        await cursor.execute(_SQL["observations_of_shipment"], asked, prepare=False)
+    ).fetchall()
+    return [
+        _observation(read_document(row))
+        for row in rows
+        if horizon is None or horizon.holds(row["log_index"])
+    ]
 
 
 def read_document(row: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,9 @@ class OpenedPart(NamedTuple):
 
 HIDDEN: Final = OpenedPart({})
 """For readers who may not see personal fields."""
-NOTHING_PERSONAL: Final = OpenedPart({"description": None, "signed_by": None, "delivery_address": None})
+NOTHING_PERSONAL: Final = OpenedPart(
+    {"description": None, "signed_by": None, "delivery_address": None}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,14 @@ class Opener:
         """Open the part of one event. `SealError` when the part was changed."""
         if self.key is None or sealed_part is None:
             return NOTHING_PERSONAL
-        known = orjson.loads(unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id))))
+        known = orjson.loads(
+            unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id)))
+        )
         return read_part(known)
 
-    def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> OpenedPart:
+    def part_of_conflict(
+        self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None"
+    ) -> OpenedPart:
         """Open the part of a conflict of this shipment.
 
         It is sealed under the key of the shipment that it claimed too, where that has one.

@@ -10,7 +10,17 @@ from events.entry.assemble import StreamHead
 from projections.project import Projected
 from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState
-from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.arrays import (
+    Array,
+    Columns,
+    bools,
+    byteas,
+    encoded,
+    ints,
+    texts,
+    timestamps,
+    uuids,
+)
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.log.json_compression import compress_json, decompress_json
@@ -56,18 +66,26 @@ SHIPMENT_COLUMNS: Final[Columns] = {
 _BY_INT: Final = attrgetter("int")
 
 
-async def read_states(connection: Sender, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
+async def read_states(
+    connection: Sender, shipment_ids: Iterable[UUID]
+) -> Pending[dict[UUID, ShipmentState]]:
     """Read the states of those shipments that exist, after their streams are locked."""
     return await send(
         connection,
         _SQL["read_states"],
         {"shipment_ids": uuids(list(shipment_ids))},
-        lambda rows: {shipment_id: ShipmentState.from_json(decompress_json(state)) for shipment_id, state in rows},
+        lambda rows: {
+            shipment_id: ShipmentState.from_json(decompress_json(state))
+            for shipment_id, state in rows
+        },
     )
 
 
 async def save_shipments(
-    connection: Sender, shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead], rules: RuleBook
+    connection: Sender,
+    shipments: Mapping[UUID, Projected],
+    heads: Mapping[UUID, StreamHead],
+    rules: RuleBook,
 ) -> None:
     """Write the states of locked shipments, and when they are looked at again because something is expected of them."""
     rows = [
@@ -77,7 +95,9 @@ async def save_shipments(
     await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
 
 
-def _row(shipment_id: UUID, projected: Projected, first_recorded_at: datetime, rules: RuleBook) -> ShipmentRow:
+def _row(
+    shipment_id: UUID, projected: Projected, first_recorded_at: datetime, rules: RuleBook
+) -> ShipmentRow:
     last = projected.last
     event = last.proposal.event
     return shipment_row(

@@ -31,21 +31,39 @@ class PromiseGroup(TypedDict):
     """Promises of one carrier, service, lane and month, or of all of a dimension that was not asked for (null)."""
 
     carrier_id: str | None
-    service: Annotated[str | None, Field(description="As it is named most often; case and blanks do not matter.", examples=["UPS Ground"])]
-    lane: Annotated[str | None, Field(description="Country of the first and of the last scan.", examples=["US-CA"])]
+    service: Annotated[
+        str | None,
+        Field(
+            description="As it is named most often; case and blanks do not matter.",
+            examples=["UPS Ground"],
+        ),
+    ]
+    lane: Annotated[
+        str | None,
+        Field(description="Country of the first and of the last scan.", examples=["US-CA"]),
+    ]
     month: Annotated[date | None, Field(description="Its first day; of the promised days.")]
     promised: Annotated[int, Field(description="All but those of cancelled shipments.")]
     on_time: int
     late: Annotated[int, Field(description="Delivered after the promised day.")]
     overdue: Annotated[int, Field(description="The day is over, and it is still on its way.")]
     not_delivered: Annotated[int, Field(description="Sent back, lost or destroyed.")]
-    delivered_without_time: Annotated[int, Field(description="The carrier printed no time: nobody can say.")]
+    delivered_without_time: Annotated[
+        int, Field(description="The carrier printed no time: nobody can say.")
+    ]
     open: Annotated[int, Field(description="The day is not over.")]
-    on_time_share: Annotated[float | None, Field(description="Of those on time, late and overdue; null: there are none.")]
-    delay_days_p50: Annotated[int | None, Field(description="Days after the promised one, of those delivered; below 0: before it.")]
+    on_time_share: Annotated[
+        float | None, Field(description="Of those on time, late and overdue; null: there are none.")
+    ]
+    delay_days_p50: Annotated[
+        int | None,
+        Field(description="Days after the promised one, of those delivered; below 0: before it."),
+    ]
     delay_days_p90: int | None
     delay_days_p99: int | None
-    delay_days: Annotated[dict[str, int], Field(description="How many were delivered after each number of days.")]
+    delay_days: Annotated[
+        dict[str, int], Field(description="How many were delivered after each number of days.")
+    ]
 
 
 class LateParcel(TypedDict):
@@ -59,7 +77,10 @@ class LateParcel(TypedDict):
     lane: str | None
     status: str
     promised_for: date
-    promised_until: Annotated[AwareDatetime, Field(description="The midnight that ended the day, where it was delivered or seen last.")]
+    promised_until: Annotated[
+        AwareDatetime,
+        Field(description="The midnight that ended the day, where it was delivered or seen last."),
+    ]
     delivered_at: Annotated[AwareDatetime | None, Field(description="Null: not yet, or never.")]
     days_late: Annotated[int, Field(description="Until today where it was not delivered.")]
 
@@ -97,7 +118,9 @@ class _Count(NamedTuple):
     shipments: int
 
 
-async def promise_groups(connection: Connection, wanted: PromiseFilter, by: Sequence[Dimension]) -> list[PromiseGroup]:
+async def promise_groups(
+    connection: Connection, wanted: PromiseFilter, by: Sequence[Dimension]
+) -> list[PromiseGroup]:
     """Count the promises by these dimensions, in their order."""
     cursor = connection.cursor(row_factory=class_row(_Count))
     asked = {f"by_{each}": each in by for each in DIMENSIONS}
@@ -107,7 +130,9 @@ async def promise_groups(connection: Connection, wanted: PromiseFilter, by: Sequ
 
 def grouped(counts: Iterable[_Count]) -> list[PromiseGroup]:
     """Group by carrier, service, lane and month; a service is one however it is spelled."""
-    groups: dict[tuple[str | None, str | None, str | None, date | None], list[_Count]] = defaultdict(list)
+    groups: dict[tuple[str | None, str | None, str | None, date | None], list[_Count]] = (
+        defaultdict(list)
+    )
     for each in counts:
         groups[each.carrier_id, service_key(each.service), each.lane, each.month].append(each)
     return [_group(groups[key]) for key in sorted(groups, key=lambda key: tuple(map(str, key)))]
@@ -147,16 +172,32 @@ def percentile(counted: Counter[int], percent: int) -> int | None:
     """Return the smallest value that at least `percent` of all are not above; None: there are none."""
     values = sorted(counted)
     reached = accumulate(counted[value] for value in values)
-    return next((value for value, so_far in zip(values, reached, strict=True) if so_far * 100 >= counted.total() * percent), None)
+    return next(
+        (
+            value
+            for value, so_far in zip(values, reached, strict=True)
+            if so_far * 100 >= counted.total() * percent
+        ),
+        None,
+    )
 
 
 async def late_parcels(
-    connection: Connection, wanted: PromiseFilter, *, after: PromisePosition = FROM_THE_START, limit: int
+    connection: Connection,
+    wanted: PromiseFilter,
+    *,
+    after: PromisePosition = FROM_THE_START,
+    limit: int,
 ) -> list[LateParcel]:
     """Return the parcels that are late against their promise, the earliest promise first."""
     cursor = connection.cursor(row_factory=dict_row)
-    position = {"after_promised_until": after.promised_until, "after_shipment_id": after.shipment_id}
-    await cursor.execute(_SQL["late_parcels"], {**await _parameters(connection, wanted), **position, "limit": limit})
+    position = {
+        "after_promised_until": after.promised_until,
+        "after_shipment_id": after.shipment_id,
+    }
+    await cursor.execute(
+        _SQL["late_parcels"], {**await _parameters(connection, wanted), **position, "limit": limit}
+    )
     return cast("list[LateParcel]", await cursor.fetchall())
 
 

@@ -34,7 +34,9 @@ REFERENCE_CHARS_MAX: Final = 500
 NUMBERS_MAX: Final = 1000
 """To how many numbers a value may be attached and still find them."""
 
-ReferenceText = Annotated[str, Field(min_length=1, max_length=REFERENCE_CHARS_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ReferenceText = Annotated[
+    str, Field(min_length=1, max_length=REFERENCE_CHARS_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")
+]
 MetadataName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
 
 
@@ -50,14 +52,22 @@ class ParcelNumber(ClosedModel):
     carrier_id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")]
     tracking_number: Annotated[
         str,
-        Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$", description="In any spelling: case, blanks and hyphens do not matter."),
+        Field(
+            min_length=1,
+            max_length=100,
+            pattern=r"^[^\x00]*$",
+            description="In any spelling: case, blanks and hyphens do not matter.",
+        ),
     ]
 
 
 class References(ClosedModel):
     """All that is attached to a number. Nothing personal belongs here; what is here is sealed, and goes with an erasure."""
 
-    order_id: Annotated[ReferenceText | None, Field(description="The shipper's own id of the order; left out or null: none.")] = None
+    order_id: Annotated[
+        ReferenceText | None,
+        Field(description="The shipper's own id of the order; left out or null: none."),
+    ] = None
     metadata: Annotated[
         dict[MetadataName, ReferenceText],
         Field(
@@ -144,42 +154,68 @@ class ReferenceTooCommonError(LookupError):
     """A value that is attached to very many numbers names none of them."""
 
     def __init__(self) -> None:
-        super().__init__(f"more than {NUMBERS_MAX:,} numbers have this reference: ask for one that only your shipment has")
+        super().__init__(
+            f"more than {NUMBERS_MAX:,} numbers have this reference: ask for one that only your shipment has"
+        )
 
 
-async def read_references(connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo) -> AttachedReferences | None:
+async def read_references(
+    connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo
+) -> AttachedReferences | None:
     """Read what is attached to the number now."""
-    row = await (await connection.execute(_SQL["attached"], number._asdict(), binary=True)).fetchone()
+    row = await (
+        await connection.execute(_SQL["attached"], number._asdict(), binary=True)
+    ).fetchone()
     return None if row is None else AttachedReferences(_opened(keyring, number, row[0]), row[1])
 
 
 async def attach_references(
-    connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo, references: References, *, actor: str, why: Mapping[str, str]
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    number: AttachedTo,
+    references: References,
+    *,
+    actor: str,
+    why: Mapping[str, str],
 ) -> AttachedReferences:
     """Put these in place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
     async with connection.transaction():
         before = await read_references(connection, keyring, number)
         if references.parcel != (before and before.references.parcel):
             await link_number(connection, keyring, *number, _parcel(references))
-        row = await (await connection.execute(_SQL["references_of_number"], number._asdict(), binary=True)).fetchone()
-        if row is not None and row[0] is not None and _opened(keyring, number, row[0]) == references:
+        row = await (
+            await connection.execute(_SQL["references_of_number"], number._asdict(), binary=True)
+        ).fetchone()
+        if (
+            row is not None
+            and row[0] is not None
+            and _opened(keyring, number, row[0]) == references
+        ):
             return AttachedReferences(references, row[1])
         attached = {
             **number._asdict(),
-            "sealed": None if references.is_empty else keyring.references.seal(_written(references), references_context(*number)),
+            "sealed": None
+            if references.is_empty
+            else keyring.references.seal(_written(references), references_context(*number)),
             "digests": byteas(sorted(_found_by(keyring, value) for value in references.values)),
         }
         changed = await (await connection.execute(_SQL["attach"], attached, binary=True)).fetchone()
         if changed is None:
             raise NumberErasedError
-        digest = keyring.carrier_digest(number.carrier_id)(references_context(*number) + b"\x1f" + _written(references))
+        digest = keyring.carrier_digest(number.carrier_id)(
+            references_context(*number) + b"\x1f" + _written(references)
+        )
         details = {"digest": digest.hex(), "values": len(references.values), **why}
         target = f"{SHIPMENT}{number.carrier_id} {number.number}"
-        await record_action(connection, actor=actor, verb="attach_references", target=target, details=details)
+        await record_action(
+            connection, actor=actor, verb="attach_references", target=target, details=details
+        )
     return AttachedReferences(references, changed[0])
 
 
-async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyring, value: str) -> list[AttachedTo]:
+async def numbers_of_reference(
+    connection: AsyncConnection[Any], keyring: Keyring, value: str
+) -> list[AttachedTo]:
     """Return the numbers that a value is attached to, as order id or under any name. Raises ReferenceTooCommonError."""
     wanted = {"digest": _found_by(keyring, value), "limit": NUMBERS_MAX + 1}
     rows = await (await connection.execute(_SQL["numbers_of_reference"], wanted)).fetchall()
@@ -188,28 +224,56 @@ async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyrin
     return [AttachedTo(*row) for row in rows]
 
 
-async def order_ids(connection: AsyncConnection[Any], keyring: Keyring, numbers: Sequence[AttachedTo]) -> dict[AttachedTo, str]:
+async def order_ids(
+    connection: AsyncConnection[Any], keyring: Keyring, numbers: Sequence[AttachedTo]
+) -> dict[AttachedTo, str]:
     """Return the order ids that are attached to these numbers, as far as there are any."""
-    wanted = {"carrier_ids": [each.carrier_id for each in numbers], "numbers": [each.number for each in numbers]}
-    rows = await (await connection.execute(_SQL["attached_to_numbers"], wanted, binary=True)).fetchall()
-    attached = {(number := AttachedTo(carrier_id, text)): _opened(keyring, number, sealed) for carrier_id, text, sealed in rows}
-    return {number: references.order_id for number, references in attached.items() if references.order_id is not None}
+    wanted = {
+        "carrier_ids": [each.carrier_id for each in numbers],
+        "numbers": [each.number for each in numbers],
+    }
+    rows = await (
+        await connection.execute(_SQL["attached_to_numbers"], wanted, binary=True)
+    ).fetchall()
+    attached = {
+        (number := AttachedTo(carrier_id, text)): _opened(keyring, number, sealed)
+        for carrier_id, text, sealed in rows
+    }
+    return {
+        number: references.order_id
+        for number, references in attached.items()
+        if references.order_id is not None
+    }
 
 
-async def awaited_numbers(connection: AsyncConnection[Any], numbers: Sequence[AttachedTo]) -> list[AwaitedNumber]:
+async def awaited_numbers(
+    connection: AsyncConnection[Any], numbers: Sequence[AttachedTo]
+) -> list[AwaitedNumber]:
     """Return those of these numbers of which nothing was said yet."""
-    wanted = {"carrier_ids": [each.carrier_id for each in numbers], "numbers": [each.number for each in numbers]}
-    return [AwaitedNumber(*row) for row in await (await connection.execute(_SQL["awaited_numbers"], wanted)).fetchall()]
+    wanted = {
+        "carrier_ids": [each.carrier_id for each in numbers],
+        "numbers": [each.number for each in numbers],
+    }
+    return [
+        AwaitedNumber(*row)
+        for row in await (await connection.execute(_SQL["awaited_numbers"], wanted)).fetchall()
+    ]
 
 
-async def erase_references(connection: AsyncConnection[Any], number: AttachedTo, *, others_go_on: bool) -> None:
+async def erase_references(
+    connection: AsyncConnection[Any], number: AttachedTo, *, others_go_on: bool
+) -> None:
     """Take away what is attached, in the caller's transaction. `others_go_on`: only one of the shipments of the number is erased."""
     await connection.execute(_SQL["detach" if others_go_on else "erase_number"], number._asdict())
 
 
 def _parcel(references: References) -> tuple[str, str] | None:
     parcel = references.parcel
-    return None if parcel is None else (parcel.carrier_id, number_of(parcel.carrier_id, parcel.tracking_number))
+    return (
+        None
+        if parcel is None
+        else (parcel.carrier_id, number_of(parcel.carrier_id, parcel.tracking_number))
+    )
 
 
 def _written(references: References) -> bytes:

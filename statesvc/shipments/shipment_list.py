@@ -73,7 +73,9 @@ class ShipmentFilter:
         return is_later and self.since < position.recorded_at < self.before
 
 
-_SPELLINGS: Final = tuple({recipe_of(carrier_id).ignored_in_number: carrier_id for carrier_id in CARRIERS}.values())
+_SPELLINGS: Final = tuple(
+    {recipe_of(carrier_id).ignored_in_number: carrier_id for carrier_id in CARRIERS}.values()
+)
 """One carrier for each way of comparing numbers."""
 
 
@@ -84,14 +86,21 @@ def numbers_in_any_spelling(printed: str) -> list[str]:
 
 async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta) -> datetime:
     """Return the instant from which on nothing was changed that has been unchanged for `duration`."""
-    row = await (await connection.execute(_SQL["unchanged_since"], {"duration": duration})).fetchone()
+    row = await (
+        await connection.execute(_SQL["unchanged_since"], {"duration": duration})
+    ).fetchone()
     assert row is not None  # noqa: S101 - one row, always
     since: datetime = row[0]
     return since
 
 
 async def list_shipments(
-    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int, scan_max: int
+    connection: AsyncConnection[Any],
+    wanted: ShipmentFilter,
+    *,
+    after: ListPosition,
+    limit: int,
+    scan_max: int,
 ) -> tuple[list[StoredShipment], ListPosition | None]:
     """Return a page in the order of the last change, or backwards, and where the next one begins (None: this is the last).
 
@@ -134,7 +143,9 @@ async def list_shipments(
     if is_of_numbers:
         return rows, None
     end = await (
-        await connection.execute(_SQL["newest_scan_end" if wanted.newest_first else "scan_end"], parameters, binary=True)
+        await connection.execute(
+            _SQL["newest_scan_end" if wanted.newest_first else "scan_end"], parameters, binary=True
+        )
     ).fetchone()
     return rows, None if end is None else ListPosition(*end)
 
@@ -152,12 +163,26 @@ async def list_with_awaited(
 
     `details_by`: with the details of each; it opens them.
     """
-    found, end = await list_shipments(connection, wanted, after=after, limit=limit, scan_max=scan_max)
+    found, end = await list_shipments(
+        connection, wanted, after=after, limit=limit, scan_max=scan_max
+    )
     lines = [(ListPosition(each.recorded_at, each.shipment_id), listed(each)) for each in found]
-    if wanted.attached_to is not None and wanted.status in {None, Status.UNKNOWN} and (wanted.reason, wanted.service) == (None, None):
-        numbers = [AttachedTo(*each) for each in zip(*_wanted_numbers(wanted).values(), strict=True)]
-        awaited = [each.listed() for each in await awaited_numbers(connection, numbers) if wanted.carrier_id in {None, each.carrier_id}]
-        places = [(ListPosition(each["recorded_at"], each["shipment_id"]), each) for each in awaited]
+    if (
+        wanted.attached_to is not None
+        and wanted.status in {None, Status.UNKNOWN}
+        and (wanted.reason, wanted.service) == (None, None)
+    ):
+        numbers = [
+            AttachedTo(*each) for each in zip(*_wanted_numbers(wanted).values(), strict=True)
+        ]
+        awaited = [
+            each.listed()
+            for each in await awaited_numbers(connection, numbers)
+            if wanted.carrier_id in {None, each.carrier_id}
+        ]
+        places = [
+            (ListPosition(each["recorded_at"], each["shipment_id"]), each) for each in awaited
+        ]
         lines += [line for line in places if wanted.follows(line[0], after)]
         lines.sort(key=_POSITION, reverse=wanted.newest_first)
         if len(lines) > limit:
@@ -174,4 +199,7 @@ def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, Any]:
     if wanted.attached_to is None:
         return {"numbers": numbers}
     fitting = [each for each in wanted.attached_to if numbers is None or each.number in numbers]
-    return {"carrier_ids": [each.carrier_id for each in fitting], "numbers": [each.number for each in fitting]}
+    return {
+        "carrier_ids": [each.carrier_id for each in fitting],
+        "numbers": [each.number for each in fitting],
+    }

@@ -12,7 +12,12 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import unsalted
 from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
-from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation, body_locations, find_bodies
+from statesvc.bodies.find_bodies import (
+    ArchiveUnavailableError,
+    BodyLocation,
+    body_locations,
+    find_bodies,
+)
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.event_store import read_streams
@@ -49,7 +54,9 @@ class FoundMessage:
     unavailable: str | None
 
 
-async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, folder: ArchivePath | None) -> FoundMessage | None:
+async def find_message(
+    connection: AsyncConnection[Any], message_id: UUID, *, folder: ArchivePath | None
+) -> FoundMessage | None:
     """Find a message; None: no such message."""
     cursor = connection.cursor(binary=True, row_factory=class_row(StoredMessage))
     message = await (await cursor.execute(_SQL["message"], {"message_id": message_id})).fetchone()
@@ -60,13 +67,19 @@ async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, fo
     if message.sealed_key is None:
         place = BodyLocation.ERASED
     try:
-        stored = None if place is BodyLocation.ERASED else (await find_bodies(connection, folder, wanted)).get(message_id)
+        stored = (
+            None
+            if place is BodyLocation.ERASED
+            else (await find_bodies(connection, folder, wanted)).get(message_id)
+        )
     except ArchiveUnavailableError as error:
         return FoundMessage(message=message, place=place, stored=None, unavailable=str(error))
     return FoundMessage(message=message, place=place, stored=stored, unavailable=None)
 
 
-async def open_body(connection: AsyncConnection[Any], found: FoundMessage, keyring: Keyring) -> bytes | None:
+async def open_body(
+    connection: AsyncConnection[Any], found: FoundMessage, keyring: Keyring
+) -> bytes | None:
     """Open the body byte for byte as the carrier sent it, proven by its commitment; None: it is no more.
 
     `SealError` where it was changed.
@@ -76,7 +89,17 @@ async def open_body(connection: AsyncConnection[Any], found: FoundMessage, keyri
         return None
     streams = await (await read_streams(connection, keyring, message.shipments)).rows()
     keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
-    key = unwrap_body_key(message.sealed_key, message.shipments, message_id=message.message_id, keys=keys, keyring=keyring)
+    key = unwrap_body_key(
+        message.sealed_key,
+        message.shipments,
+        message_id=message.message_id,
+        keys=keys,
+        keyring=keyring,
+    )
     if key is None:
         return None
-    return unsalted(open_committed(key, stored.sealed, message_id=message.message_id, committed=stored.commitment))
+    return unsalted(
+        open_committed(
+            key, stored.sealed, message_id=message.message_id, committed=stored.commitment
+        )
+    )

@@ -39,23 +39,34 @@ class TimelinePage:
 
 
 async def timeline(
-    connection: AsyncConnection[Any], shipment: StoredShipment, *, after: int | None, limit: int, opener: Opener | None
+    connection: AsyncConnection[Any],
+    shipment: StoredShipment,
+    *,
+    after: int | None,
+    limit: int,
+    opener: Opener | None,
 ) -> TimelinePage | None:
     """Return a page after the event with version `after` (None: from the start). None when the shipment has no such event."""
     cursor = connection.cursor(binary=True)
     await cursor.execute(_SQL["events_of_shipment"], shipment.recorded(), prepare=False)
     rows = [
-        (orjson.loads(decompress_json(canonical)), sealed_part, Seal(*seal)) for canonical, sealed_part, *seal in await cursor.fetchall()
+        (orjson.loads(decompress_json(canonical)), sealed_part, Seal(*seal))
+        for canonical, sealed_part, *seal in await cursor.fetchall()
     ]
     rows.sort(key=lambda row: fact_from_canonical(row[0]).key)
     start = 0
     if after is not None:
-        places = [place for place, (document, *_) in enumerate(rows) if document["version"] == after]
+        places = [
+            place for place, (document, *_) in enumerate(rows) if document["version"] == after
+        ]
         if not places:
             return None
         start = places[0] + 1
     shown = rows[start : start + limit]
-    events = [shipment_event(document, seal, sealed_part=sealed_part, opener=opener) for document, sealed_part, seal in shown]
+    events = [
+        shipment_event(document, seal, sealed_part=sealed_part, opener=opener)
+        for document, sealed_part, seal in shown
+    ]
     return TimelinePage(events, shown[-1][0]["version"] if start + limit < len(rows) else None)
 
 
@@ -102,10 +113,14 @@ def event_location(document: dict[str, Any], personal: OpenedPart) -> EventLocat
     }
 
 
-def shipment_event(document: dict[str, Any], seal: Seal, *, sealed_part: bytes | None, opener: Opener | None) -> ShipmentEvent:
+def shipment_event(
+    document: dict[str, Any], seal: Seal, *, sealed_part: bytes | None, opener: Opener | None
+) -> ShipmentEvent:
     """Return an event with its position in the shipment's stream. `opener` None: no scope `pii`."""
     return {
-        **stated_event(document, HIDDEN if opener is None else opener.part(document["event_id"], sealed_part)),
+        **stated_event(
+            document, HIDDEN if opener is None else opener.part(document["event_id"], sealed_part)
+        ),
         "version": document["version"],
         "recorded_at": document["recorded_at"],
         "sealed_at": seal.sealed_at,

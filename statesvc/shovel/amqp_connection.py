@@ -22,14 +22,22 @@ def shown(url: URL) -> str:
 async def connect(url: URL) -> AbstractConnection:
     """Connect. Raises ShovelError where it is refused, SourceLostError where nobody answers."""
     connection = aiormq.Connection(
-        url.update_query(heartbeat=_HEARTBEAT_SECONDS, name="statesvc shovel", connection_timeout=_CONNECT_SECONDS * 1000)
+        url.update_query(
+            heartbeat=_HEARTBEAT_SECONDS,
+            name="statesvc shovel",
+            connection_timeout=_CONNECT_SECONDS * 1000,
+        )
     )
     try:
         await connection.connect()
     except (aiormq.exceptions.AuthenticationError, aiormq.exceptions.ProbableAuthenticationError):
-        raise ShovelError(f"the broker {shown(url)} refuses the login of {url.user or 'guest'!r}: check user and password") from None
+        raise ShovelError(
+            f"the broker {shown(url)} refuses the login of {url.user or 'guest'!r}: check user and password"
+        ) from None
     except (aiormq.exceptions.ConnectionNotAllowed, aiormq.exceptions.InvalidFrameError):
-        raise ShovelError(f"the broker {shown(url)} has no such virtual host, or {url.user or 'guest'!r} may not enter it") from None
+        raise ShovelError(
+            f"the broker {shown(url)} has no such virtual host, or {url.user or 'guest'!r} may not enter it"
+        ) from None
     except (aiormq.exceptions.AMQPError, OSError, TimeoutError) as error:
         raise SourceLostError(f"no broker answers at {shown(url)}: {_reason(error)}") from error
     return connection

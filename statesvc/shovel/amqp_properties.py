@@ -18,7 +18,13 @@ from pamqp.header import ContentHeader
 BROKERS_OWN: Final = frozenset(
     {
         *("x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-death-reason"),
-        *("x-last-death-exchange", "x-last-death-queue", "x-last-death-reason", "x-delivery-count", "x-acquired-count"),
+        *(
+            "x-last-death-exchange",
+            "x-last-death-queue",
+            "x-last-death-reason",
+            "x-delivery-count",
+            "x-acquired-count",
+        ),
     }
 )
 """Headers that RabbitMQ adds. A message that is published with them anew may be dropped: they say that it went in a circle."""
@@ -50,7 +56,9 @@ def wire_properties(properties: Basic.Properties) -> bytes:
     given = {name: getattr(properties, name) for name in properties.__slots__}
     headers = given.get("headers")
     if headers:
-        given["headers"] = {name: value for name, value in headers.items() if name not in BROKERS_OWN}
+        given["headers"] = {
+            name: value for name, value in headers.items() if name not in BROKERS_OWN
+        }
     return _PyAmqpProperties(**given).marshal()
 
 
@@ -74,7 +82,11 @@ def _field(value: Any) -> bytes:  # noqa: ANN401, PLR0911 - one line for each ty
         case bool():
             return b"t" + bytes([value])
         case int():
-            return b"I" + struct.pack(">i", value) if -_SHORT_MAX <= value < _SHORT_MAX else b"l" + struct.pack(">q", value)
+            return (
+                b"I" + struct.pack(">i", value)
+                if -_SHORT_MAX <= value < _SHORT_MAX
+                else b"l" + struct.pack(">q", value)
+            )
         case float():
             return b"d" + struct.pack(">d", value)
         case str():

@@ -28,7 +28,9 @@ class AmqpSource:
     `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
     """
 
-    def __init__(self, url: URL, queues: Sequence[str], *, delayed: str | None, prefetch: int) -> None:
+    def __init__(
+        self, url: URL, queues: Sequence[str], *, delayed: str | None, prefetch: int
+    ) -> None:
         self._url = url
         self._named = list(dict.fromkeys(queues))
         self._queues = self._named
@@ -48,7 +50,9 @@ class AmqpSource:
             names = level_names(self._delayed)
             found = await existing(self._connection, names)
             if not found:
-                raise ShovelError(f"{shown(self._url)} has no queues of native delayed delivery ({names[0]} ...)")
+                raise ShovelError(
+                    f"{shown(self._url)} has no queues of native delayed delivery ({names[0]} ...)"
+                )
             self._queues = [*self._named, *found]
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
@@ -91,7 +95,9 @@ class AmqpSource:
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
         try:
-            return self._delivered.qsize() + sum((await count_messages(self._connection, self._queues)).values())
+            return self._delivered.qsize() + sum(
+                (await count_messages(self._connection, self._queues)).values()
+            )
         except _FAILED as error:
             raise _lost(error) from error
 
@@ -170,7 +176,10 @@ def prefetch_shares(prefetch: int, counts: Mapping[str, int]) -> dict[str, int]:
     """Return how many messages each queue may hand over in advance: one half is shared evenly, the other by what waits."""
     half, total = prefetch / 2, sum(counts.values())
     return {
-        queue: max(1, int(half / len(counts) + (half * count / total if total else half / len(counts)))) for queue, count in counts.items()
+        queue: max(
+            1, int(half / len(counts) + (half * count / total if total else half / len(counts)))
+        )
+        for queue, count in counts.items()
     }
 
 
@@ -187,6 +196,10 @@ def _taken(queue: str, message: DeliveredMessage) -> Taken:
 
 
 def _lost(error: BaseException) -> SourceLostError:
-    if isinstance(error, asyncio.CancelledError) and (task := asyncio.current_task()) is not None and task.cancelling():
+    if (
+        isinstance(error, asyncio.CancelledError)
+        and (task := asyncio.current_task()) is not None
+        and task.cancelling()
+    ):
         raise error
     return SourceLostError(f"the broker ended the connection ({type(error).__name__})")

@@ -41,7 +41,11 @@ class BackupWriter:
         file = self._file or self._open()
         lines = b"".join(orjson.dumps(_record(taken)) + b"\n" for taken in messages)
         self._batches += 1
-        ending = {"batch": self._batches, "messages": len(messages), "sha256": hashlib.sha256(lines).hexdigest()}
+        ending = {
+            "batch": self._batches,
+            "messages": len(messages),
+            "sha256": hashlib.sha256(lines).hexdigest(),
+        }
         compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         file.write(compressor.compress(lines + orjson.dumps(ending) + b"\n") + compressor.flush())
         file.flush()
@@ -80,7 +84,9 @@ def check_folder(folder: Path) -> None:
         trial.touch(mode=0o600, exist_ok=False)
         trial.unlink()
     except OSError as error:
-        raise ShovelError(f"nothing can be written to the backup folder {folder}: {error.strerror}") from None
+        raise ShovelError(
+            f"nothing can be written to the backup folder {folder}: {error.strerror}"
+        ) from None
 
 
 def backup_files(folder: Path) -> list[Path]:

@@ -50,7 +50,9 @@ def make_publisher(url: str) -> BrokerPublisher:
         return AmqpPublisher(place)
     if place.scheme in REDIS_SCHEMES:
         return RedisPublisher(place)
-    raise ShovelError(f"nothing is returned to {place.scheme!r}: use amqp://, amqps://, redis:// or rediss://")
+    raise ShovelError(
+        f"nothing is returned to {place.scheme!r}: use amqp://, amqps://, redis:// or rediss://"
+    )
 
 
 class AmqpPublisher:
@@ -72,11 +74,15 @@ class AmqpPublisher:
         """Check the queues, and where delayed messages go in the end."""
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
-        queues = {taken.queue for taken in messages} | {destination(taken.routing_key) for taken in messages if is_delaying(taken.queue)}
+        queues = {taken.queue for taken in messages} | {
+            destination(taken.routing_key) for taken in messages if is_delaying(taken.queue)
+        }
         try:
             await count_messages(self._connection, sorted(queues))
         except ShovelError as error:
-            raise ShovelError(f"{error} at {shown(self._url)}: start the old workers first, they declare their queues") from None
+            raise ShovelError(
+                f"{error} at {shown(self._url)}: start the old workers first, they declare their queues"
+            ) from None
 
     async def publish(self, messages: Sequence[Taken]) -> None:
         """Publish all at once. A queue deleted meanwhile would have swallowed its messages, so they are looked for afterwards."""
@@ -84,7 +90,9 @@ class AmqpPublisher:
         try:
             await asyncio.gather(*(self._publish(taken, now) for taken in messages))
         except (aiormq.exceptions.AMQPError, OSError, RuntimeError) as error:
-            raise SourceLostError(f"the broker did not take a message ({type(error).__name__})") from error
+            raise SourceLostError(
+                f"the broker did not take a message ({type(error).__name__})"
+            ) from error
         await self.check(messages)
 
     async def close(self) -> None:
@@ -99,7 +107,9 @@ class AmqpPublisher:
         if is_delaying(taken.queue) and (eta := _eta(taken, now)) is not None:
             exchange, routing_key = delayed_address(taken.queue, taken.routing_key, delay=eta - now)
         properties = VerbatimProperties(taken.properties)
-        await self._channel.basic_publish(taken.body, exchange=exchange, routing_key=routing_key, properties=properties)
+        await self._channel.basic_publish(
+            taken.body, exchange=exchange, routing_key=routing_key, properties=properties
+        )
 
 
 class RedisPublisher:
@@ -134,7 +144,9 @@ class RedisPublisher:
                     pipe.execute_command("LPUSH", taken.queue, taken.body)
                 await pipe.execute()
         except (redis.exceptions.RedisError, OSError) as error:
-            raise SourceLostError(f"Redis did not take the messages ({type(error).__name__})") from error
+            raise SourceLostError(
+                f"Redis did not take the messages ({type(error).__name__})"
+            ) from error
 
     async def close(self) -> None:
         client, self._client = self._client, None

@@ -19,9 +19,17 @@ from typing import Any, Final
 import orjson
 
 from statesvc.shovel.delayed_delivery import due_time
-from statesvc.shovel.source_message import NO_HEADERS, Envelope, MalformedEnvelopeError, Taken, open_envelope
+from statesvc.shovel.source_message import (
+    NO_HEADERS,
+    Envelope,
+    MalformedEnvelopeError,
+    Taken,
+    open_envelope,
+)
 
-_PICKLED: Final = frozenset({"application/x-python-serialize", "application/x-python", "application/data-pickle"})
+_PICKLED: Final = frozenset(
+    {"application/x-python-serialize", "application/x-python", "application/data-pickle"}
+)
 _JSON: Final = frozenset({"application/json", "application/x-json", "text/json"})
 _PLAIN_BYTES_MAX: Final = 64 * 1024 * 1024
 _EMBED: Final = ("callbacks", "errbacks", "chain", "chord")
@@ -53,12 +61,18 @@ class Task:
         """Identity that makes it the same message when it is met again."""
         if self.id is None:
             return b"body\x1f" + self.payload
-        return (b"task\x1f" if self.name else b"message\x1f") + self.id.encode("utf-8", "surrogatepass")
+        return (b"task\x1f" if self.name else b"message\x1f") + self.id.encode(
+            "utf-8", "surrogatepass"
+        )
 
     @property
     def content(self) -> bytes:
         """Content: the same when Celery sends it again, for another time or as another try."""
-        return json.dumps([self.name, self.args, self.kwargs], sort_keys=True).encode() if self.name else self.payload
+        return (
+            json.dumps([self.name, self.args, self.kwargs], sort_keys=True).encode()
+            if self.name
+            else self.payload
+        )
 
 
 def read_task(taken: Taken, *, now: datetime) -> Task:
@@ -69,7 +83,15 @@ def read_task(taken: Taken, *, now: datetime) -> Task:
     except MalformedEnvelopeError as error:
         raise UnreadableTaskError(str(error)) from None
     if task.eta is None and (due := due_time(taken.queue, taken.routing_key, now=now)) is not None:
-        return Task(name=task.name, id=task.id, headers=task.headers, payload=task.payload, args=task.args, kwargs=task.kwargs, eta=due)
+        return Task(
+            name=task.name,
+            id=task.id,
+            headers=task.headers,
+            payload=task.payload,
+            args=task.args,
+            kwargs=task.kwargs,
+            eta=due,
+        )
     return task
 
 
@@ -85,7 +107,13 @@ def _read(envelope: Envelope) -> Task:
         return _protocol_2(headers, payload, envelope.content_type)
     if envelope.content_type in _JSON and (document := _document(payload)) is not None:
         return _protocol_1(document, payload)
-    return Task(name="", id=envelope.message_id or None, headers=headers, payload=payload, eta=_time(headers.get("eta"), "eta"))
+    return Task(
+        name="",
+        id=envelope.message_id or None,
+        headers=headers,
+        payload=payload,
+        eta=_time(headers.get("eta"), "eta"),
+    )
 
 
 def _protocol_2(headers: Mapping[str, Any], payload: bytes, content_type: str) -> Task:
@@ -116,14 +144,20 @@ def _document(payload: bytes) -> Mapping[str, Any] | None:
         document = _json(payload)
     except UnreadableTaskError:
         return None
-    is_task = isinstance(document, dict) and isinstance(document.get("task"), str) and {"id", "args", "kwargs"} & document.keys()
+    is_task = (
+        isinstance(document, dict)
+        and isinstance(document.get("task"), str)
+        and {"id", "args", "kwargs"} & document.keys()
+    )
     return document if is_task else None
 
 
 def _protocol_1(document: Mapping[str, Any], payload: bytes) -> Task:
     args, kwargs = document.get("args") or [], document.get("kwargs") or {}
     if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise UnreadableTaskError("its `args` are no list, or its `kwargs` no object, as protocol 1 has them")
+        raise UnreadableTaskError(
+            "its `args` are no list, or its `kwargs` no object, as protocol 1 has them"
+        )
     return Task(
         name=document["task"],
         id=None if document.get("id") is None else str(document["id"]),
@@ -153,7 +187,9 @@ def as_bytes(found: Any) -> bytes | None:  # noqa: ANN401, PLR0911 - any JSON, a
         case {"__base64__": True, "bytes": str() as text}:
             return _base64(text)
         case dict() | list():
-            return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(
+                "utf-8", "surrogatepass"
+            )
         case _:
             return None
 
@@ -187,8 +223,12 @@ def _inflated(payload: bytes) -> bytes:
 
 _DECOMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "application/x-gzip": _inflated,
-    "application/x-bz2": lambda payload: bz2.BZ2Decompressor().decompress(payload, _PLAIN_BYTES_MAX),
-    "application/x-lzma": lambda payload: lzma.LZMADecompressor().decompress(payload, _PLAIN_BYTES_MAX),
+    "application/x-bz2": lambda payload: bz2.BZ2Decompressor().decompress(
+        payload, _PLAIN_BYTES_MAX
+    ),
+    "application/x-lzma": lambda payload: lzma.LZMADecompressor().decompress(
+        payload, _PLAIN_BYTES_MAX
+    ),
 }
 """By what kombu writes into the header `compression`; its gzip is zlib's format."""
 
@@ -198,7 +238,9 @@ def _decompressed(payload: bytes, compression: object) -> bytes:
         return payload
     decompress = _DECOMPRESSORS.get(str(compression))
     if decompress is None:
-        raise UnreadableTaskError("it is compressed in a way that is not read here; gzip, bzip2 and lzma are")
+        raise UnreadableTaskError(
+            "it is compressed in a way that is not read here; gzip, bzip2 and lzma are"
+        )
     try:
         return decompress(payload)
     except (ValueError, OSError, zlib.error, lzma.LZMAError, EOFError):

@@ -27,7 +27,9 @@ class Class(NamedTuple):
     due: str
 
 
-def classify(messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime, at: str = "queue") -> Counter[Class]:
+def classify(
+    messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime, at: str = "queue"
+) -> Counter[Class]:
     """Count the messages of each kind."""
     counted: Counter[Class] = Counter()
     for taken in messages:
@@ -35,9 +37,13 @@ def classify(messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime, 
         name = "" if found.task is None else found.task.name
         if isinstance(found, Mapped):
             is_later = found.task.eta is not None and found.task.eta > now
-            counted[Class(taken.queue, at, name, found.carrier_id, "later" if is_later else "now")] += 1
+            counted[
+                Class(taken.queue, at, name, found.carrier_id, "later" if is_later else "now")
+            ] += 1
         else:
-            counted[Class(taken.queue, at, name, f"{_fate(found, mapping)}: {found.detail}", "")] += 1
+            counted[
+                Class(taken.queue, at, name, f"{_fate(found, mapping)}: {found.detail}", "")
+            ] += 1
     return counted
 
 

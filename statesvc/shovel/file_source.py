@@ -25,7 +25,9 @@ class StoredSource:
 
     async def open(self) -> None:
         """Begin anew after it was closed."""
-        self._messages = filter(self._wants or _all, itertools.islice(self.read(), self._process, None, self._processes))
+        self._messages = filter(
+            self._wants or _all, itertools.islice(self.read(), self._process, None, self._processes)
+        )
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
         """Return the next ones."""

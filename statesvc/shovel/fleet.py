@@ -79,7 +79,9 @@ class Fleet:
     async def _supervise(self, number: int, command: Sequence[str]) -> None:
         fruitless = 0
         while not self._stopping.is_set():
-            child = self._children[number] = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+            child = self._children[number] = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE
+            )
             await self._listen(number, child)
             ended = await child.wait()
             del self._children[number]
@@ -89,9 +91,15 @@ class Fleet:
                 return
             fruitless = 0 if done.taken else fruitless + 1
             if fruitless == _LIVES_WITHOUT_PROGRESS_MAX:
-                self._refuse(f"process {number} ended {fruitless} times without having done anything: see what it wrote above")
+                self._refuse(
+                    f"process {number} ended {fruitless} times without having done anything: see what it wrote above"
+                )
                 return
-            how = f"was killed by {signal.Signals(-ended).name}" if ended < 0 else f"ended with {ended}"
+            how = (
+                f"was killed by {signal.Signals(-ended).name}"
+                if ended < 0
+                else f"ended with {ended}"
+            )
             self._notice(f"process {number} {how}; another takes its place")
             await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -61,7 +61,11 @@ def digest(keyring: Keyring, identity: bytes) -> bytes:
 
 
 async def store(
-    connection: AsyncConnection[Any], keyring: Keyring, batch: Sequence[tuple[Taken, Mapped | Unmapped]], *, now: datetime
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    batch: Sequence[tuple[Taken, Mapped | Unmapped]],
+    *,
+    now: datetime,
 ) -> StoredBatch:
     """Store all or none; durable when it returns: the connection is in autocommit."""
     wanted = [_Wanted(_sealed(keyring, taken, found), _eta(found), now) for taken, found in batch]
@@ -76,21 +80,41 @@ async def store(
         unmapped = len(buried)
         if reused:
             again = zip(reused, await _put(connection, reused), strict=True)
-            buried += [(one.message.message_id, Cause.REUSED_TASK_ID, _REUSED) for one, (_, is_new) in again if is_new]
+            buried += [
+                (one.message.message_id, Cause.REUSED_TASK_ID, _REUSED)
+                for one, (_, is_new) in again
+                if is_new
+            ]
         if buried:
             message_ids, causes, details = zip(*buried, strict=True)
-            parameters = {"message_ids": list(message_ids), "causes": [cause.value for cause in causes], "details": list(details)}
+            parameters = {
+                "message_ids": list(message_ids),
+                "causes": [cause.value for cause in causes],
+                "details": list(details),
+            }
             await connection.execute(_SQL["bury"], parameters)
     new, reused_ids = sum(is_new for _, is_new in stored), len(buried) - unmapped
-    return StoredBatch(moved=new - unmapped, dead_letters=len(buried), known=len(batch) - new - reused_ids, reused_ids=reused_ids)
+    return StoredBatch(
+        moved=new - unmapped,
+        dead_letters=len(buried),
+        known=len(batch) - new - reused_ids,
+        reused_ids=reused_ids,
+    )
 
 
-async def _put(connection: AsyncConnection[Any], wanted: Sequence["_Wanted"]) -> list[tuple[UUID, bool]]:
+async def _put(
+    connection: AsyncConnection[Any], wanted: Sequence["_Wanted"]
+) -> list[tuple[UUID, bool]]:
     """Put messages; return under which id each is in the inbox, and whether it is so by this."""
     columns = put_columns([one.message for one in wanted])
-    times = {"etas": [one.eta for one in wanted], "receipts_until": [one.receipt_until for one in wanted]}
+    times = {
+        "etas": [one.eta for one in wanted],
+        "receipts_until": [one.receipt_until for one in wanted],
+    }
     cursor = await connection.execute(_SQL["put"], {**columns, **times}, binary=True)
-    return [(message_id, not is_duplicate) for _, message_id, is_duplicate in await cursor.fetchall()]
+    return [
+        (message_id, not is_duplicate) for _, message_id, is_duplicate in await cursor.fetchall()
+    ]
 
 
 async def _reused(
@@ -101,8 +125,15 @@ async def _reused(
     stored: Sequence[tuple[UUID, bool]],
 ) -> list["_Wanted"]:
     """Note the content of what is new; return those whose id belongs to a message with other content, to be stored as they came."""
-    contents = [None if found.content is None else digest(keyring, b"content\x1f" + found.content) for _, found in batch]
-    new = [(content, *one, until.receipt_until) for content, one, until in zip(contents, stored, wanted, strict=True) if content and one[1]]
+    contents = [
+        None if found.content is None else digest(keyring, b"content\x1f" + found.content)
+        for _, found in batch
+    ]
+    new = [
+        (content, *one, until.receipt_until)
+        for content, one, until in zip(contents, stored, wanted, strict=True)
+        if content and one[1]
+    ]
     if new:
         parameters = {
             "digests": [content for content, *_ in new],
@@ -110,23 +141,46 @@ async def _reused(
             "receipts_until": [until for *_, until in new],
         }
         await connection.execute(_SQL["note_contents"], parameters)
-    asked = [content for content, (_, is_new) in zip(contents, stored, strict=True) if content and not is_new]
+    asked = [
+        content
+        for content, (_, is_new) in zip(contents, stored, strict=True)
+        if content and not is_new
+    ]
     if not asked:
         return []
-    noted = set(await (await connection.execute(_SQL["contents"], {"digests": asked}, binary=True)).fetchall())
+    noted = set(
+        await (
+            await connection.execute(_SQL["contents"], {"digests": asked}, binary=True)
+        ).fetchall()
+    )
     others = []
-    for (taken, found), content, (message_id, is_new), one in zip(batch, contents, stored, wanted, strict=True):
+    for (taken, found), content, (message_id, is_new), one in zip(
+        batch, contents, stored, wanted, strict=True
+    ):
         if content and not is_new and (content, message_id) not in noted:
             message = seal_message(keyring, LANE, taken.body, _origin(taken))
-            reused = replace(message, digest=digest(keyring, b"reused\x1f" + (found.content or b"")))
+            reused = replace(
+                message, digest=digest(keyring, b"reused\x1f" + (found.content or b""))
+            )
             others.append(replace(one, message=reused))
     return others
 
 
-async def resolve_mapped(connection: AsyncConnection[Any], keyring: Keyring, found: Sequence[Mapped | Unmapped], *, actor: str) -> None:
+async def resolve_mapped(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    found: Sequence[Mapped | Unmapped],
+    *,
+    actor: str,
+) -> None:
     """Resolve the dead letters of messages that are in the inbox now."""
-    digests = [digest(keyring, unmapped_identity(one.identity)) for one in found if isinstance(one, Mapped)]
-    await connection.execute(_SQL["resolve_mapped"], {"digests": digests, "actor": actor, "cause": Cause.UNMAPPED_TASK.value})
+    digests = [
+        digest(keyring, unmapped_identity(one.identity)) for one in found if isinstance(one, Mapped)
+    ]
+    await connection.execute(
+        _SQL["resolve_mapped"],
+        {"digests": digests, "actor": actor, "cause": Cause.UNMAPPED_TASK.value},
+    )
 
 
 def _sealed(keyring: Keyring, taken: Taken, found: Mapped | Unmapped) -> SealedMessage:

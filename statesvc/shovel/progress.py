@@ -34,11 +34,19 @@ class TransferProgress:
         rate = self.per_second
         if self.remaining is None:
             return f"messages, {rate:,.0f}/s"
-        estimate = f", about {_duration(self.remaining / rate)}" if rate > 0 and self.remaining else ""
+        estimate = (
+            f", about {_duration(self.remaining / rate)}" if rate > 0 and self.remaining else ""
+        )
         return f"messages, {rate:,.0f}/s, {self.remaining:,} remain{estimate}"
 
 
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    return (
+        f"{hours} h {minutes:02} min"
+        if hours
+        else f"{minutes} min {rest:02} s"
+        if minutes
+        else f"{rest} s"
+    )

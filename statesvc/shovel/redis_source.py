@@ -18,7 +18,15 @@ import redis.asyncio
 import redis.exceptions
 from yarl import URL
 
-from statesvc.shovel.redis_layout import BINDINGS, SEPARATOR, UNACKED, UNACKED_INDEX, bound_queue, priority_lists, read_unacked
+from statesvc.shovel.redis_layout import (
+    BINDINGS,
+    SEPARATOR,
+    UNACKED,
+    UNACKED_INDEX,
+    bound_queue,
+    priority_lists,
+    read_unacked,
+)
 from statesvc.shovel.source import ShovelError, SourceLostError, Unacknowledged, Wants
 from statesvc.shovel.source_message import Taken, Transport
 
@@ -29,7 +37,12 @@ _PAGE: Final = 500
 _SWEEP_SHARE: Final = 0.1
 """Share of the time that reading a list in which nothing is wanted may take."""
 _SWEEP_PAUSE_SECONDS_MAX: Final = 30.0
-_LOST: Final = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError, OSError)
+_LOST: Final = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.BusyLoadingError,
+    OSError,
+)
 
 _TAKE_OVER: Final = """
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
@@ -99,7 +112,11 @@ class RedisSource:
         )
         try:
             await self._check_queues()
-            self._left = [one for key, name in await self._holdings() for one in await self._holding_messages(key, name)]
+            self._left = [
+                one
+                for key, name in await self._holdings()
+                for one in await self._holding_messages(key, name)
+            ]
             if self._wants is not None:
                 await self._put_back([one for one in self._left if not self._wants(one)])
                 self._left = [one for one in self._left if self._wants(one)]
@@ -117,7 +134,11 @@ class RedisSource:
         try:
             while True:
                 await self._take_unacked(limit)
-                if batch := self._left or await (self._move(limit) if self._wants is None else self._move_wanted(limit, self._wants)):
+                if batch := self._left or await (
+                    self._move(limit)
+                    if self._wants is None
+                    else self._move_wanted(limit, self._wants)
+                ):
                     self._left = []
                     return batch
                 if time.monotonic() >= until:
@@ -139,11 +160,17 @@ class RedisSource:
     async def waiting(self) -> int:
         """Count in the lists, in those of killed processes, and with workers that are gone."""
         try:
-            holdings = [key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)]
+            holdings = [
+                key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
+            ]
             if self._wants is not None:
                 return await self._count_wanted(holdings, self._wants)
             lengths = await self._lengths([*self._lists, *holdings])
-            return sum(lengths) + int(await self._client.execute_command("ZCOUNT", UNACKED_INDEX, "-inf", self._unacked_until()))
+            return sum(lengths) + int(
+                await self._client.execute_command(
+                    "ZCOUNT", UNACKED_INDEX, "-inf", self._unacked_until()
+                )
+            )
         except _LOST as error:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
@@ -151,7 +178,9 @@ class RedisSource:
         """Sample the oldest of each list."""
         found: list[Taken] = []
         for name in self._lists:
-            values = await self._client.execute_command("LRANGE", name, -max(1, limit - len(found)), -1)
+            values = await self._client.execute_command(
+                "LRANGE", name, -max(1, limit - len(found)), -1
+            )
             found += [_taken(name, value) for value in reversed(values)]
             if len(found) >= limit:
                 break
@@ -163,7 +192,11 @@ class RedisSource:
         found: list[Taken] = []
         async for tag, entry in self._client.hscan_iter(UNACKED, count=_PAGE):
             since = await self._client.execute_command("ZSCORE", UNACKED_INDEX, tag)
-            message = None if since is not None and float(since) <= until else await self._unacked_message(entry)
+            message = (
+                None
+                if since is not None and float(since) <= until
+                else await self._unacked_message(entry)
+            )
             if message is not None:
                 count += 1
                 found += [message] if len(found) < limit else []
@@ -186,12 +219,17 @@ class RedisSource:
         """Return the lists to look into, and whose messages they hold."""
         if self._process:
             return [(self._holding(name), name) for name in self._lists]
-        keys = [key.decode() async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)]
+        keys = [
+            key.decode() async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
+        ]
         named = [(key, key.split(".", 2)[2]) for key in keys]
         return [(key, name) for key, name in named if name in self._lists]
 
     async def _holding_messages(self, key: str, name: str) -> list[Taken]:
-        return [_taken(name, value, key) for value in reversed(await self._client.execute_command("LRANGE", key, 0, -1))]
+        return [
+            _taken(name, value, key)
+            for value in reversed(await self._client.execute_command("LRANGE", key, 0, -1))
+        ]
 
     async def _put_back(self, messages: Sequence[Taken]) -> None:
         """Put messages back to the old end, the oldest last."""
@@ -214,7 +252,11 @@ class RedisSource:
                     for _ in range(wanted):
                         pipe.execute_command("LMOVE", name, holding, "RIGHT", "LEFT")
                     # None: another consumer was faster
-                    batch += [_taken(name, value, holding) for value in await pipe.execute() if value is not None]
+                    batch += [
+                        _taken(name, value, holding)
+                        for value in await pipe.execute()
+                        if value is not None
+                    ]
         return batch
 
     async def _move_wanted(self, limit: int, wants: Wants) -> list[Taken]:
@@ -234,13 +276,17 @@ class RedisSource:
                     return moved
         if self._is_fruitless:
             now = time.monotonic()
-            self._sweep_after = now + min((now - self._sweep_began) / _SWEEP_SHARE, _SWEEP_PAUSE_SECONDS_MAX)
+            self._sweep_after = now + min(
+                (now - self._sweep_began) / _SWEEP_SHARE, _SWEEP_PAUSE_SECONDS_MAX
+            )
         self._passed, self._is_fruitless = dict.fromkeys(self._lists, 0), True
         return []
 
     async def _page(self, key: str | bytes, passed: int) -> list[bytes]:
         """Read up to a page of a list behind what was read, the oldest first."""
-        values: list[bytes] = await self._client.execute_command("LRANGE", key, -(passed + _PAGE), -(passed + 1))
+        values: list[bytes] = await self._client.execute_command(
+            "LRANGE", key, -(passed + _PAGE), -(passed + 1)
+        )
         return values[::-1]
 
     async def _move_these(self, name: str, values: Sequence[bytes]) -> list[Taken]:
@@ -250,17 +296,25 @@ class RedisSource:
             for value in values:
                 pipe.execute_command("EVAL", _TAKE_WANTED, 2, name, holding, value)
             # 0: another consumer was faster
-            return [_taken(name, value, holding) for value, held in zip(values, await pipe.execute(), strict=True) if held]
+            return [
+                _taken(name, value, holding)
+                for value, held in zip(values, await pipe.execute(), strict=True)
+                if held
+            ]
 
     async def _count_wanted(self, holdings: Sequence[bytes], wants: Wants) -> int:
         count = 0
-        held_keys: list[tuple[str | bytes, str]] = [(key, key.decode().split(".", 2)[2]) for key in holdings]
+        held_keys: list[tuple[str | bytes, str]] = [
+            (key, key.decode().split(".", 2)[2]) for key in holdings
+        ]
         for key, name in [*((name, name) for name in self._lists), *held_keys]:
             passed = 0
             while values := await self._page(key, passed):
                 passed += len(values)
                 count += sum(wants(_taken(name, value)) for value in values)
-        tags = await self._client.execute_command("ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until())
+        tags = await self._client.execute_command(
+            "ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until()
+        )
         for tag in tags:
             entry = await self._client.execute_command("HGET", UNACKED, tag)
             message = None if entry is None else await self._unacked_message(entry)
@@ -268,7 +322,11 @@ class RedisSource:
         return count
 
     def _unacked_until(self) -> str:
-        return "+inf" if self._unacked is TakeUnacked.ALL else str(time.time() - self._visibility_seconds)
+        return (
+            "+inf"
+            if self._unacked is TakeUnacked.ALL
+            else str(time.time() - self._visibility_seconds)
+        )
 
     async def _take_unacked(self, limit: int) -> None:
         """Take unacknowledged messages, at most once a second, by one process."""
@@ -276,7 +334,9 @@ class RedisSource:
             return
         self._unacked_after = time.monotonic() + 1
         place = ("LIMIT", self._unacked_passed, limit)
-        tags = await self._client.execute_command("ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until(), *place)
+        tags = await self._client.execute_command(
+            "ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until(), *place
+        )
         for tag in tags:
             entry = await self._client.execute_command("HGET", UNACKED, tag)
             message = None if entry is None else await self._unacked_message(entry)
@@ -285,8 +345,14 @@ class RedisSource:
                 self._unacked_passed += 1
                 continue
             holding = self._holding(message.queue)
-            await self._client.execute_command("EVAL", _TAKE_OVER, 3, UNACKED, UNACKED_INDEX, holding, tag, message.body)
-            self._left += [one for one in await self._holding_messages(holding, message.queue) if one.body == message.body]
+            await self._client.execute_command(
+                "EVAL", _TAKE_OVER, 3, UNACKED, UNACKED_INDEX, holding, tag, message.body
+            )
+            self._left += [
+                one
+                for one in await self._holding_messages(holding, message.queue)
+                if one.body == message.body
+            ]
         if len(tags) == limit:
             self._unacked_after = 0.0
         else:
@@ -300,7 +366,9 @@ class RedisSource:
         queue = await self._queue_of(found.exchange, found.routing_key)
         if queue not in self._queues:
             return None
-        return _taken(queue if found.priority == 0 else f"{queue}{SEPARATOR}{found.priority}", found.value)
+        return _taken(
+            queue if found.priority == 0 else f"{queue}{SEPARATOR}{found.priority}", found.value
+        )
 
     async def _queue_of(self, exchange: str, routing_key: str) -> str:
         """Return the queue by the exchange's bindings; a message that lost its exchange has its queue as routing key."""
@@ -319,10 +387,19 @@ class RedisSource:
         await self._client.execute_command("PING")
         declared: set[str] = set()
         async for key in self._client.scan_iter(match=f"{BINDINGS}*", count=_PAGE):
-            declared |= {bound_queue(member)[1] for member in await self._client.execute_command("SMEMBERS", key)}
+            declared |= {
+                bound_queue(member)[1]
+                for member in await self._client.execute_command("SMEMBERS", key)
+            }
         for queue in self._queues:
-            if declared and queue not in declared and not any(await self._lengths(priority_lists(queue))):
-                raise ShovelError(f"Redis at {self._shown} has no queue {queue!r}; Celery declared {', '.join(sorted(declared))}")
+            if (
+                declared
+                and queue not in declared
+                and not any(await self._lengths(priority_lists(queue)))
+            ):
+                raise ShovelError(
+                    f"Redis at {self._shown} has no queue {queue!r}; Celery declared {', '.join(sorted(declared))}"
+                )
 
 
 def _taken(name: str, value: bytes, holding: str | None = None) -> Taken:

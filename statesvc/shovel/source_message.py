@@ -84,9 +84,15 @@ def _from_redis(value: bytes) -> Envelope:
     properties = document.get("properties")
     body = document.get("body")
     if not isinstance(properties, dict) or not isinstance(body, str):
-        raise MalformedEnvelopeError("has no `body` and `properties` as kombu writes them into Redis")
+        raise MalformedEnvelopeError(
+            "has no `body` and `properties` as kombu writes them into Redis"
+        )
     try:
-        payload = base64.b64decode(body, validate=True) if properties.get("body_encoding") == "base64" else body.encode()
+        payload = (
+            base64.b64decode(body, validate=True)
+            if properties.get("body_encoding") == "base64"
+            else body.encode()
+        )
     except binascii.Error:
         raise MalformedEnvelopeError("its body is not the base64 that it says") from None
     headers = document.get("headers")

@@ -60,8 +60,12 @@ def make_source(url: str, options: SourceOptions) -> Source:
         )
     if place.scheme in {"", "file"}:
         path = Path(place.path if place.scheme else url)
-        return LineSource(path, process=options.process, processes=options.processes, wants=options.wants)
-    raise ShovelError(f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a file")
+        return LineSource(
+            path, process=options.process, processes=options.processes, wants=options.wants
+        )
+    raise ShovelError(
+        f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a file"
+    )
 
 
 def is_endless(url: str) -> bool:
@@ -69,7 +73,9 @@ def is_endless(url: str) -> bool:
     return parse_url(url).scheme in {*AMQP_SCHEMES, *REDIS_SCHEMES}
 
 
-def make_backup_source(folder: Path, *, process: int, processes: int, wants: Wants | None) -> Source:
+def make_backup_source(
+    folder: Path, *, process: int, processes: int, wants: Wants | None
+) -> Source:
     """Make a source of what an earlier transfer took. Raises ShovelError where there is no backup."""
     return BackupSource(folder, process=process, processes=processes, wants=wants)
 
@@ -79,7 +85,9 @@ def parse_url(url: str) -> URL:
     try:
         place = URL(url)
     except ValueError:
-        raise ShovelError("the broker's URL is none; percent-encode what is special in user and password") from None
+        raise ShovelError(
+            "the broker's URL is none; percent-encode what is special in user and password"
+        ) from None
     if place.scheme in AMQP_SCHEMES and not place.host:
         raise ShovelError("the broker's URL names no host")
     return place

@@ -75,7 +75,10 @@ class MappingRule(_Strict):
                 return False
         elif task.name:
             return False
-        return all(fnmatch.fnmatchcase(str(task.headers.get(name, "")), pattern) for name, pattern in self.headers.items())
+        return all(
+            fnmatch.fnmatchcase(str(task.headers.get(name, "")), pattern)
+            for name, pattern in self.headers.items()
+        )
 
 
 class _File(_Strict):
@@ -141,11 +144,21 @@ class TaskMapping:
         try:
             task = read_task(taken, now=now)
         except UnreadableTaskError as error:
-            return Unmapped(cause=Cause.UNREADABLE, detail=str(error), task=None, identity=unread_identity(taken.body))
+            return Unmapped(
+                cause=Cause.UNREADABLE,
+                detail=str(error),
+                task=None,
+                identity=unread_identity(taken.body),
+            )
         found = self._map(task, now)
         if isinstance(found, Mapped):
             return found
-        return Unmapped(cause=Cause.UNMAPPED_TASK, detail=found, task=task, identity=unmapped_identity(task.identity))
+        return Unmapped(
+            cause=Cause.UNMAPPED_TASK,
+            detail=found,
+            task=task,
+            identity=unmapped_identity(task.identity),
+        )
 
     @property
     def leaves_some(self) -> bool:
@@ -172,7 +185,11 @@ class TaskMapping:
         """Return what becomes of a message. Raises ShovelError where it stops the transfer."""
         found = self.classify(taken, now=now)
         if isinstance(found, Unmapped) and self.refuses(found):
-            what, setting = ("can't be read", "unreadable") if found.task is None else ("does not map", "unmapped")
+            what, setting = (
+                ("can't be read", "unreadable")
+                if found.task is None
+                else ("does not map", "unmapped")
+            )
             raise ShovelError(
                 f"a message in {taken.queue!r} {what}: {found.detail}. It and all that was not acknowledged yet stay there. "
                 f'`{setting} = "dead_letters"` in the mapping puts such messages there'
@@ -181,9 +198,15 @@ class TaskMapping:
 
     def _map(self, task: Task, now: datetime) -> Mapped | str:
         """Return what it becomes, or why it has no place here. The reason holds names, nothing else of the message."""
-        found = next(((number, rule) for number, rule in enumerate(self.rules, 1) if rule.fits(task)), None)
+        found = next(
+            ((number, rule) for number, rule in enumerate(self.rules, 1) if rule.fits(task)), None
+        )
         if found is None:
-            return f"no rule is for task {task.name!r}" if task.name else "no rule is for a message with these headers"
+            return (
+                f"no rule is for task {task.name!r}"
+                if task.name
+                else "no rule is for a message with these headers"
+            )
         if task.expires is not None and task.expires < now:
             return f"task {task.name!r} has expired"
         return self._by_rule(*found, task)
@@ -200,8 +223,18 @@ class TaskMapping:
             return f"rule {number}: there is no body at {rule.body}, or not in {rule.encoding}"
         if len(body) > carrier.body_bytes_max:
             return f"rule {number}: the body has more than the {carrier.body_bytes_max} bytes that {carrier.carrier_id} may send"
-        headers = {name: _storable(value) for name, value in (("celery-task", task.name), ("celery-task-id", task.id)) if value}
-        return Mapped(task=task, rule=number, carrier_id=carrier.carrier_id, body=body, headers=orjson.dumps(headers).decode())
+        headers = {
+            name: _storable(value)
+            for name, value in (("celery-task", task.name), ("celery-task-id", task.id))
+            if value
+        }
+        return Mapped(
+            task=task,
+            rule=number,
+            carrier_id=carrier.carrier_id,
+            body=body,
+            headers=orjson.dumps(headers).decode(),
+        )
 
     def _carrier(self, rule: MappingRule, task: Task) -> Carrier | None:
         if rule.carrier:
@@ -227,7 +260,9 @@ def parse_mapping(text: str, *, name: str, carriers: Mapping[str, Carrier]) -> T
     except tomllib.TOMLDecodeError as error:
         raise ShovelError(f"{name} is no TOML: {error}") from None
     except ValidationError as error:
-        raise ShovelError(f"{name}: " + "; ".join(_flaw(dict(one)) for one in error.errors(include_url=False))) from None
+        raise ShovelError(
+            f"{name}: " + "; ".join(_flaw(dict(one)) for one in error.errors(include_url=False))
+        ) from None
     for number, rule in enumerate(file.rules, 1):
         for named in (*([rule.carrier] if rule.carrier else []), *rule.carriers.values()):
             if named not in carriers:

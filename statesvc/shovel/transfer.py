@@ -150,7 +150,9 @@ async def _run(task: TransferTask) -> bool:
         if wait > 0:
             await asyncio.sleep(min(wait, _IDLE_SECONDS))
             continue
-        batch = await task.source.take(task.pace.batch_max(task.batch_max), wait_seconds=_IDLE_SECONDS)
+        batch = await task.source.take(
+            task.pace.batch_max(task.batch_max), wait_seconds=_IDLE_SECONDS
+        )
         if not batch:
             if task.until_empty and not await task.source.waiting():
                 return True
@@ -168,7 +170,9 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
     if task.backup is None:
         stored = await _store(task, mapped, now)
     else:
-        stored, _ = await asyncio.gather(_store(task, mapped, now), asyncio.to_thread(task.backup.append, batch))
+        stored, _ = await asyncio.gather(
+            _store(task, mapped, now), asyncio.to_thread(task.backup.append, batch)
+        )
     if stored is None:
         return False
     await task.source.acknowledge(batch)
@@ -177,7 +181,9 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
     return True
 
 
-async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime) -> StoredBatch | None:
+async def _store(
+    task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime
+) -> StoredBatch | None:
     """Try until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
     is_away = False
     while True:
@@ -185,7 +191,9 @@ async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unma
             async with task.pool.connection() as connection:
                 stored = await store(connection, task.keyring, mapped, now=now)
                 if task.backup is None:
-                    await resolve_mapped(connection, task.keyring, [found for _, found in mapped], actor=task.actor)
+                    await resolve_mapped(
+                        connection, task.keyring, [found for _, found in mapped], actor=task.actor
+                    )
                 if stored.moved:
                     await notify(connection, INBOX)
         except (psycopg.Error, PoolTimeout, OSError) as error:
@@ -203,7 +211,9 @@ async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unma
 
 def pause(folder: Path) -> None:
     """Pause every process that writes its backup here, within a second, until `resume`."""
-    (folder / PAUSED).write_text(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8")
+    (folder / PAUSED).write_text(
+        f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8"
+    )
 
 
 def resume(folder: Path) -> None:

@@ -78,7 +78,13 @@ class WayBack:
     def _candidates(self, totals: Returned) -> Iterator[_Candidate]:
         for taken, identity in stored_messages(self.backup):
             if taken.transport is self.publisher.transport:
-                yield _Candidate(taken, (digest(self.keyring, identity), digest(self.keyring, unmapped_identity(identity))))
+                yield _Candidate(
+                    taken,
+                    (
+                        digest(self.keyring, identity),
+                        digest(self.keyring, unmapped_identity(identity)),
+                    ),
+                )
             else:
                 totals.elsewhere += 1
 
@@ -97,7 +103,11 @@ class WayBack:
                 await _take_out(connection, batch)
                 after = await _states(connection, batch)
             out = [(one, _found(one, after)) for one in batch]
-            returning = [(one, message_id) for one, (message_id, state) in out if state in _RETURNABLE and message_id is not None]
+            returning = [
+                (one, message_id)
+                for one, (message_id, state) in out
+                if state in _RETURNABLE and message_id is not None
+            ]
             if returning:
                 await self.publisher.publish([one.taken for one, _ in returning])
                 parameters = {
@@ -112,11 +122,19 @@ class WayBack:
 
 
 async def restore(
-    backup: Path, publisher: BrokerPublisher, *, batch_max: int, stopping: Callable[[], bool], report: Callable[[int], None]
+    backup: Path,
+    publisher: BrokerPublisher,
+    *,
+    batch_max: int,
+    stopping: Callable[[], bool],
+    report: Callable[[int], None],
 ) -> int:
     """Publish each message of the backup once; return how many there were."""
     done = 0
-    for batch in _batches((taken for taken, _ in stored_messages(backup) if taken.transport is publisher.transport), batch_max):
+    for batch in _batches(
+        (taken for taken, _ in stored_messages(backup) if taken.transport is publisher.transport),
+        batch_max,
+    ):
         if stopping():
             break
         await publisher.check(batch)
@@ -142,18 +160,32 @@ def stored_messages(backup: Path) -> Iterator[tuple[Taken, bytes]]:
                 yield taken, identity
 
 
-async def _states(connection: AsyncConnection[Any], batch: Sequence[_Candidate]) -> dict[bytes, tuple[UUID, str]]:
+async def _states(
+    connection: AsyncConnection[Any], batch: Sequence[_Candidate]
+) -> dict[bytes, tuple[UUID, str]]:
     digests = [each for one in batch for each in one.digests]
-    rows = await (await connection.execute(_SQL["states"], {"digests": digests, "lane": LANE})).fetchall()
+    rows = await (
+        await connection.execute(_SQL["states"], {"digests": digests, "lane": LANE})
+    ).fetchall()
     return {bytes(found): (message_id, state) for found, message_id, state in rows}
 
 
 async def _take_out(connection: AsyncConnection[Any], batch: Sequence[_Candidate]) -> None:
     digests = [each for one in batch for each in one.digests]
-    ids = [row[0] for row in await (await connection.execute(_SQL["lock_unprocessed"], {"digests": digests})).fetchall()]
+    ids = [
+        row[0]
+        for row in await (
+            await connection.execute(_SQL["lock_unprocessed"], {"digests": digests})
+        ).fetchall()
+    ]
     if ids:
-        causes, details = [Cause.RETURNING.value] * len(ids), ["on its way back to its broker"] * len(ids)
-        await connection.execute(_SQL["bury"], {"message_ids": ids, "causes": causes, "details": details})
+        causes, details = (
+            [Cause.RETURNING.value] * len(ids),
+            ["on its way back to its broker"] * len(ids),
+        )
+        await connection.execute(
+            _SQL["bury"], {"message_ids": ids, "causes": causes, "details": details}
+        )
 
 
 def _found(one: _Candidate, states: dict[bytes, tuple[UUID, str]]) -> tuple[UUID | None, str]:

@@ -39,7 +39,9 @@ class SentTest:
     answer: Answer
 
 
-async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans, *, kind: str = CONNECTION_TEST) -> SentTest:
+async def send_test(
+    targets: Targets, subscription_id: UUID, means: SigningMeans, *, kind: str = CONNECTION_TEST
+) -> SentTest:
     """Send the catalogue's example of a type, and wait for the answer. Holds no connection to the database meanwhile."""
     now, webhook_id = datetime.now(UTC), f"t1-{secrets.token_hex(16)}"
     data: Mapping[str, Any]
@@ -48,13 +50,33 @@ async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans
     else:
         data = {**BY_TYPE[kind].example(means.payload, pii=means.pii), "test": True}
     message = body(kind, now, data)
-    headers = signed_headers(means.keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message, older=means.older)
-    outgoing = Outgoing(webhook_id=webhook_id, type=kind, at=now, subject=str(subscription_id), body=message, headers=headers)
+    headers = signed_headers(
+        means.keys,
+        webhook_id=webhook_id,
+        timestamp=int(now.timestamp()),
+        body=message,
+        older=means.older,
+    )
+    outgoing = Outgoing(
+        webhook_id=webhook_id,
+        type=kind,
+        at=now,
+        subject=str(subscription_id),
+        body=message,
+        headers=headers,
+    )
     came = await targets.send(means.destination, outgoing)
     return SentTest(webhook_id=webhook_id, type=kind, data=data, started_at=now, answer=came)
 
 
-async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentTest, *, actor: str = "", why: str = "") -> None:
+async def record_test(
+    connection: AsyncConnection[Any],
+    subscription_id: UUID,
+    sent: SentTest,
+    *,
+    actor: str = "",
+    why: str = "",
+) -> None:
     """List it with the attempts, and forget the oldest of more than `RECORDED_MAX`. One that says why is an operator action too."""
     async with connection.transaction():
         await connection.execute(
@@ -72,8 +94,12 @@ async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, s
                 "status_code": sent.answer.status_code,
             },
         )
-        await connection.execute(_SQL["forget_old"], {"subscription_id": subscription_id, "recorded_max": RECORDED_MAX})
+        await connection.execute(
+            _SQL["forget_old"], {"subscription_id": subscription_id, "recorded_max": RECORDED_MAX}
+        )
         if why:
             details = {"why": why, "type": sent.type, "outcome": sent.answer.outcome.value}
             target = f"subscription {subscription_id}"
-            await record_action(connection, actor=actor, verb="subscription.test", target=target, details=details)
+            await record_action(
+                connection, actor=actor, verb="subscription.test", target=target, details=details
+            )

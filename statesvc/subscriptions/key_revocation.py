@@ -52,7 +52,11 @@ _REASONS: Final = {
 
 def needed(payload: str, *, pii: bool) -> list[Scope]:
     """Return the scopes that a subscription's keys must have."""
-    return [Scope.SUBSCRIPTIONS, *([Scope.READ] if payload == "full" else []), *([Scope.PII] if pii else [])]
+    return [
+        Scope.SUBSCRIPTIONS,
+        *([Scope.READ] if payload == "full" else []),
+        *([Scope.PII] if pii else []),
+    ]
 
 
 def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
@@ -62,7 +66,9 @@ def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
             raise NotGrantedError(scope, who)
 
 
-async def require_of_owner(connection: AsyncConnection[Any], owner: str, needs: Iterable[Scope]) -> None:
+async def require_of_owner(
+    connection: AsyncConnection[Any], owner: str, needs: Iterable[Scope]
+) -> None:
     """Check that the owner's live keys cover the needs; until the transaction ends none of them is revoked. Raises NotGrantedError."""
     if owner == BOOTSTRAP:
         return
@@ -71,7 +77,9 @@ async def require_of_owner(connection: AsyncConnection[Any], owner: str, needs: 
     require(held, needs, who="every live key of the subscription's owner")
 
 
-async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_by: str) -> list[UUID] | None:
+async def revoke_key(
+    connection: AsyncConnection[Any], *, key_id: str, revoked_by: str
+) -> list[UUID] | None:
     """End a key (within 5 seconds in every process), and the subscriptions that lived by it; None where it is unknown or ended already."""
     async with connection.transaction():
         await connection.execute(_SQL["lock_keys"], {"key_id": key_id})
@@ -79,8 +87,17 @@ async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_b
         if row is None:
             return None
         name, owner, now = row
-        actions = [Action(actor=revoked_by, verb="key.revoke", target=f"key:{key_id}", details={"name": name, "owner": owner})]
-        cursor = await connection.execute(_SQL["disable_uncovered"], {"owner": owner, "now": now, "why": WHY})
+        actions = [
+            Action(
+                actor=revoked_by,
+                verb="key.revoke",
+                target=f"key:{key_id}",
+                details={"name": name, "owner": owner},
+            )
+        ]
+        cursor = await connection.execute(
+            _SQL["disable_uncovered"], {"owner": owner, "now": now, "why": WHY}
+        )
         disabled = [_disabled(*found, actor=revoked_by) for found in await cursor.fetchall()]
         await record_actions(connection, actions + [action for _, action, _ in disabled])
         await write_notices(connection, [notice for *_, notice in disabled], now=now)
@@ -90,7 +107,11 @@ async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_b
 async def revoke_expired(connection: AsyncConnection[Any]) -> list[str]:
     """End the keys whose time is over, with the subscriptions that lived by them; return their ids."""
     expired = [key_id for (key_id,) in await (await connection.execute(_SQL["expired"])).fetchall()]
-    return [key_id for key_id in expired if await revoke_key(connection, key_id=key_id, revoked_by=EXPIRY) is not None]
+    return [
+        key_id
+        for key_id in expired
+        if await revoke_key(connection, key_id=key_id, revoked_by=EXPIRY) is not None
+    ]
 
 
 def key_expiry(pool: Connections) -> Periodic:
@@ -100,11 +121,34 @@ def key_expiry(pool: Connections) -> Periodic:
         async with pool.connection() as connection:
             await revoke_expired(connection)
 
-    return Periodic("key expiry", work, every_seconds=_EXPIRY_SECONDS, retry_seconds=_EXPIRY_RETRY_SECONDS, jitter=0.1)
+    return Periodic(
+        "key expiry",
+        work,
+        every_seconds=_EXPIRY_SECONDS,
+        retry_seconds=_EXPIRY_RETRY_SECONDS,
+        jitter=0.1,
+    )
 
 
-def _disabled(subscription_id: UUID, needs: list[str], missed_since: datetime, *waiting: Any, actor: str) -> tuple[UUID, Action, Notice]:  # noqa: ANN401 - columns of a row
+def _disabled(
+    subscription_id: UUID,
+    needs: list[str],
+    missed_since: datetime,
+    *waiting: Any,  # noqa: ANN401 - columns of a row
+    actor: str,
+) -> tuple[UUID, Action, Notice]:
     target = f"subscription {subscription_id}"
     details = {"why": WHY, "needs": " ".join(needs), "missed_since": rfc3339(missed_since)}
-    action = Action(actor=actor, verb="subscription.disable", target=target, details={**details, **open_details(*waiting)})
-    return subscription_id, action, Notice(kind=NoticeKind.DISABLED, target=target, details={**details, "what_to_do": _WHAT_TO_DO})
+    action = Action(
+        actor=actor,
+        verb="subscription.disable",
+        target=target,
+        details={**details, **open_details(*waiting)},
+    )
+    return (
+        subscription_id,
+        action,
+        Notice(
+            kind=NoticeKind.DISABLED, target=target, details={**details, "what_to_do": _WHAT_TO_DO}
+        ),
+    )

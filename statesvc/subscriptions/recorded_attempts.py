@@ -52,8 +52,20 @@ class RecordedAttempt:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
         if self.last_number is None:
-            return opened_part(open_part(key, self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
-        part = opened_part(open_part(key, self.sealed_part, ended_context(self.shipment_id, self.covering_id, self.last_number)))
+            return opened_part(
+                open_part(
+                    key,
+                    self.sealed_part,
+                    attempt_context(self.shipment_id, self.webhook_id, self.number),
+                )
+            )
+        part = opened_part(
+            open_part(
+                key,
+                self.sealed_part,
+                ended_context(self.shipment_id, self.covering_id, self.last_number),
+            )
+        )
         covered = None if self.covering_id == self.webhook_id else self.sequence
         return parts_by_number(part, covered).get(self.number)
 
@@ -67,19 +79,35 @@ class RecordedAttempt:
 class LimiterSummary:
     """Limiter of a subscription, over all notifiers. No `notifiers`: nothing was sent lately, so how fast it may be notified is unknown."""
 
-    limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
+    limit: Annotated[
+        int,
+        Field(
+            description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully."
+        ),
+    ]
     in_flight: int
-    mean_latency_seconds: Annotated[float | None, Field(description="Of answers 2xx while few requests are under way.")]
+    mean_latency_seconds: Annotated[
+        float | None, Field(description="Of answers 2xx while few requests are under way.")
+    ]
     breaker: Annotated[
         str,
-        Field(description="closed; open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."),
+        Field(
+            description="closed; open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."
+        ),
     ]
-    next_allowed_at: Annotated[datetime | None, Field(description="Nothing is sent before: it asked to wait, or the breaker is open.")]
+    next_allowed_at: Annotated[
+        datetime | None,
+        Field(description="Nothing is sent before: it asked to wait, or the breaker is open."),
+    ]
     notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
 
 
 async def read_attempts(
-    connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, str, int] | None, limit: int
+    connection: AsyncConnection[Any],
+    subscription_id: UUID,
+    *,
+    before: tuple[datetime, str, int] | None,
+    limit: int,
 ) -> list[RecordedAttempt]:
     """Return what was tried, the newest first. `before`: recorded_at, webhook-id and number of the last one seen."""
     recorded_at, webhook_id, number = before or (None, None, None)
@@ -129,7 +157,10 @@ async def read_recent_tries(connection: AsyncConnection[Any], subscription_id: U
     """Return what was sent lately, as far as the bound."""
     ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
     cursor = connection.cursor(row_factory=class_row(Try))
-    await cursor.execute(_SQL["recent_tries"], {"subscription_id": subscription_id, "now": now, "limit": RECENT_TRIES_MAX})
+    await cursor.execute(
+        _SQL["recent_tries"],
+        {"subscription_id": subscription_id, "now": now, "limit": RECENT_TRIES_MAX},
+    )
     tries = await cursor.fetchall()
     return RecentTries(now=now, tries=tries, is_capped=len(tries) == RECENT_TRIES_MAX)
 

@@ -85,23 +85,36 @@ class SubscriptionStatus(NamedTuple):
     now: datetime
 
 
-async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionStatus | None:
+async def read_status(
+    connection: AsyncConnection[Any], subscription_id: UUID
+) -> SubscriptionStatus | None:
     """Return the status; None where there is no such subscription."""
-    row = await (await connection.execute(_SQL["read_status"], {"subscription_id": subscription_id})).fetchone()
+    row = await (
+        await connection.execute(_SQL["read_status"], {"subscription_id": subscription_id})
+    ).fetchone()
     return None if row is None else SubscriptionStatus(*row)
 
 
 async def replay(
-    connection: AsyncConnection[Any], request: ReplayRequest, *, archive: History, after: ReplayPosition = START
+    connection: AsyncConnection[Any],
+    request: ReplayRequest,
+    *,
+    archive: History,
+    after: ReplayPosition = START,
 ) -> RangeProgress:
     """Replay from `after` on, within the bounds of one call. Raises UnreadableArchiveError."""
     await archive.restore_period(connection, max(request.since, after.at), request.until)
     progress, deadline = RangeProgress(after=after), time.monotonic() + CALL_SECONDS
-    while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
+    while (
+        progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline
+    ):
         await _page(connection, request, progress, progress.after)
     if progress.after is None and not request.dry_run:
         until = None if request.open_end else request.until
-        await connection.execute(_SQL["made_up_for"], {"subscription_id": request.subscription_id, "since": request.since, "until": until})
+        await connection.execute(
+            _SQL["made_up_for"],
+            {"subscription_id": request.subscription_id, "since": request.since, "until": until},
+        )
     return progress
 
 
@@ -118,19 +131,43 @@ class _Found(NamedTuple):
         return ReplayPosition(self.at, self.shipment_id, self.sequence)
 
 
-async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progress: RangeProgress, after: ReplayPosition) -> None:
-    bounds = {"subscription_id": request.subscription_id, "since": request.since, "until": request.until, **after._asdict()}
-    row = await (await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)).fetchone()
+async def _page(
+    connection: AsyncConnection[Any],
+    request: ReplayRequest,
+    progress: RangeProgress,
+    after: ReplayPosition,
+) -> None:
+    bounds = {
+        "subscription_id": request.subscription_id,
+        "since": request.since,
+        "until": request.until,
+        **after._asdict(),
+    }
+    row = await (
+        await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)
+    ).fetchone()
     end = None if row is None else ReplayPosition(*row)
-    window = {"end_at": end and end.at, "end_shipment_id": end and end.shipment_id, "end_sequence": end and end.sequence}
-    cursor = await connection.execute(_SQL["page"], {**bounds, **window, "limit": PAGE_ROWS}, binary=True)
+    window = {
+        "end_at": end and end.at,
+        "end_shipment_id": end and end.shipment_id,
+        "end_sequence": end and end.sequence,
+    }
+    cursor = await connection.execute(
+        _SQL["page"], {**bounds, **window, "limit": PAGE_ROWS}, binary=True
+    )
     found = [_Found(*row) for row in await cursor.fetchall()]
-    said_before = await _said_before(connection, request.subscription_id, [one for one in found if not one.written])
+    said_before = await _said_before(
+        connection, request.subscription_id, [one for one in found if not one.written]
+    )
     matched = [one for one in found if one not in said_before]
-    wanted = [one for one in matched if not one.waiting and (request.delivered_too or not one.delivered)]
+    wanted = [
+        one for one in matched if not one.waiting and (request.delivered_too or not one.delivered)
+    ]
     progress.matched += len(matched)
     progress.waiting += sum(one.waiting for one in matched)
-    progress.delivered += 0 if request.delivered_too else sum(one.delivered and not one.waiting for one in matched)
+    progress.delivered += (
+        0 if request.delivered_too else sum(one.delivered and not one.waiting for one in matched)
+    )
     if request.dry_run:
         progress.put += len(wanted)
         progress.never_written += sum(not one.written for one in wanted)
@@ -141,24 +178,51 @@ async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progre
     progress.after = found[-1].position if len(found) == PAGE_ROWS else end
 
 
-async def _said_before(connection: AsyncConnection[Any], subscription_id: UUID, missed: Sequence[_Found]) -> set[_Found]:
+async def _said_before(
+    connection: AsyncConnection[Any], subscription_id: UUID, missed: Sequence[_Found]
+) -> set[_Found]:
     """Return those that another source of the parcel had said before, where the subscription wants each status once."""
-    row = await (await connection.execute(_SQL["once"], {"subscription_id": subscription_id})).fetchone()
-    parcel_ids = {} if row is None else await parcels_of(connection, {one.shipment_id for one in missed})
+    row = await (
+        await connection.execute(_SQL["once"], {"subscription_id": subscription_id})
+    ).fetchone()
+    parcel_ids = (
+        {} if row is None else await parcels_of(connection, {one.shipment_id for one in missed})
+    )
     if row is None or not parcel_ids:
         return set()
     parcels = await (await read_present_parcels(connection, set(parcel_ids.values()))).rows()
-    several = {parcel_id: parcel.told(SourceFilter(*row)) for parcel_id, parcel in parcels.items() if parcel.has_several_sources}
-    told = {shipment_id: several[parcel_id] for shipment_id, parcel_id in parcel_ids.items() if parcel_id in several}
-    return {one for one in missed if one.shipment_id in told and (one.shipment_id, one.sequence) not in told[one.shipment_id]}
+    several = {
+        parcel_id: parcel.told(SourceFilter(*row))
+        for parcel_id, parcel in parcels.items()
+        if parcel.has_several_sources
+    }
+    told = {
+        shipment_id: several[parcel_id]
+        for shipment_id, parcel_id in parcel_ids.items()
+        if parcel_id in several
+    }
+    return {
+        one
+        for one in missed
+        if one.shipment_id in told and (one.shipment_id, one.sequence) not in told[one.shipment_id]
+    }
 
 
-async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted: Sequence[_Found]) -> tuple[int, int]:
+async def _put(
+    connection: AsyncConnection[Any], request: ReplayRequest, wanted: Sequence[_Found]
+) -> tuple[int, int]:
     async with connection.transaction():
         again = SentAgain(
-            subscription_id=request.subscription_id, actor=request.actor, why="replayed with its range", run_id=request.run_id
+            subscription_id=request.subscription_id,
+            actor=request.actor,
+            why="replayed with its range",
+            run_id=request.run_id,
         )
-        rows = await put_again(connection, again, [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted])
+        rows = await put_again(
+            connection,
+            again,
+            [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted],
+        )
         put, never_written = len(rows), sum(not again for *_, again, _ in rows)
         if put:
             details = {
@@ -171,7 +235,13 @@ async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted:
                 **({"why": request.why} if request.why else {}),
             }
             target = f"subscription {request.subscription_id}"
-            await record_again(connection, rows, Action(actor=request.actor, verb="subscription.replay", target=target, details=details))
+            await record_again(
+                connection,
+                rows,
+                Action(
+                    actor=request.actor, verb="subscription.replay", target=target, details=details
+                ),
+            )
     return put, never_written
 
 
@@ -186,7 +256,9 @@ class SentAgain:
 
 
 async def put_again(
-    connection: AsyncConnection[Any], again: SentAgain, wanted: Sequence[tuple[UUID, int, datetime, bool]]
+    connection: AsyncConnection[Any],
+    again: SentAgain,
+    wanted: Sequence[tuple[UUID, int, datetime, bool]],
 ) -> Sequence[Any]:
     """Put shipment, sequence, time and whether it was written of each back into the outbox. Returns what was put, for `record_again`."""
     current = await read_status(connection, again.subscription_id)
@@ -194,13 +266,25 @@ async def put_again(
         return []
     asked = columns(wanted, ("shipment_ids", "sequences", "ats", "writtens"))
     by = {"actor": again.actor, "why": again.why, "run_id": again.run_id}
-    cursor = await connection.execute(_SQL["put"], {"subscription_id": again.subscription_id, "now": current.now, **by, **asked})
+    cursor = await connection.execute(
+        _SQL["put"], {"subscription_id": again.subscription_id, "now": current.now, **by, **asked}
+    )
     return await cursor.fetchall()
 
 
-async def record_again(connection: AsyncConnection[Any], rows: Sequence[Any], action: Action) -> None:
+async def record_again(
+    connection: AsyncConnection[Any], rows: Sequence[Any], action: Action
+) -> None:
     """Append the fan-outs of what was put, and the operator's action. Raises ArchivedHistoryError."""
     now = await (await begin_batch(connection)).rows()
-    leaf_hashes = await append_fanouts(connection, fanouts_again(rows, recorded_at=now.recorded_at), now=now)
+    leaf_hashes = await append_fanouts(
+        connection, fanouts_again(rows, recorded_at=now.recorded_at), now=now
+    )
     leaf_hashes += await append_actions(connection, [action], now=now, before=len(leaf_hashes))
-    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=action.actor)
+    await write_batch(
+        connection,
+        batch_id=now.batch_id,
+        recorded_at=now.recorded_at,
+        leaf_hashes=leaf_hashes,
+        writer=action.actor,
+    )

@@ -67,7 +67,12 @@ class SentTry(RecordedAttempt):
         if self.canonical is None:
             return None
         document = orjson.loads(decompress_json(self.canonical))
-        covered = (each for one in document.get("covers", ()) if one["sequence"] == self.sequence for each in one.get("tries", ()))
+        covered = (
+            each
+            for one in document.get("covers", ())
+            if one["sequence"] == self.sequence
+            for each in one.get("tries", ())
+        )
         tries = document["tries"] if document["sequence"] == self.sequence else covered
         return next((one["body_commitment"] for one in tries if one["number"] == self.number), None)
 
@@ -97,15 +102,23 @@ class SentNotification:
             return None, "unavailable"
         for body in [*([] if sent.stored is None else [sent.stored]), *self._thin_bodies()]:
             if hashlib.sha256(sent.salt + body.encode()).hexdigest() == last.committed:
-                return (None, "withheld") if _is_personal(body) and not personal else (body, "shown")
+                return (
+                    (None, "withheld") if _is_personal(body) and not personal else (body, "shown")
+                )
         return None, "unavailable"
 
     def _thin_bodies(self) -> list[str]:
         """Return each body that may have been sent of the change: before or after others were left out, in this epoch or one before."""
         one = self.notification
         epochs = range(one.epoch or FIRST_EPOCH, FIRST_EPOCH - 1, -1)
-        of_epochs = [replace(one, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs]
-        return [body_of(each).decode() for of_epoch in of_epochs for each in (of_epoch, replace(of_epoch, gap=None))]
+        of_epochs = [
+            replace(one, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs
+        ]
+        return [
+            body_of(each).decode()
+            for of_epoch in of_epochs
+            for each in (of_epoch, replace(of_epoch, gap=None))
+        ]
 
 
 def _opening(sent: SentTry, keyring: Keyring) -> SentBody | None:
@@ -118,9 +131,13 @@ def _is_personal(body: str) -> bool:
     return "description" in event
 
 
-async def shipments_of_numbers(connection: AsyncConnection[Any], numbers: Sequence[str], carrier_id: str | None) -> list[UUID]:
+async def shipments_of_numbers(
+    connection: AsyncConnection[Any], numbers: Sequence[str], carrier_id: str | None
+) -> list[UUID]:
     """Return the shipments that bear one of these numbers, as they are compared."""
-    cursor = await connection.execute(_SQL["shipments"], {"numbers": list(numbers), "carrier_id": carrier_id})
+    cursor = await connection.execute(
+        _SQL["shipments"], {"numbers": list(numbers), "carrier_id": carrier_id}
+    )
     return [shipment_id for (shipment_id,) in await cursor.fetchall()]
 
 
@@ -136,13 +153,23 @@ async def read_page(
     found = await _read(connection, wanted, before=before, limit=limit, window=window)
     if len(found) == limit:
         return found, found[-1].place
-    row = await (await connection.execute(_SQL["window_end"], {**_bounds(wanted, before), "window": window}, prepare=False)).fetchone()
+    row = await (
+        await connection.execute(
+            _SQL["window_end"], {**_bounds(wanted, before), "window": window}, prepare=False
+        )
+    ).fetchone()
     return found, None if row is None else NotificationPosition(*row)
 
 
-async def find_notification(connection: AsyncConnection[Any], subscription_id: UUID, webhook_id: str) -> NotificationPosition | None:
+async def find_notification(
+    connection: AsyncConnection[Any], subscription_id: UUID, webhook_id: str
+) -> NotificationPosition | None:
     """Return where it is; None where the subscription has none of this id, or its month has left the database."""
-    row = await (await connection.execute(_SQL["place"], {"subscription_id": subscription_id, "webhook_id": webhook_id})).fetchone()
+    row = await (
+        await connection.execute(
+            _SQL["place"], {"subscription_id": subscription_id, "webhook_id": webhook_id}
+        )
+    ).fetchone()
     return None if row is None else NotificationPosition(*row)
 
 
@@ -151,22 +178,38 @@ async def read_notification(
 ) -> SentNotification | None:
     """Return the one at a place, whose shipment's entries are in the database."""
     behind = place._replace(sequence=place.sequence + 1)
-    wanted = NotificationFilter(subscription_id=subscription_id, since=place.at, shipment_ids=[place.shipment_id])
+    wanted = NotificationFilter(
+        subscription_id=subscription_id, since=place.at, shipment_ids=[place.shipment_id]
+    )
     found = await _read(connection, wanted, before=behind, limit=1, window=1)
     return next(iter(found), None)
 
 
 async def _read(
-    connection: AsyncConnection[Any], wanted: NotificationFilter, *, before: NotificationPosition | None, limit: int, window: int
+    connection: AsyncConnection[Any],
+    wanted: NotificationFilter,
+    *,
+    before: NotificationPosition | None,
+    limit: int,
+    window: int,
 ) -> list[SentNotification]:
-    filters = {"outcome": wanted.outcome, "carrier_id": wanted.carrier_id, "limit": limit, "window": window}
-    cursor = await connection.execute(_SQL["page"], {**_bounds(wanted, before), **filters}, prepare=False)
+    filters = {
+        "outcome": wanted.outcome,
+        "carrier_id": wanted.carrier_id,
+        "limit": limit,
+        "window": window,
+    }
+    cursor = await connection.execute(
+        _SQL["page"], {**_bounds(wanted, before), **filters}, prepare=False
+    )
     rows = await cursor.fetchall()
     named = {"shipment_ids": [row[0] for row in rows], "sequences": [row[1] for row in rows]}
     tries: dict[str, list[SentTry]] = {row[2]: [] for row in rows}
     if rows:
         typed = connection.cursor(row_factory=class_row(SentTry))
-        await typed.execute(_SQL["tries"], {"subscription_id": wanted.subscription_id, **named}, prepare=False)
+        await typed.execute(
+            _SQL["tries"], {"subscription_id": wanted.subscription_id, **named}, prepare=False
+        )
         for one in await typed.fetchall():
             tries[one.webhook_id].append(one)
     return [

@@ -29,14 +29,22 @@ class SigningMeans:
     pii: bool
 
 
-async def read_signing_means(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> SigningMeans | None:
+async def read_signing_means(
+    connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID
+) -> SigningMeans | None:
     """Return what a test is made with; None where there is no such subscription."""
-    row = await (await connection.execute(_SQL["read_means"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(
+            _SQL["read_means"], {"subscription_id": subscription_id}, binary=True
+        )
+    ).fetchone()
     if row is None:
         return None
     sealed_secrets, now, url, sealed_login, sealed_headers, signature, payload, pii = row
     return SigningMeans(
-        destination=open_destination(keyring, subscription_id, url, sealed_login=sealed_login, sealed_headers=sealed_headers),
+        destination=open_destination(
+            keyring, subscription_id, url, sealed_login=sealed_login, sealed_headers=sealed_headers
+        ),
         keys=live(open_secrets(keyring, subscription_id, sealed_secrets), now),
         older=older_signature(signature),
         payload=payload,
@@ -48,16 +56,28 @@ def older_signature(stored: dict[str, str] | None) -> OlderSignature | None:
     """Return the second signature as a subscription stores it."""
     if stored is None:
         return None
-    return OlderSignature(header=stored["header"], encoding="hex" if stored["encoding"] == "hex" else "base64", prefix=stored["prefix"])
+    return OlderSignature(
+        header=stored["header"],
+        encoding="hex" if stored["encoding"] == "hex" else "base64",
+        prefix=stored["prefix"],
+    )
 
 
-async def read_public_keys(connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+async def read_public_keys(
+    connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]
+) -> dict[UUID, list[str]]:
     """Return the keys that verify what is signed now, of those that sign with Ed25519; of the others none."""
-    cursor = await connection.execute(_SQL["read_all_secrets"], {"subscription_ids": list(subscription_ids)}, binary=True)
-    return {one: _shown_keys(keyring, one, sealed, now) for one, sealed, now in await cursor.fetchall()}
+    cursor = await connection.execute(
+        _SQL["read_all_secrets"], {"subscription_ids": list(subscription_ids)}, binary=True
+    )
+    return {
+        one: _shown_keys(keyring, one, sealed, now) for one, sealed, now in await cursor.fetchall()
+    }
 
 
-def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes], now: datetime) -> list[str]:
+def _shown_keys(
+    keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes], now: datetime
+) -> list[str]:
     try:
         held = open_secrets(keyring, subscription_id, sealed)
     except SealError:

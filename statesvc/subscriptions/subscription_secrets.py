@@ -53,7 +53,9 @@ class Secret:
             key = base64.b64decode(text.removeprefix(prefix), validate=True)
         except ValueError:
             key = b""
-        if not text.startswith(prefix) or (len(key) != SECRET_BYTES if kind == "ed25519" else len(key) not in CHOSEN_BYTES):
+        if not text.startswith(prefix) or (
+            len(key) != SECRET_BYTES if kind == "ed25519" else len(key) not in CHOSEN_BYTES
+        ):
             raise ValueError(
                 f"must be `{SECRET_PREFIX}` and {CHOSEN_BYTES[0]} to {CHOSEN_BYTES[-1]} random bytes in base64, "
                 f"or `{PRIVATE_PREFIX}` and the {SECRET_BYTES} of an Ed25519 seed"
@@ -63,14 +65,18 @@ class Secret:
     @property
     def written(self) -> str:
         """Text that `chosen` reads."""
-        return (PRIVATE_PREFIX if self.kind == "ed25519" else SECRET_PREFIX) + base64.b64encode(self.key).decode()
+        return (PRIVATE_PREFIX if self.kind == "ed25519" else SECRET_PREFIX) + base64.b64encode(
+            self.key
+        ).decode()
 
     @property
     def shown(self) -> str:
         """Text that its subscriber gets: the secret itself, or the public key of a pair."""
         match self.signer:
             case Ed25519PrivateKey() as pair:
-                return PUBLIC_PREFIX + base64.b64encode(pair.public_key().public_bytes_raw()).decode()
+                return (
+                    PUBLIC_PREFIX + base64.b64encode(pair.public_key().public_bytes_raw()).decode()
+                )
             case key:
                 return shared_text(key)
 
@@ -89,9 +95,13 @@ def live(held: Sequence[Secret], now: datetime) -> tuple[SigningKey, ...]:
     return tuple(secret.signer for secret in held if secret.signs_at(now))
 
 
-def rotated(held: Sequence[Secret], new: Secret, *, now: datetime, grace: timedelta) -> tuple[Secret, ...]:
+def rotated(
+    held: Sequence[Secret], new: Secret, *, now: datetime, grace: timedelta
+) -> tuple[Secret, ...]:
     """Return the new secret, and the current one until the end of its grace. Older ones end at once."""
-    former = [replace(secret, retires_at=now + grace) for secret in held if secret.retires_at is None]
+    former = [
+        replace(secret, retires_at=now + grace) for secret in held if secret.retires_at is None
+    ]
     return (new, *former) if grace > timedelta(0) else (new,)
 
 
@@ -100,7 +110,9 @@ def seal_secrets(keyring: Keyring, subscription_id: UUID, held: Sequence[Secret]
     return [keyring.master.seal(_document(secret), _context(subscription_id)) for secret in held]
 
 
-def open_secrets(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]) -> tuple[Secret, ...]:
+def open_secrets(
+    keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]
+) -> tuple[Secret, ...]:
     """Open secrets. `SealError` where one was sealed under a master key that is gone, or for another subscription."""
     return tuple(_secret(keyring.master.open(one, _context(subscription_id))) for one in sealed)
 
@@ -110,21 +122,34 @@ def _context(subscription_id: UUID) -> bytes:
 
 
 def _document(secret: Secret) -> bytes:
-    return orjson.dumps({"key": base64.b64encode(secret.key).decode(), "kind": secret.kind, "retires_at": secret.retires_at})
+    return orjson.dumps(
+        {
+            "key": base64.b64encode(secret.key).decode(),
+            "kind": secret.kind,
+            "retires_at": secret.retires_at,
+        }
+    )
 
 
 def _secret(document: bytes) -> Secret:
     fields = orjson.loads(document)
     retires_at = fields["retires_at"]
     kind: KeyType = fields.get("kind", "hmac")
-    return Secret(key=base64.b64decode(fields["key"]), kind=kind, retires_at=datetime.fromisoformat(retires_at) if retires_at else None)
+    return Secret(
+        key=base64.b64decode(fields["key"]),
+        kind=kind,
+        retires_at=datetime.fromisoformat(retires_at) if retires_at else None,
+    )
 
 
 def seal_login(keyring: Keyring, subscription_id: UUID, login: Login | None) -> bytes | None:
     """Seal the login of a broker, bound to the subscription; None for none."""
     if login is None:
         return None
-    return keyring.master.seal(orjson.dumps({"user": login.user, "password": login.password}), _login_context(subscription_id))
+    return keyring.master.seal(
+        orjson.dumps({"user": login.user, "password": login.password}),
+        _login_context(subscription_id),
+    )
 
 
 def open_login(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> Login | None:
@@ -135,21 +160,34 @@ def open_login(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) ->
     return Login(user=fields["user"], password=fields["password"])
 
 
-def seal_headers(keyring: Keyring, subscription_id: UUID, headers: Mapping[str, str]) -> bytes | None:
+def seal_headers(
+    keyring: Keyring, subscription_id: UUID, headers: Mapping[str, str]
+) -> bytes | None:
     """Return the receiver's own headers, bound to the subscription; None for none."""
-    return keyring.master.seal(orjson.dumps(headers), _headers_context(subscription_id)) if headers else None
+    return (
+        keyring.master.seal(orjson.dumps(headers), _headers_context(subscription_id))
+        if headers
+        else None
+    )
 
 
 def open_headers(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> dict[str, str]:
     """Raise `SealError` where they were sealed under a master key that is gone, or for another subscription."""
     if sealed is None:
         return {}
-    headers: dict[str, str] = orjson.loads(keyring.master.open(sealed, _headers_context(subscription_id)))
+    headers: dict[str, str] = orjson.loads(
+        keyring.master.open(sealed, _headers_context(subscription_id))
+    )
     return headers
 
 
 def open_destination(
-    keyring: Keyring, subscription_id: UUID, url: str, *, sealed_login: bytes | None, sealed_headers: bytes | None
+    keyring: Keyring,
+    subscription_id: UUID,
+    url: str,
+    *,
+    sealed_login: bytes | None,
+    sealed_headers: bytes | None,
 ) -> Destination:
     """Return where its notifications go. Raise `SealError` like the others."""
     login = open_login(keyring, subscription_id, sealed_login)

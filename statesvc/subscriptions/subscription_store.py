@@ -32,11 +32,25 @@ from statesvc.subscriptions.subscription_secrets import (
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
 CHANGEABLE: Final = (
-    *("name", "description", "url", "carriers", "statuses", "types", "shipments", "parcels", "payload", "pii", "rate_per_second"),
+    *(
+        "name",
+        "description",
+        "url",
+        "carriers",
+        "statuses",
+        "types",
+        "shipments",
+        "parcels",
+        "payload",
+        "pii",
+        "rate_per_second",
+    ),
     *("coalesce", "give_up_after", "headers", "signature"),
 )
 
-_WIDENING: Final = frozenset({"url", "carriers", "statuses", "types", "shipments", "payload", "pii"})
+_WIDENING: Final = frozenset(
+    {"url", "carriers", "statuses", "types", "shipments", "payload", "pii"}
+)
 """Columns that decide what is sent, and where to: changing one is as much a grant as making the subscription."""
 
 State = Literal["active", "paused", "disabled"]
@@ -175,7 +189,14 @@ async def create(
             raise SubscriptionExistsError
         await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
         details = {"host": _host(request.url), **_granted(request.payload, pii=request.pii)}
-        await _record(connection, "subscription.create", subscription_id, actor=actor, why=why, details=details)
+        await _record(
+            connection,
+            "subscription.create",
+            subscription_id,
+            actor=actor,
+            why=why,
+            details=details,
+        )
     return subscription_id, secret
 
 
@@ -187,19 +208,44 @@ async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subsc
 
 
 async def is_as_wished(
-    connection: AsyncConnection[Any], keyring: Keyring, stored: Subscription, wish: SubscriptionRequest, secret: Secret
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    stored: Subscription,
+    wish: SubscriptionRequest,
+    secret: Secret,
 ) -> bool:
     """Return whether the stored subscription is the one that this request would make, signed with this secret."""
     same = all(
         getattr(stored, name) == getattr(wish, name)
-        for name in ("name", "description", "url", "parcels", "payload", "pii", "key_type", "rate_per_second", "coalesce")
+        for name in (
+            "name",
+            "description",
+            "url",
+            "parcels",
+            "payload",
+            "pii",
+            "key_type",
+            "rate_per_second",
+            "coalesce",
+        )
     )
-    filters = all(_listed(getattr(stored, name)) == _listed(getattr(wish, name)) for name in ("carriers", "statuses", "types", "shipments"))
+    filters = all(
+        _listed(getattr(stored, name)) == _listed(getattr(wish, name))
+        for name in ("carriers", "statuses", "types", "shipments")
+    )
     signature = None if wish.signature is None else asdict(wish.signature)
-    others = (stored.give_up_after, stored.has_login, stored.signature) == (wish.give_up_after, wish.login is not None, signature)
+    others = (stored.give_up_after, stored.has_login, stored.signature) == (
+        wish.give_up_after,
+        wish.login is not None,
+        signature,
+    )
     if not (same and filters and others):
         return False
-    row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": stored.subscription_id}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(
+            _SQL["lock_secrets"], {"subscription_id": stored.subscription_id}, binary=True
+        )
+    ).fetchone()
     if row is None or open_headers(keyring, stored.subscription_id, row[4]) != wish.headers:
         return False
     return open_secrets(keyring, stored.subscription_id, row[0])[0].key == secret.key
@@ -207,7 +253,9 @@ async def is_as_wished(
 
 async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> str | None:
     """Return the owner; None where there is no such subscription, or no more."""
-    row = await (await connection.execute(_SQL["owner"], {"subscription_id": subscription_id})).fetchone()
+    row = await (
+        await connection.execute(_SQL["owner"], {"subscription_id": subscription_id})
+    ).fetchone()
     return None if row is None else row[0]
 
 
@@ -223,7 +271,9 @@ async def page(
     created_at, last_id = after or (None, None)
     cursor = connection.cursor(row_factory=class_row(Subscription))
     wanted = {"owner": owner, "condition": condition, "limit": limit}
-    await cursor.execute(_SQL["page"], {**wanted, "after_created_at": created_at, "after_id": last_id})
+    await cursor.execute(
+        _SQL["page"], {**wanted, "after_created_at": created_at, "after_id": last_id}
+    )
     return await cursor.fetchall()
 
 
@@ -245,25 +295,45 @@ async def change(
     """
     columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
     columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
-    columns |= _stated(keyring, subscription_id, changes.get("headers") or {}, changes.get("signature"))
-    columns["sealed_login"] = None if keyring is None else seal_login(keyring, subscription_id, login)
+    columns |= _stated(
+        keyring, subscription_id, changes.get("headers") or {}, changes.get("signature")
+    )
+    columns["sealed_login"] = (
+        None if keyring is None else seal_login(keyring, subscription_id, login)
+    )
     async with connection.transaction():
         if not _WIDENING.isdisjoint(changes):
             await _may_send(connection, subscription_id, changes, scopes=scopes)
         if changes.get("signature") is not None:
             await _require_shared_secret(connection, subscription_id)
-        cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
+        cursor = await connection.execute(
+            _SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns}
+        )
         if cursor.rowcount:
             await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
             if "url" in changes:
                 await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
-            details = {"changed": " ".join(sorted(changes)), **({"pii": changes["pii"]} if "pii" in changes else {})}
-            await _record(connection, "subscription.change", subscription_id, actor=actor, why=why, details=details)
+            details = {
+                "changed": " ".join(sorted(changes)),
+                **({"pii": changes["pii"]} if "pii" in changes else {}),
+            }
+            await _record(
+                connection,
+                "subscription.change",
+                subscription_id,
+                actor=actor,
+                why=why,
+                details=details,
+            )
     return cursor.rowcount > 0
 
 
 async def _may_send(
-    connection: AsyncConnection[Any], subscription_id: UUID, changes: Mapping[str, Any], *, scopes: frozenset[Scope] | None
+    connection: AsyncConnection[Any],
+    subscription_id: UUID,
+    changes: Mapping[str, Any],
+    *,
+    scopes: frozenset[Scope] | None,
 ) -> None:
     """Check that the owner, and who asks with `scopes`, may read what is sent after the changes. Raises NotGrantedError."""
     owner = await owner_of(connection, subscription_id)
@@ -271,7 +341,9 @@ async def _may_send(
         return
     # the keys are locked before the subscription, as a revocation does
     await require_of_owner(connection, owner, ())
-    row = await (await connection.execute(_SQL["lock_payload"], {"subscription_id": subscription_id})).fetchone()
+    row = await (
+        await connection.execute(_SQL["lock_payload"], {"subscription_id": subscription_id})
+    ).fetchone()
     if row is not None:
         needs = needed(changes.get("payload", row[0]), pii=changes.get("pii", row[1]))
         if scopes is not None:
@@ -280,12 +352,23 @@ async def _may_send(
 
 
 async def _require_shared_secret(connection: AsyncConnection[Any], subscription_id: UUID) -> None:
-    row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(
+            _SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True
+        )
+    ).fetchone()
     if row is not None and row[2] != "hmac":
         raise SharedSecretNeededError
 
 
-async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str, why: str = "") -> bool:
+async def turn(
+    connection: AsyncConnection[Any],
+    subscription_id: UUID,
+    switch: Switch,
+    *,
+    actor: str,
+    why: str = "",
+) -> bool:
     """Pause, resume or delete; what changes nothing is not recorded, so a call may be repeated.
 
     False where there is no such subscription. Raises NotGrantedError for what may not be sent any more.
@@ -293,7 +376,9 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
     async with connection.transaction():
         if switch == "resume":
             await _may_send(connection, subscription_id, {}, scopes=None)
-        row = await (await connection.execute(_SQL[switch], {"subscription_id": subscription_id})).fetchone()
+        row = await (
+            await connection.execute(_SQL[switch], {"subscription_id": subscription_id})
+        ).fetchone()
         if row is None:
             return False
         details: Mapping[str, Any] = {}
@@ -303,7 +388,8 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
                 (changed,) = row
             case "resume":
                 ended = [
-                    await connection.execute(_SQL[each], {"subscription_id": subscription_id}) for each in ("call_again", "begin_anew")
+                    await connection.execute(_SQL[each], {"subscription_id": subscription_id})
+                    for each in ("call_again", "begin_anew")
                 ]
                 changed = row[0] or any(cursor.rowcount for cursor in ended)
             case "delete":
@@ -312,7 +398,14 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
                 for each in ("begin_anew", "forget_tests"):
                     await connection.execute(_SQL[each], {"subscription_id": subscription_id})
         if changed:
-            await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, why=why, details=details)
+            await _record(
+                connection,
+                f"subscription.{switch}",
+                subscription_id,
+                actor=actor,
+                why=why,
+                details=details,
+            )
     return True
 
 
@@ -333,7 +426,11 @@ async def rotate(
     it signs already. Raises SharedSecretNeededError.
     """
     async with connection.transaction():
-        row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+        row = await (
+            await connection.execute(
+                _SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True
+            )
+        ).fetchone()
         if row is None:
             return None
         sealed, now, kind, has_older, _ = row
@@ -355,14 +452,28 @@ async def rotate(
         details: dict[str, Any] = {"grace_seconds": int(grace.total_seconds())}
         if secret.kind != kind:
             details["key_type"] = secret.kind
-        await _record(connection, "subscription.rotate_secret", subscription_id, actor=actor, why=why, details=details)
+        await _record(
+            connection,
+            "subscription.rotate_secret",
+            subscription_id,
+            actor=actor,
+            why=why,
+            details=details,
+        )
     return secret
 
 
-def _stated(keyring: Keyring | None, subscription_id: UUID, headers: Mapping[str, str], signature: OlderSignature | None) -> dict[str, Any]:
+def _stated(
+    keyring: Keyring | None,
+    subscription_id: UUID,
+    headers: Mapping[str, str],
+    signature: OlderSignature | None,
+) -> dict[str, Any]:
     return {
         "header_names": list(headers),
-        "sealed_headers": None if keyring is None else seal_headers(keyring, subscription_id, headers),
+        "sealed_headers": None
+        if keyring is None
+        else seal_headers(keyring, subscription_id, headers),
         "signature": None if signature is None else Jsonb(asdict(signature)),
     }
 
@@ -381,7 +492,19 @@ def _host(url: str) -> str:
 
 
 async def _record(
-    connection: AsyncConnection[Any], verb: str, subscription_id: UUID, *, actor: str, why: str, details: Mapping[str, Any]
+    connection: AsyncConnection[Any],
+    verb: str,
+    subscription_id: UUID,
+    *,
+    actor: str,
+    why: str,
+    details: Mapping[str, Any],
 ) -> None:
     stated = {"why": why} if why else {}
-    await record_action(connection, actor=actor, verb=verb, target=f"subscription {subscription_id}", details={**details, **stated})
+    await record_action(
+        connection,
+        actor=actor,
+        verb=verb,
+        target=f"subscription {subscription_id}",
+        details={**details, **stated},
+    )

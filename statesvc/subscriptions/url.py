@@ -35,7 +35,9 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
     login = None
     if broker is None:
         if url.user is not None or url.password is not None:
-            raise UrlRefusedError("holds a user name or password: receivers verify the signature instead")
+            raise UrlRefusedError(
+                "holds a user name or password: receivers verify the signature instead"
+            )
         port, encrypted = url.port or _WEBHOOK_PORTS[url.scheme], url.scheme == "https"
     else:
         url, login = split_login(url)
@@ -48,9 +50,19 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
             "this address lies in a network that subscribers may not be in: name its network in STATESVC_SUBSCRIBER_ALLOW"
         )
     if not encrypted and not await _lies_within(literal or host, port, allowed):
-        better = "https" if broker is None else next(scheme for scheme, one in broker.schemes.items() if one.tls)
-        own = " (127.0.0.0/8 is the service's own machine)" if url.host in {"localhost", "127.0.0.1"} else ""
-        raise UrlRefusedError(f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW{own}")
+        better = (
+            "https"
+            if broker is None
+            else next(scheme for scheme, one in broker.schemes.items() if one.tls)
+        )
+        own = (
+            " (127.0.0.0/8 is the service's own machine)"
+            if url.host in {"localhost", "127.0.0.1"}
+            else ""
+        )
+        raise UrlRefusedError(
+            f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW{own}"
+        )
     return str(webhook_url(text) if broker is None else url), login
 
 
@@ -65,7 +77,9 @@ def _parsed(text: str) -> URL:
     except ValueError:
         raise UrlRefusedError("is no URL: write it as https://host/path") from None
     if url.scheme not in {*_WEBHOOK_PORTS, *BY_SCHEME} or not url.host or port == 0:
-        raise UrlRefusedError(f"must begin with https:// and name a host, or with {', '.join(f'{scheme}://' for scheme in BY_SCHEME)}")
+        raise UrlRefusedError(
+            f"must begin with https:// and name a host, or with {', '.join(f'{scheme}://' for scheme in BY_SCHEME)}"
+        )
     return url.with_fragment(None)
 
 
@@ -92,8 +106,12 @@ async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool
         return False
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
     except (OSError, UnicodeError, TimeoutError):
         return False
     addresses = {ip_address(str(where[0]).partition("%")[0]) for *_, where in found}
-    return bool(addresses) and all(any(address in network for network in allowed) for address in addresses)
+    return bool(addresses) and all(
+        any(address in network for network in allowed) for address in addresses
+    )

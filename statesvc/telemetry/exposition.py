@@ -14,7 +14,9 @@ MADE_EVERY_SECONDS: Final = 1.0
 class Exposition:
     """Remembers the last text. `make` answers a new one."""
 
-    def __init__(self, make: Callable[[], Awaitable[bytes]], *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, make: Callable[[], Awaitable[bytes]], *, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._make = make
         self._now = now
         self._made_at = float("-inf")

@@ -15,7 +15,9 @@ INGEST_LAST_PUSH: Final = gauge(
     "When a carrier was last heard, in seconds since 1970; repeats count. Only carriers that pushed within eight days.",
     Attribute.CARRIER,
 )
-DELIVERIES_IN_FLIGHT: Final = gauge("statesvc.notifications.in_flight", "{attempt}", "Tries that wait for their subscriber now.")
+DELIVERIES_IN_FLIGHT: Final = gauge(
+    "statesvc.notifications.in_flight", "{attempt}", "Tries that wait for their subscriber now."
+)
 BROKER_CONNECTIONS: Final = gauge(
     "statesvc.notifications.broker_connections",
     "{connection}",
@@ -34,13 +36,19 @@ LIMITER_PERMITS: Final = gauge(
     Attribute.STATE,
 )
 SEALER_LEADS: Final = gauge(
-    "statesvc.sealer.leads", "1", "1 for the sealer that leads; its standbys are at 0. No process at 1: nothing is sealed."
+    "statesvc.sealer.leads",
+    "1",
+    "1 for the sealer that leads; its standbys are at 0. No process at 1: nothing is sealed.",
 )
 SEALER_REFUSES: Final = gauge(
-    "statesvc.sealer.refuses", "1", "1 while the log contradicts a published head: nothing is signed until a human has resolved it."
+    "statesvc.sealer.refuses",
+    "1",
+    "1 while the log contradicts a published head: nothing is signed until a human has resolved it.",
 )
 CLOCK_OFFSET: Final = gauge(
-    "statesvc.sealer.clock_offset", "s", "The database's clock minus this machine's, as the sealer found it last; beyond 5 s it refuses."
+    "statesvc.sealer.clock_offset",
+    "s",
+    "The database's clock minus this machine's, as the sealer found it last; beyond 5 s it refuses.",
 )
 STREAM_CLIENTS: Final = gauge(
     "statesvc.stream.clients",
@@ -57,7 +65,10 @@ INBOX_DEPTH: Final = gauge(
     Attribute.STATE,
 )
 INBOX_OLDEST_READY: Final = gauge(
-    "statesvc.inbox.oldest_ready", "s", "How long the first message that is ready has been ready; 0 where none is.", Attribute.CARRIER
+    "statesvc.inbox.oldest_ready",
+    "s",
+    "How long the first message that is ready has been ready; 0 where none is.",
+    Attribute.CARRIER,
 )
 INBOX_OLDEST_HELD: Final = gauge(
     "statesvc.inbox.oldest_held",
@@ -91,7 +102,10 @@ LIMITER_LIMIT: Final = gauge(
     Attribute.SUBSCRIPTION,
 )
 LIMITER_IN_FLIGHT: Final = gauge(
-    "statesvc.limiter.in_flight", "{permit}", "Requests under way to a subscription: of the same twenty.", Attribute.SUBSCRIPTION
+    "statesvc.limiter.in_flight",
+    "{permit}",
+    "Requests under way to a subscription: of the same twenty.",
+    Attribute.SUBSCRIPTION,
 )
 LIMITER_OPEN: Final = gauge(
     "statesvc.limiter.open",
@@ -120,10 +134,16 @@ PROMISES_EXPECTED: Final = gauge(
     Attribute.PROMISE,
 )
 PROMISES_WAITING: Final = gauge(
-    "statesvc.promises.waiting", "1", "Of these, what still waited when it was last looked at.", Attribute.PROMISE
+    "statesvc.promises.waiting",
+    "1",
+    "Of these, what still waited when it was last looked at.",
+    Attribute.PROMISE,
 )
 PROMISES_MISSING: Final = gauge(
-    "statesvc.promises.missing", "1", "Of these, what is nowhere: lost. Anything but 0 is a human's matter.", Attribute.PROMISE
+    "statesvc.promises.missing",
+    "1",
+    "Of these, what is nowhere: lost. Anything but 0 is a human's matter.",
+    Attribute.PROMISE,
 )
 PROMISES_BEHIND: Final = gauge(
     "statesvc.promises.behind",
@@ -146,13 +166,23 @@ OLDEST_TRANSACTION: Final = gauge(
     "s",
     "Age of the oldest transaction that keeps dead rows from being removed, as far as the service's role may see.",
 )
-DATABASE_SIZE: Final = gauge("statesvc.database.size", "By", "The database on disk, write-ahead log left out.")
-DATABASE_WAL: Final = total("statesvc.database.wal", "By", "Write-ahead log written since the cluster was made.")
+DATABASE_SIZE: Final = gauge(
+    "statesvc.database.size", "By", "The database on disk, write-ahead log left out."
+)
+DATABASE_WAL: Final = total(
+    "statesvc.database.wal", "By", "Write-ahead log written since the cluster was made."
+)
 DISK_FREE: Final = gauge(
-    "statesvc.disk.free", "By", "Free on the volumes that this process can see: data (the embedded server's), archive.", Attribute.VOLUME
+    "statesvc.disk.free",
+    "By",
+    "Free on the volumes that this process can see: data (the embedded server's), archive.",
+    Attribute.VOLUME,
 )
 PROCESSES: Final = gauge(
-    "statesvc.processes", "{process}", "Processes of the service by role that were heard of within three heartbeats.", Attribute.TYPE
+    "statesvc.processes",
+    "{process}",
+    "Processes of the service by role that were heard of within three heartbeats.",
+    Attribute.TYPE,
 )
 ROLE_ANSWERS: Final = gauge(
     "statesvc.role.answers",
@@ -166,7 +196,9 @@ PROCESSES_SILENT: Final = gauge(
     "Processes by role that missed three heartbeats within the last ten minutes, and were not started again on their machine.",
     Attribute.TYPE,
 )
-LISTENER_UP: Final = gauge("statesvc.listener.up", "1", "1 while wake-ups can be heard; at 0 the process polls.")
+LISTENER_UP: Final = gauge(
+    "statesvc.listener.up", "1", "1 while wake-ups can be heard; at 0 the process polls."
+)
 POOL_CONNECTIONS: Final = gauge(
     "statesvc.pool.connections",
     "{connection}",
@@ -174,7 +206,9 @@ POOL_CONNECTIONS: Final = gauge(
     Attribute.POOL,
     Attribute.STATE,
 )
-POOL_WAITING: Final = gauge("statesvc.pool.waiting", "{request}", "Requests that wait for a connection now.", Attribute.POOL)
+POOL_WAITING: Final = gauge(
+    "statesvc.pool.waiting", "{request}", "Requests that wait for a connection now.", Attribute.POOL
+)
 POOL_ERRORS: Final = total(
     "statesvc.pool.errors",
     "{error}",

@@ -41,7 +41,13 @@ _WARNED: Final = re.compile(r"(?P<file>[^\n]*):(?P<line>\d+): (?P<category>\w+):
 _PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
 
 
-def configure_logging(*, process: str, output_format: Format = "json", level: Level = "info", stream: TextIO | None = None) -> None:
+def configure_logging(
+    *,
+    process: str,
+    output_format: Format = "json",
+    level: Level = "info",
+    stream: TextIO | None = None,
+) -> None:
     """Set up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
     target = Output(stream)
     processors = pipeline(process, output_format, colors=shows_colour(target))
@@ -164,7 +170,10 @@ class ForeignHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line; of a record that cannot be rendered, that there was one."""
         try:
-            event_dict: MutableMapping[str, Any] = {"event": _template(record), "logger": record.name}
+            event_dict: MutableMapping[str, Any] = {
+                "event": _template(record),
+                "logger": record.name,
+            }
             if record.exc_info and record.exc_info[1] is not None:
                 event_dict["exc_info"] = record.exc_info[1]
             line: Any = event_dict
@@ -239,7 +248,9 @@ def _renderer(output_format: Format, *, colors: bool) -> Processor:
     return lambda _logger, _method, event_dict: begins + short_line(event_dict, colour=colors)
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, _traceback: TracebackType | None) -> None:
+def _uncaught(
+    kind: type[BaseException], error: BaseException, _traceback: TracebackType | None
+) -> None:
     if issubclass(kind, KeyboardInterrupt):
         return
     structlog.get_logger().error("uncaught_exception", exc_info=error)
@@ -247,7 +258,9 @@ def _uncaught(kind: type[BaseException], error: BaseException, _traceback: Trace
 
 def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
     if arguments.exc_value is not None and not isinstance(arguments.exc_value, SystemExit):
-        structlog.get_logger().error("uncaught_exception", task="thread", exc_info=arguments.exc_value)
+        structlog.get_logger().error(
+            "uncaught_exception", task="thread", exc_info=arguments.exc_value
+        )
 
 
 def _unraisable(arguments: "sys.UnraisableHookArgs") -> None:

@@ -51,25 +51,84 @@ class Metric:
 
 def counter(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
     """Define a metric that adds up what is counted where it happens."""
-    return Metric(name=name, instrument=Instrument.COUNTER, unit=unit, description=description, attributes=attributes)
+    return Metric(
+        name=name,
+        instrument=Instrument.COUNTER,
+        unit=unit,
+        description=description,
+        attributes=attributes,
+    )
 
 
-def histogram(name: str, unit: str, description: str, *attributes: Attribute, buckets: tuple[float, ...]) -> Metric:
+def histogram(
+    name: str, unit: str, description: str, *attributes: Attribute, buckets: tuple[float, ...]
+) -> Metric:
     """Define a metric of how values are spread; `buckets` are upper bounds."""
-    return Metric(name=name, instrument=Instrument.HISTOGRAM, unit=unit, description=description, attributes=attributes, buckets=buckets)
+    return Metric(
+        name=name,
+        instrument=Instrument.HISTOGRAM,
+        unit=unit,
+        description=description,
+        attributes=attributes,
+        buckets=buckets,
+    )
 
 
 def gauge(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
     """Define a value that is read at each scrape."""
-    return Metric(name=name, instrument=Instrument.OBSERVED_GAUGE, unit=unit, description=description, attributes=attributes)
+    return Metric(
+        name=name,
+        instrument=Instrument.OBSERVED_GAUGE,
+        unit=unit,
+        description=description,
+        attributes=attributes,
+    )
 
 
 def total(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
     """Define a sum that something else adds up, read at each scrape."""
-    return Metric(name=name, instrument=Instrument.OBSERVED_COUNTER, unit=unit, description=description, attributes=attributes)
+    return Metric(
+        name=name,
+        instrument=Instrument.OBSERVED_COUNTER,
+        unit=unit,
+        description=description,
+        attributes=attributes,
+    )
 
 
-LATENCY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+LATENCY_BUCKETS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.02,
+    0.05,
+    0.075,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
 """Seconds. 20 ms and 100 ms are exact bounds: the ACK objectives are read from them without interpolation."""
-LAG_BUCKETS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0, 3600.0)
+LAG_BUCKETS: Final = (
+    0.005,
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    120.0,
+    600.0,
+    3600.0,
+)
 """Seconds. 120 s is the promise of end-to-end lag, 10 s that of a first attempt."""

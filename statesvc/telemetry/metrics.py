@@ -21,7 +21,14 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from projections.lifecycle import Flag
 from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Instrument, Metric
-from statesvc.telemetry.objectives import LAG, SEALING, ObjectiveCounts, ObjectiveHistogram, count_acknowledgement, count_first_attempt
+from statesvc.telemetry.objectives import (
+    LAG,
+    SEALING,
+    ObjectiveCounts,
+    ObjectiveHistogram,
+    count_acknowledgement,
+    count_first_attempt,
+)
 from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span
 
@@ -42,13 +49,22 @@ class Telemetry:
     `resource` names the process; `tracer` is silent unless one is given; `exporter` sends the metrics somewhere as well.
     """
 
-    def __init__(self, *, resource: Resource | None = None, tracer: Tracer | None = None, exporter: MetricReader | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        resource: Resource | None = None,
+        tracer: Tracer | None = None,
+        exporter: MetricReader | None = None,
+    ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         self.tracer: Tracer = tracer if tracer is not None else NoOpTracer()
         self._provider = MeterProvider(
-            [PrometheusMetricReader(scope_info_enabled=False, registry=self.registry), *([] if exporter is None else [exporter])],
+            [
+                PrometheusMetricReader(scope_info_enabled=False, registry=self.registry),
+                *([] if exporter is None else [exporter]),
+            ],
             resource=Resource({}) if resource is None else resource,
             exemplar_filter=AlwaysOffExemplarFilter(),
             shutdown_on_exit=False,
@@ -56,7 +72,9 @@ class Telemetry:
         self._meter = self._provider.get_meter("statesvc")
         self._carriers: set[str] = set()
         self.objectives = ObjectiveCounts()
-        self.ingest_ack_duration = self._counting(names.INGEST_ACK_DURATION, partial(count_acknowledgement, self.objectives))
+        self.ingest_ack_duration = self._counting(
+            names.INGEST_ACK_DURATION, partial(count_acknowledgement, self.objectives)
+        )
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
         self.refusals = self._counter(names.REFUSALS)
         self.replica_reads = self._counter(names.REPLICA_READS)
@@ -73,14 +91,18 @@ class Telemetry:
         self.normalize_failures = self._counter(names.NORMALIZE_FAILURES)
         self.stage_duration = self._histogram(names.STAGE_DURATION)
         self.pickup_lag = self._histogram(names.PICKUP_LAG)
-        self.applied_lag = self._counting(names.APPLIED_LAG, lambda seconds, _: self.objectives.timed(LAG, seconds))
+        self.applied_lag = self._counting(
+            names.APPLIED_LAG, lambda seconds, _: self.objectives.timed(LAG, seconds)
+        )
         self.events_unmapped = self._counter(names.EVENTS_UNMAPPED)
         self.transitions = self._counter(names.TRANSITIONS)
         self.moves_contradicted = self._counter(names.MOVES_CONTRADICTED)
         self.notifications_written = self._counter(names.NOTIFICATIONS_WRITTEN)
         self.notifications_coalesced = self._counter(names.NOTIFICATIONS_COALESCED)
         self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
-        self.first_attempt_lag = self._counting(names.FIRST_ATTEMPT_LAG, partial(count_first_attempt, self.objectives))
+        self.first_attempt_lag = self._counting(
+            names.FIRST_ATTEMPT_LAG, partial(count_first_attempt, self.objectives)
+        )
         self.delivered_lag = self._histogram(names.DELIVERED_LAG)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.notices = self._counter(names.NOTICES)
@@ -90,7 +112,9 @@ class Telemetry:
         self.archived_bodies = self._counter(names.ARCHIVED_BODIES)
         self.archive_failures = self._counter(names.ARCHIVE_FAILURES)
         self.sealed_entries = self._counter(names.SEALED_ENTRIES)
-        self.sealing_lag = self._counting(names.SEALING_LAG, lambda seconds, _: self.objectives.timed(SEALING, seconds))
+        self.sealing_lag = self._counting(
+            names.SEALING_LAG, lambda seconds, _: self.objectives.timed(SEALING, seconds)
+        )
         self.checkpoint_stamps = self._counter(names.CHECKPOINT_STAMPS)
         self.checkpoint_publications = self._counter(names.CHECKPOINT_PUBLICATIONS)
         self.api_problems = self._counter(names.API_PROBLEMS)
@@ -116,7 +140,9 @@ class Telemetry:
         self.message_attempts.add(0, {"carrier": carrier_id, "attempt": "2"})
 
     @contextmanager
-    def stage(self, stage: Stage, *, links: Sequence[Link] = (), **attributes: str | int) -> Iterator[None]:
+    def stage(
+        self, stage: Stage, *, links: Sequence[Link] = (), **attributes: str | int
+    ) -> Iterator[None]:
         """Time one stage of one batch and open its span. `links` (to the spans of its messages) and `attributes` go to the span alone."""
         started = time.perf_counter()
         with span(self.tracer, stage, attributes, links=links):
@@ -133,9 +159,13 @@ class Telemetry:
 
         match metric.instrument:
             case Instrument.OBSERVED_GAUGE:
-                self._meter.create_observable_gauge(metric.name, [callback], metric.unit, metric.description)
+                self._meter.create_observable_gauge(
+                    metric.name, [callback], metric.unit, metric.description
+                )
             case Instrument.OBSERVED_COUNTER:
-                self._meter.create_observable_counter(metric.name, [callback], metric.unit, metric.description)
+                self._meter.create_observable_counter(
+                    metric.name, [callback], metric.unit, metric.description
+                )
             case Instrument.COUNTER | Instrument.HISTOGRAM:
                 raise ValueError(f"{metric.name} is recorded, not observed")
 
@@ -156,7 +186,9 @@ class Telemetry:
         def errors() -> Iterator[tuple[float, Values]]:
             for pool, statistics in _statistics(pools):
                 yield statistics.get("requests_errors", 0), {"pool": pool, "type": "requests"}
-                lost = statistics.get("connections_errors", 0) + statistics.get("connections_lost", 0)
+                lost = statistics.get("connections_errors", 0) + statistics.get(
+                    "connections_lost", 0
+                )
                 yield lost, {"pool": pool, "type": "connections"}
 
         self.observe(gauges.POOL_CONNECTIONS, connections)
@@ -177,12 +209,17 @@ class Telemetry:
             made.add(0)
         return made
 
-    def _counting(self, metric: Metric, count: Callable[[float, Values], None]) -> ObjectiveHistogram:
+    def _counting(
+        self, metric: Metric, count: Callable[[float, Values], None]
+    ) -> ObjectiveHistogram:
         return ObjectiveHistogram(metric.name, self._histogram(metric), count)
 
     def _histogram(self, metric: Metric) -> Histogram:
         return self._meter.create_histogram(
-            metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=list(metric.buckets)
+            metric.name,
+            metric.unit,
+            metric.description,
+            explicit_bucket_boundaries_advisory=list(metric.buckets),
         )
 
 

@@ -30,7 +30,9 @@ log = structlog.get_logger()
 class MetricsServer:
     """`listener` is bound and non-blocking; it is closed with the server. `texts`: what to answer, by path."""
 
-    def __init__(self, listener: socket.socket, texts: Mapping[str, Callable[[], Awaitable[bytes]]]) -> None:
+    def __init__(
+        self, listener: socket.socket, texts: Mapping[str, Callable[[], Awaitable[bytes]]]
+    ) -> None:
         self._listener = listener
         self._texts = texts
         self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
@@ -55,7 +57,11 @@ class MetricsServer:
                 client, _ = await loop.sock_accept(self._listener)
             except OSError as error:
                 self._slots.release()
-                log.warning("metrics_not_served", error_type=type(error).__name__, delay_seconds=_RETRY_SECONDS)
+                log.warning(
+                    "metrics_not_served",
+                    error_type=type(error).__name__,
+                    delay_seconds=_RETRY_SECONDS,
+                )
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             task = asyncio.create_task(self._answer(client), name="metrics-answer")
@@ -87,7 +93,9 @@ class MetricsServer:
         path = rest.partition(b" ")[0].partition(b"?")[0].decode("latin-1")
         text = self._texts.get(path)
         if text is None:
-            return _response(HTTPStatus.NOT_FOUND, f"there is {' and '.join(self._texts)}\n".encode())
+            return _response(
+                HTTPStatus.NOT_FOUND, f"there is {' and '.join(self._texts)}\n".encode()
+            )
         if method != b"GET":
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET\n", "Allow: GET")
         return _response(HTTPStatus.OK, await text())

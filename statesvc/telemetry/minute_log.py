@@ -23,7 +23,14 @@ class MinuteLog:
         self._every_seconds = every_seconds
         self._since: Counter[tuple[str, str | None]] = Counter()
 
-    def count(self, cause: str, *, carrier: str | None = None, count: int = 1, message_id: UUID | None = None) -> None:
+    def count(
+        self,
+        cause: str,
+        *,
+        carrier: str | None = None,
+        count: int = 1,
+        message_id: UUID | None = None,
+    ) -> None:
         """Count some of a kind. `message_id`: one of them, for the first line."""
         kind = cause, carrier
         if kind in self._since:
@@ -36,23 +43,31 @@ class MinuteLog:
     def _open(self, kind: tuple[str, str | None]) -> None:
         self._since[kind] = 0
         # what is bound to the first line does not concern the later ones
-        asyncio.get_running_loop().call_later(self._every_seconds, self._report, kind, context=Context())
+        asyncio.get_running_loop().call_later(
+            self._every_seconds, self._report, kind, context=Context()
+        )
 
     def _report(self, kind: tuple[str, str | None]) -> None:
         count, (cause, carrier) = self._since.pop(kind), kind
         if count:
-            self._bound(carrier).warning(self._event, cause=cause, count=count, seconds=self._every_seconds)
+            self._bound(carrier).warning(
+                self._event, cause=cause, count=count, seconds=self._every_seconds
+            )
             self._open(kind)
 
     def _bound(self, carrier: str | None) -> structlog.typing.FilteringBoundLogger:
-        found: structlog.typing.FilteringBoundLogger = log if carrier is None else log.bind(carrier=carrier)
+        found: structlog.typing.FilteringBoundLogger = (
+            log if carrier is None else log.bind(carrier=carrier)
+        )
         return found
 
 
 class Refusals:
     """Refusals of a process, by cause: each is counted, and each cause has one log line a minute."""
 
-    def __init__(self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS) -> None:
+    def __init__(
+        self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS
+    ) -> None:
         self._metric = telemetry.refusals
         self._log = MinuteLog("refused", every_seconds=every_seconds)
 
@@ -65,11 +80,15 @@ class Refusals:
 class Burials:
     """Messages that become dead letters, by carrier and cause: each is counted, and each kind has one log line a minute."""
 
-    def __init__(self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS) -> None:
+    def __init__(
+        self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS
+    ) -> None:
         self._metric = telemetry.messages_buried
         self._log = MinuteLog("messages_buried", every_seconds=every_seconds)
 
-    def count(self, carrier_id: str, cause: str, count: int, *, message_id: UUID | None = None) -> None:
+    def count(
+        self, carrier_id: str, cause: str, count: int, *, message_id: UUID | None = None
+    ) -> None:
         """Count some of a carrier's; `message_id`: one of them, if it is known. In an event loop."""
         self._metric.add(count, {"carrier": carrier_id, "cause": cause})
         self._log.count(cause, carrier=carrier_id, count=count, message_id=message_id)

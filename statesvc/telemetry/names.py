@@ -9,7 +9,14 @@ are labelled.
 from typing import Final
 
 from statesvc.telemetry import gauges
-from statesvc.telemetry.metric import LAG_BUCKETS, LATENCY_BUCKETS, Attribute, Metric, counter, histogram
+from statesvc.telemetry.metric import (
+    LAG_BUCKETS,
+    LATENCY_BUCKETS,
+    Attribute,
+    Metric,
+    counter,
+    histogram,
+)
 
 INGEST_ACK_DURATION: Final = histogram(
     "statesvc.ingest.ack.duration",
@@ -40,7 +47,9 @@ REPLICA_READS: Final = counter(
     "(it did not have it, or was in its own way), away (it did not answer); all but the first went to the primary.",
     Attribute.OUTCOME,
 )
-MESSAGES_CLAIMED: Final = counter("statesvc.messages.claimed", "{message}", "Messages leased to this worker.", Attribute.CARRIER)
+MESSAGES_CLAIMED: Final = counter(
+    "statesvc.messages.claimed", "{message}", "Messages leased to this worker.", Attribute.CARRIER
+)
 MESSAGE_ATTEMPTS: Final = counter(
     "statesvc.messages.attempts",
     "{attempt}",
@@ -62,7 +71,10 @@ MESSAGES_RESCUED: Final = counter(
     Attribute.CARRIER,
 )
 MESSAGES_RETRIED: Final = counter(
-    "statesvc.messages.retried", "{message}", "Messages given back after a transient failure.", Attribute.CARRIER
+    "statesvc.messages.retried",
+    "{message}",
+    "Messages given back after a transient failure.",
+    Attribute.CARRIER,
 )
 MESSAGES_POSTPONED: Final = counter(
     "statesvc.messages.postponed",
@@ -77,7 +89,11 @@ MESSAGES_FALLBACK: Final = counter(
     Attribute.CARRIER,
 )
 MESSAGES_BURIED: Final = counter(
-    "statesvc.messages.buried", "{message}", "Messages that became dead letters.", Attribute.CARRIER, Attribute.CAUSE
+    "statesvc.messages.buried",
+    "{message}",
+    "Messages that became dead letters.",
+    Attribute.CARRIER,
+    Attribute.CAUSE,
 )
 EVENT_TIMES: Final = counter(
     "statesvc.event.times",
@@ -108,7 +124,11 @@ STAGE_DURATION: Final = histogram(
     buckets=LATENCY_BUCKETS,
 )
 PICKUP_LAG: Final = histogram(
-    "statesvc.messages.pickup.lag", "s", "From the ACK of a message to its first claim.", Attribute.CARRIER, buckets=LAG_BUCKETS
+    "statesvc.messages.pickup.lag",
+    "s",
+    "From the ACK of a message to its first claim.",
+    Attribute.CARRIER,
+    buckets=LAG_BUCKETS,
 )
 APPLIED_LAG: Final = histogram(
     "statesvc.messages.applied.lag",
@@ -137,14 +157,19 @@ MOVES_CONTRADICTED: Final = counter(
     Attribute.CARRIER,
     Attribute.FLAG,
 )
-NOTIFICATIONS_WRITTEN: Final = counter("statesvc.notifications.written", "{notification}", "Notifications put into the outbox.")
+NOTIFICATIONS_WRITTEN: Final = counter(
+    "statesvc.notifications.written", "{notification}", "Notifications put into the outbox."
+)
 NOTIFICATIONS_COALESCED: Final = counter(
     "statesvc.notifications.coalesced",
     "{notification}",
     "Notifications left out because too much waited; a later one of the same shipment says so.",
 )
 NOTIFICATION_ATTEMPTS: Final = counter(
-    "statesvc.notifications.attempts", "{attempt}", "Tries at a notification by their outcome.", Attribute.OUTCOME
+    "statesvc.notifications.attempts",
+    "{attempt}",
+    "Tries at a notification by their outcome.",
+    Attribute.OUTCOME,
 )
 FIRST_ATTEMPT_LAG: Final = histogram(
     "statesvc.notifications.first_attempt.lag",
@@ -181,16 +206,23 @@ CLAIMS: Final = counter(
     Attribute.FILL,
 )
 ARCHIVED_BODIES: Final = counter(
-    "statesvc.archive.bodies", "{body}", "Bodies of whole days that were written to their archive and compared with it."
+    "statesvc.archive.bodies",
+    "{body}",
+    "Bodies of whole days that were written to their archive and compared with it.",
 )
 ARCHIVE_FAILURES: Final = counter(
     "statesvc.archive.failures",
     "{failure}",
     "Days that could not be archived, passes that failed, files found missing or altered. `statesvc doctor` says which.",
 )
-SEALED_ENTRIES: Final = counter("statesvc.sealer.entries", "{entry}", "Entries of the log that this process sealed.")
+SEALED_ENTRIES: Final = counter(
+    "statesvc.sealer.entries", "{entry}", "Entries of the log that this process sealed."
+)
 SEALING_LAG: Final = histogram(
-    "statesvc.sealer.lag", "s", "From the recording of the oldest entry of a pass to the pass.", buckets=LAG_BUCKETS
+    "statesvc.sealer.lag",
+    "s",
+    "From the recording of the oldest entry of a pass to the pass.",
+    buckets=LAG_BUCKETS,
 )
 DUE_TIMES_REPAIRED: Final = counter(
     "statesvc.due_times.repaired",
@@ -218,7 +250,9 @@ CHECKPOINT_PUBLICATIONS: Final = counter(
     "Checkpoints to be stored outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
     Attribute.OUTCOME,
 )
-STREAM_TRANSITIONS: Final = counter("statesvc.stream.transitions", "{transition}", "Transitions sent to clients of the stream.")
+STREAM_TRANSITIONS: Final = counter(
+    "statesvc.stream.transitions", "{transition}", "Transitions sent to clients of the stream."
+)
 STREAM_ENDS: Final = counter(
     "statesvc.stream.ends",
     "{stream}",
@@ -241,4 +275,6 @@ LOOP_LAG: Final = histogram(
     buckets=LATENCY_BUCKETS,
 )
 
-METRICS: Final[tuple[Metric, ...]] = tuple(value for value in [*globals().values(), *vars(gauges).values()] if isinstance(value, Metric))
+METRICS: Final[tuple[Metric, ...]] = tuple(
+    value for value in [*globals().values(), *vars(gauges).values()] if isinstance(value, Metric)
+)

@@ -41,7 +41,12 @@ def objective_minutes(pool: Pool, counts: ObjectiveCounts) -> Periodic:
         await write(pool, counts)
 
     return Periodic(
-        "objective minutes", work, every_seconds=_EVERY_SECONDS, first_seconds=_FIRST_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1
+        "objective minutes",
+        work,
+        every_seconds=_EVERY_SECONDS,
+        first_seconds=_FIRST_SECONDS,
+        retry_seconds=_EVERY_SECONDS,
+        jitter=0.1,
     )
 
 
@@ -69,11 +74,17 @@ async def write(pool: Pool, counts: ObjectiveCounts) -> None:
         raise
 
 
-async def read_minutes(connection: AsyncConnection[Any], *, minutes: int, step: int = 1) -> Sequence[ObjectiveMinute]:
+async def read_minutes(
+    connection: AsyncConnection[Any], *, minutes: int, step: int = 1
+) -> Sequence[ObjectiveMinute]:
     """Read the last `minutes`, those of `step` together, the oldest first; spans in which nothing was counted are missing."""
-    rows = await (await connection.execute(_SQL["minutes"], {"minutes": minutes, "step": step})).fetchall()
+    rows = await (
+        await connection.execute(_SQL["minutes"], {"minutes": minutes, "step": step})
+    ).fetchall()
     return [
-        ObjectiveMinute(begins, objective, MinuteCount(kept=kept, missed=missed, counts=list(counts)))
+        ObjectiveMinute(
+            begins, objective, MinuteCount(kept=kept, missed=missed, counts=list(counts))
+        )
         for begins, objective, kept, missed, counts in rows
     ]
 

@@ -117,7 +117,9 @@ class ObjectiveCounts:
 class ObjectiveHistogram:
     """A histogram whose values also count for objectives, as `count` says."""
 
-    def __init__(self, name: str, histogram: Histogram, count: Callable[[float, Mapping[str, str]], None]) -> None:
+    def __init__(
+        self, name: str, histogram: Histogram, count: Callable[[float, Mapping[str, str]], None]
+    ) -> None:
         self.name = name
         self._histogram = histogram
         self._count = count
@@ -128,7 +130,9 @@ class ObjectiveHistogram:
         self._count(amount, attributes or {})
 
 
-def count_acknowledgement(counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]) -> None:
+def count_acknowledgement(
+    counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]
+) -> None:
     """Count the answer to a push; a push that its sender got wrong counts for nothing."""
     outcome = attributes.get("outcome")
     if outcome in {"accepted", "duplicate", "error"}:
@@ -137,7 +141,9 @@ def count_acknowledgement(counts: ObjectiveCounts, seconds: float, attributes: M
         counts.timed(ACK_LATENCY, seconds)
 
 
-def count_first_attempt(counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]) -> None:
+def count_first_attempt(
+    counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]
+) -> None:
     """Count the first try at a notification; where the receiver has no room, the wait is its own."""
     if attributes.get("state") == "ready":
         counts.timed(FIRST_ATTEMPT, seconds)

@@ -30,7 +30,9 @@ OUR_PACKAGES: Final = frozenset({"statesvc", "events", "projections", "migration
 _NETS: Final = (
     re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+"),
     re.compile(r"\+?\d[\d ()./-]{6,}\d"),
-    re.compile(r"(?<![0-9A-Za-z])(?=[0-9A-Za-z]*\d[0-9A-Za-z]*\d[0-9A-Za-z]*\d)[0-9A-Za-z]{8,}(?![0-9A-Za-z])"),
+    re.compile(
+        r"(?<![0-9A-Za-z])(?=[0-9A-Za-z]*\d[0-9A-Za-z]*\d[0-9A-Za-z]*\d)[0-9A-Za-z]{8,}(?![0-9A-Za-z])"
+    ),
 )
 """E-mail addresses; phone numbers and other long runs of digits; words of eight and more signs with three digits, which is how
 tracking numbers look."""
@@ -40,7 +42,9 @@ _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _WORD = re.compile(r"[a-z*][a-z0-9_.:*-]{0,59}|\d{1,2}[a-z_]{1,30}|")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/*-]{0,79}|")
 _ROUTE = re.compile(r"(/(v\d|[a-z_.-]+|\{[a-z_]+\}))+/?")
-_WORKER = re.compile(r"[A-Za-z0-9.-]{1,64}-(ingress|api|worker|notifier|sealer)-\d{1,7}(-[0-9a-f]{8})?")
+_WORKER = re.compile(
+    r"[A-Za-z0-9.-]{1,64}-(ingress|api|worker|notifier|sealer)-\d{1,7}(-[0-9a-f]{8})?"
+)
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _TRACKING_LIKE = re.compile(r"(?=(?:[0-9A-Za-z]*\d){6})[0-9A-Za-z]{10,}")
 _NUMBER_TEXT = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
@@ -70,7 +74,11 @@ def _label(text: str) -> str:
 
     Ids, versions and names that we or an operator made up are short, without a look of tracking numbers.
     """
-    return text if _UUID.fullmatch(text) or (_LABEL.fullmatch(text) and not _TRACKING_LIKE.search(text)) else net(text)
+    return (
+        text
+        if _UUID.fullmatch(text) or (_LABEL.fullmatch(text) and not _TRACKING_LIKE.search(text))
+        else net(text)
+    )
 
 
 KEYS: Final[Mapping[str, Callable[[str], str]]] = {
@@ -211,16 +219,30 @@ def describe(error: BaseException) -> str:
     while current is not None and id(current) not in seen and len(described) < CAUSES_MAX:
         seen.add(id(current))
         described.append(_describe_one(current))
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
     return ", from ".join(described)
 
 
 def _describe_one(error: BaseException) -> str:
     kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    name = (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
     code = _code(error)
-    text = f" ({net(str(error))})" if kind.__module__.partition(".")[0] in OUR_PACKAGES and str(error) else ""
-    members = f" of {'; '.join(describe(each) for each in error.exceptions[:3])}" if isinstance(error, BaseExceptionGroup) else ""
+    text = (
+        f" ({net(str(error))})"
+        if kind.__module__.partition(".")[0] in OUR_PACKAGES and str(error)
+        else ""
+    )
+    members = (
+        f" of {'; '.join(describe(each) for each in error.exceptions[:3])}"
+        if isinstance(error, BaseExceptionGroup)
+        else ""
+    )
     return f"{name}{f'[{code}]' if code else ''}{text}{members}{_places(error.__traceback__)}"
 
 
@@ -238,7 +260,10 @@ def _places(traceback: TracebackType | None) -> str:
     frames = [(frame.f_code, line) for frame, line in walk_tb(traceback)]
     if not frames:
         return ""
-    places = [f"{_short(code.co_filename)}:{line} in {code.co_name}" for code, line in reversed(frames[-FRAMES_MAX:])]
+    places = [
+        f"{_short(code.co_filename)}:{line} in {code.co_name}"
+        for code, line in reversed(frames[-FRAMES_MAX:])
+    ]
     return " at " + " < ".join(places)
 
 

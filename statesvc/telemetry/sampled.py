@@ -44,7 +44,10 @@ class Sampled(Generic[T]):
             if self._now() < self._read_at + self._every_seconds:
                 return
             try:
-                async with asyncio.timeout(self._read_seconds), self._pool.connection() as connection:
+                async with (
+                    asyncio.timeout(self._read_seconds),
+                    self._pool.connection() as connection,
+                ):
                     self.last = await self._read(connection)
             except (psycopg.Error, TimeoutError):
                 self.last = None

@@ -5,7 +5,11 @@ from typing import Any, Final
 
 from statesvc.telemetry.colour import Colour, coloured
 
-_LEVELS: Final = {"warning": ("WARN", Colour.YELLOW), "error": ("ERROR", Colour.RED), "critical": ("ERROR", Colour.RED)}
+_LEVELS: Final = {
+    "warning": ("WARN", Colour.YELLOW),
+    "error": ("ERROR", Colour.RED),
+    "critical": ("ERROR", Colour.RED),
+}
 _NAMED: Final = frozenset({"timestamp", "level", "process", "event"})
 _PROCESS_WIDTH: Final = 8
 _LEVEL_WIDTH: Final = 5
@@ -23,7 +27,9 @@ def short_line(fields: Mapping[str, Any], *, colour: bool) -> str:
         (str(fields.get("event", "")), shade or Colour.BOLD),
         ("  ".join(about), None),
     )
-    return " ".join(coloured(text, paint if colour else None) for text, paint in parts if text).rstrip()
+    return " ".join(
+        coloured(text, paint if colour else None) for text, paint in parts if text
+    ).rstrip()
 
 
 def _time_of_day(timestamp: str) -> str:
@@ -35,7 +41,9 @@ def _about(name: str, value: object) -> str:
         case float():
             text = f"{value:.6g}"
         case list():
-            text = ", ".join(map(str, value[:_LISTED_MAX])) + (f" and {len(value) - _LISTED_MAX} more" if len(value) > _LISTED_MAX else "")
+            text = ", ".join(map(str, value[:_LISTED_MAX])) + (
+                f" and {len(value) - _LISTED_MAX} more" if len(value) > _LISTED_MAX else ""
+            )
         case _:
             text = str(value)
     return f"{name}={text!r}" if " " in text or not text else f"{name}={text}"

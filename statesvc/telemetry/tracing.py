@@ -33,7 +33,11 @@ SAMPLED_SHARE: Final = 0.01
 """Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER says otherwise."""
 _OTLP: Final = "opentelemetry.exporter.otlp.proto.http"
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
-_KINDS: Final = {Stage.INGEST: SpanKind.SERVER, Stage.PROCESS: SpanKind.CONSUMER, Stage.DELIVER: SpanKind.CLIENT}
+_KINDS: Final = {
+    Stage.INGEST: SpanKind.SERVER,
+    Stage.PROCESS: SpanKind.CONSUMER,
+    Stage.DELIVER: SpanKind.CLIENT,
+}
 
 
 class ExporterUnavailableError(RuntimeError):
@@ -42,7 +46,11 @@ class ExporterUnavailableError(RuntimeError):
 
 def resource_of(role: str, instance: str) -> Resource:
     """Return what says which process this is; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it."""
-    return detected_resource().merge(Resource({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance}))
+    return detected_resource().merge(
+        Resource(
+            {"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance}
+        )
+    )
 
 
 @cache
@@ -56,9 +64,17 @@ def build_provider(resource: Resource) -> TracerProvider | None:
     exporter = _asked_for("TRACES")
     if exporter is None:
         return None
-    spans: SpanExporter = ConsoleSpanExporter() if exporter == "console" else _otlp("trace_exporter.OTLPSpanExporter", SpanExporter)
+    spans: SpanExporter = (
+        ConsoleSpanExporter()
+        if exporter == "console"
+        else _otlp("trace_exporter.OTLPSpanExporter", SpanExporter)
+    )
     # None: the SDK reads the variable
-    sampler: Sampler | None = None if os.environ.get("OTEL_TRACES_SAMPLER") else ParentBased(TraceIdRatioBased(SAMPLED_SHARE))
+    sampler: Sampler | None = (
+        None
+        if os.environ.get("OTEL_TRACES_SAMPLER")
+        else ParentBased(TraceIdRatioBased(SAMPLED_SHARE))
+    )
     provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(spans))
     return provider
@@ -82,7 +98,12 @@ def metric_exporter() -> MetricReader | None:
 
 @contextmanager
 def span(
-    tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str | None = None, links: Sequence[Link] = ()
+    tracer: Tracer,
+    stage: Stage,
+    attributes: Mapping[str, str | int],
+    *,
+    parent: str | None = None,
+    links: Sequence[Link] = (),
 ) -> Iterator[None]:
     """Open a span of one stage; an exception leaves its type behind. `parent`: a traceparent, in place of the current span."""
     if isinstance(tracer, NoOpTracer):
@@ -104,10 +125,14 @@ def span(
             raise
 
 
-def begin(tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str) -> Span:
+def begin(
+    tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str
+) -> Span:
     """Begin a span that the caller ends; not the current one."""
     kind = _KINDS.get(stage, SpanKind.INTERNAL)
-    return tracer.start_span(f"statesvc.{stage.value}", context=_context(parent), kind=kind, attributes=dict(attributes))
+    return tracer.start_span(
+        f"statesvc.{stage.value}", context=_context(parent), kind=kind, attributes=dict(attributes)
+    )
 
 
 def fail(failed: Span, error: BaseException) -> None:
@@ -137,7 +162,9 @@ def _asked_for(signal: str) -> str | None:
         return exporter
     if exporter:
         return None
-    endpoint = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+    endpoint = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get(
+        f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
+    )
     return "otlp" if endpoint else None
 
 

@@ -99,7 +99,9 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
     return changes
 
 
-async def process_locked(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
+async def process_locked(
+    context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float
+) -> int:
     """Process messages that were postponed, waiting for locks, for `wait_seconds` in all.
 
     So newer ones cannot starve them. Those that name the same shipments share a transaction: one of their own each would keep the lock from
@@ -124,17 +126,28 @@ async def process_locked(context: BatchContext, messages: Sequence[Message], *, 
     return changes
 
 
-async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Message]) -> tuple[list[Read], list[Trial]]:
+async def _readable(
+    context: BatchContext, lease: _Lease, messages: Sequence[Message]
+) -> tuple[list[Read], list[Trial]]:
     """Return what the messages say, and those that a candidate version is tried on; what cannot be read is buried."""
     count_attempts(context.telemetry, messages)
     if max(message.mappings for message in messages) > context.mappings.revision:
-        await run_transaction(context.pool.connection, context.mappings.refresh, RetryPolicy(deadline=lease.ends))
+        await run_transaction(
+            context.pool.connection, context.mappings.refresh, RetryPolicy(deadline=lease.ends)
+        )
     reads: list[Read] = []
     burials: list[tuple[str, Burial]] = []
     trials: list[Trial] = []
-    with context.telemetry.stage(Stage.NORMALIZE, links=lease.traces.links(), messages=len(messages)):
+    with context.telemetry.stage(
+        Stage.NORMALIZE, links=lease.traces.links(), messages=len(messages)
+    ):
         for place, message in enumerate(messages, 1):
-            outcome, trial = read_chosen(message, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)
+            outcome, trial = read_chosen(
+                message,
+                keyring=context.keyring,
+                carriers=context.carriers,
+                mappings=context.mappings,
+            )
             if trial is not None:
                 trials.append(trial)
             if isinstance(outcome, Burial):
@@ -158,7 +171,11 @@ def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> It
     for read in reads:
         if retries[read.message_id] >= _ALONE_AFTER_RETRIES:
             continue
-        if group and events + len(read.events) > NEW_STREAMS_MAX and _shipments([*group, read]) > NEW_STREAMS_MAX:
+        if (
+            group
+            and events + len(read.events) > NEW_STREAMS_MAX
+            and _shipments([*group, read]) > NEW_STREAMS_MAX
+        ):
             yield group
             group, events = [], 0
         group.append(read)
@@ -178,10 +195,18 @@ def _by_shipments(reads: Sequence[Read]) -> list[list[Read]]:
 
 
 def _shipments(reads: Sequence[Read]) -> int:
-    return len({(event.carrier_id, event.tracking_number, event.discriminator) for read in reads for event in read.events})
+    return len(
+        {
+            (event.carrier_id, event.tracking_number, event.discriminator)
+            for read in reads
+            for event in read.events
+        }
+    )
 
 
-async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int:
+async def _append(
+    context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None
+) -> int:
     """Append and settle; if a message fails, the group is halved until that message is alone. Returns the number of changes.
 
     Postpones messages of locked shipments; with `wait_seconds` it waits for these shipments instead. Raises LockedShipmentsError if that
@@ -201,7 +226,11 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
     )
     transaction = partial(append_claimed, batch_on=batch_on, token=lease.token)
     # a second is left to give the messages back
-    policy = RetryPolicy(deadline=lease.ends - 1, archive=context.archive, locked_until=time.monotonic() + (wait_seconds or 0.0))
+    policy = RetryPolicy(
+        deadline=lease.ends - 1,
+        archive=context.archive,
+        locked_until=time.monotonic() + (wait_seconds or 0.0),
+    )
     try:
         with context.telemetry.stage(Stage.APPEND, links=lease.traces.links(), messages=len(reads)):
             batch = await run_transaction(context.pool.connection, transaction, policy)
@@ -217,7 +246,9 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
     return len(batch.changes)
 
 
-async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read], error: Exception) -> int:
+async def _append_parts(
+    context: BatchContext, lease: _Lease, reads: list[Read], error: Exception
+) -> int:
     """Append the messages that are not to blame for the error that the append of all of them met."""
     match classify(error):
         case Fault.TRANSIENT:
@@ -225,11 +256,18 @@ async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read],
         case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
             log.warning("batch_halved", messages=len(reads), exc_info=error)
             half = len(reads) // 2
-            return await _append(context, lease, reads[:half]) + await _append(context, lease, reads[half:])
+            return await _append(context, lease, reads[:half]) + await _append(
+                context, lease, reads[half:]
+            )
         case Fault.LOCKED:
             await requeue_locked(context, lease.token, reads)
         case Fault.PERMANENT:
-            log.error("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id, exc_info=error)
+            log.error(
+                "message_failed",
+                message_id=str(reads[0].message_id),
+                carrier=reads[0].carrier_id,
+                exc_info=error,
+            )
             burial = Burial(
                 message_id=reads[0].message_id,
                 cause=Cause.NORMALIZER_FAILED,
@@ -241,7 +279,9 @@ async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read],
     return 0
 
 
-async def requeue_locked(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
+async def requeue_locked(
+    context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]"
+) -> None:
     """Give messages back with best effort: if the database is away, the end of the lease does the same."""
     try:
         async with context.pool.connection() as connection:
@@ -259,7 +299,9 @@ def _note_postponed(context: BatchContext, messages: "Sequence[Message] | Sequen
     context.on_postponed()
 
 
-async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[str, Burial]]) -> None:
+async def _bury(
+    context: BatchContext, lease: _Lease, burials: Sequence[tuple[str, Burial]]
+) -> None:
     """Move messages (with their carriers) to the dead letters; if that fails, they are claimed again when the lease ends."""
 
     async def transaction(connection: AsyncConnection[Any]) -> None:
@@ -267,17 +309,29 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
             await bury(connection, lease.token, [burial for _, burial in burials])
 
     try:
-        await run_transaction(context.pool.connection, transaction, RetryPolicy(deadline=lease.ends))
+        await run_transaction(
+            context.pool.connection, transaction, RetryPolicy(deadline=lease.ends)
+        )
     except Exception:
         log.exception("burial_failed", messages=len(burials))
         return
-    examples = {(carrier_id, burial.cause): burial.message_id for carrier_id, burial in reversed(burials)}
-    for (carrier_id, cause), count in Counter((carrier_id, burial.cause) for carrier_id, burial in burials).items():
-        context.telemetry.normalize_failures.add(count, {"carrier": carrier_id, "cause": cause.value})
-        context.burials.count(carrier_id, cause.value, count, message_id=examples[carrier_id, cause])
+    examples = {
+        (carrier_id, burial.cause): burial.message_id for carrier_id, burial in reversed(burials)
+    }
+    for (carrier_id, cause), count in Counter(
+        (carrier_id, burial.cause) for carrier_id, burial in burials
+    ).items():
+        context.telemetry.normalize_failures.add(
+            count, {"carrier": carrier_id, "cause": cause.value}
+        )
+        context.burials.count(
+            carrier_id, cause.value, count, message_id=examples[carrier_id, cause]
+        )
 
 
-async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException) -> None:
+async def _give_back(
+    context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException
+) -> None:
     """Give messages back with best effort: if the database is still away, the end of the lease does the same.
 
     One beyond its budget is buried.
@@ -300,10 +354,14 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
         return
     given_back: dict[tuple[str, bool], list[UUID]] = defaultdict(list)
     for read in reads:
-        given_back[read.carrier_id, lease.retries[read.message_id] >= RETRIES_MAX].append(read.message_id)
+        given_back[read.carrier_id, lease.retries[read.message_id] >= RETRIES_MAX].append(
+            read.message_id
+        )
     for (carrier_id, is_spent), ids in given_back.items():
         if is_spent:
-            context.burials.count(carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, len(ids), message_id=ids[0])
+            context.burials.count(
+                carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, len(ids), message_id=ids[0]
+            )
         else:
             context.telemetry.messages_retried.add(len(ids), {"carrier": carrier_id})
 

@@ -33,8 +33,15 @@ def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
         return [list(messages)] if messages else []
     counts = Counter(message.carrier_id for message in messages)
     busiest = max(counts.values(), default=0)
-    quiet = {carrier_id for carrier_id, count in counts.items() if count <= QUIET_MESSAGES_MAX and 4 * count <= busiest}
-    parts = [m for m in messages if m.carrier_id in quiet], [m for m in messages if m.carrier_id not in quiet]
+    quiet = {
+        carrier_id
+        for carrier_id, count in counts.items()
+        if count <= QUIET_MESSAGES_MAX and 4 * count <= busiest
+    }
+    parts = (
+        [m for m in messages if m.carrier_id in quiet],
+        [m for m in messages if m.carrier_id not in quiet],
+    )
     return [part for part in parts if part]
 
 
@@ -56,13 +63,17 @@ class BatchSize:
         """Number of messages that may take the loop's time of one batch."""
         if not self.message_seconds:
             return self.most
-        return min(self.most, max(min(self.least, _LEAST), int(BATCH_SECONDS / self.message_seconds)))
+        return min(
+            self.most, max(min(self.least, _LEAST), int(BATCH_SECONDS / self.message_seconds))
+        )
 
     def worked(self, messages: int, *, loop_seconds: float) -> None:
         """Record how much of the loop's time a batch of `messages` took."""
         if messages >= min(_SIGNIFICANT, self.size):
             newest = loop_seconds / messages
-            self.message_seconds += (newest - self.message_seconds) * (_NEWEST_WEIGHT if self.message_seconds else 1.0)
+            self.message_seconds += (newest - self.message_seconds) * (
+                _NEWEST_WEIGHT if self.message_seconds else 1.0
+            )
 
     def claimed(self, messages: int) -> None:
         """Record how many messages a claim of `size` brought."""

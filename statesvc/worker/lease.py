@@ -29,7 +29,11 @@ class LeaseLostError(Exception):
 
 
 async def under_lease(
-    work: Coroutine[Any, Any, T], *, extend: Callable[[], Awaitable[int]], lease_seconds: float, extensions_max: int = EXTENSIONS_MAX
+    work: Coroutine[Any, Any, T],
+    *,
+    extend: Callable[[], Awaitable[int]],
+    lease_seconds: float,
+    extensions_max: int = EXTENSIONS_MAX,
 ) -> T:
     """Run the work, and call `extend` every half lease until it is done; `extend` returns how many messages are still leased.
 

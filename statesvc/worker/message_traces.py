@@ -30,7 +30,11 @@ class MessageTraces:
                 message.message_id: begin(
                     tracer,
                     Stage.PROCESS,
-                    {"carrier": message.carrier_id, "message_id": str(message.message_id), "attempt": message.attempts},
+                    {
+                        "carrier": message.carrier_id,
+                        "message_id": str(message.message_id),
+                        "attempt": message.attempts,
+                    },
                     parent=message.traceparent,
                 )
                 for message in messages
@@ -45,7 +49,11 @@ class MessageTraces:
     def traceparents(self) -> dict[UUID, str]:
         """Return by message the header that passes its trace on to the notifier."""
         found = {message_id: traceparent_of(span) for message_id, span in self.spans.items()}
-        return {message_id: traceparent for message_id, traceparent in found.items() if traceparent is not None}
+        return {
+            message_id: traceparent
+            for message_id, traceparent in found.items()
+            if traceparent is not None
+        }
 
     def end(self) -> None:
         """End the spans: the batch is done, however it went for each message."""

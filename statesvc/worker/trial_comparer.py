@@ -67,7 +67,9 @@ class TrialComparer:
             await set_within(self._stopping, pause)
 
 
-async def compare_handed_over(context: BatchContext, connection: AsyncConnection[Any], *, limit: int = _AT_ONCE) -> int:
+async def compare_handed_over(
+    context: BatchContext, connection: AsyncConnection[Any], *, limit: int = _AT_ONCE
+) -> int:
     """Compare, keep the evidence and forget the trials in one transaction. Returns how many."""
     async with connection.transaction():
         trials = await lock_handed_over(connection, limit=limit)
@@ -87,9 +89,20 @@ async def compare_handed_over(context: BatchContext, connection: AsyncConnection
 
 def _compared(context: BatchContext, each: HandedOver) -> ComparedTrial | None:
     """Compare one; None: the body is gone, there is nothing to compare."""
-    message, tried, carrier = each.as_stable_read(), each.as_candidate_read(), context.carriers.get(each.carrier_id)
+    message, tried, carrier = (
+        each.as_stable_read(),
+        each.as_candidate_read(),
+        context.carriers.get(each.carrier_id),
+    )
     if message is None or carrier is None:
         return None
-    read = partial(read_message, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)
+    read = partial(
+        read_message, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings
+    )
     stable, candidate = read(message), None if tried is None else read(tried)
-    return compared(Trial(message, each.stable or carrier.stable, each.candidate, taken=False), stable, candidate, context.keyring)
+    return compared(
+        Trial(message, each.stable or carrier.stable, each.candidate, taken=False),
+        stable,
+        candidate,
+        context.keyring,
+    )

@@ -52,8 +52,14 @@ async def record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
     for place, trial in enumerate(trials, 1):
         if trial.failed:
             message = trial.message
-            context.fallbacks.count("candidate_failed", carrier=message.carrier_id, message_id=message.message_id)
-        tried[TrialKey.of(trial)].append(compare(trial, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings))
+            context.fallbacks.count(
+                "candidate_failed", carrier=message.carrier_id, message_id=message.message_id
+            )
+        tried[TrialKey.of(trial)].append(
+            compare(
+                trial, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings
+            )
+        )
         if place % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
     for compared, results in tried.items():
@@ -61,11 +67,16 @@ async def record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
             async with context.pool.connection() as connection:
                 await record_compared(context, connection, compared, results)
         except Exception:
-            log.warning("evidence_lost", carrier=compared.carrier_id, messages=len(results), exc_info=True)
+            log.warning(
+                "evidence_lost", carrier=compared.carrier_id, messages=len(results), exc_info=True
+            )
 
 
 async def record_compared(
-    context: BatchContext, connection: AsyncConnection[Any], compared: TrialKey, results: Sequence[ComparedTrial]
+    context: BatchContext,
+    connection: AsyncConnection[Any],
+    compared: TrialKey,
+    results: Sequence[ComparedTrial],
 ) -> None:
     """Keep the evidence; the guard may set the share back to 0."""
     carrier_id, stable, candidate = compared
@@ -76,7 +87,11 @@ async def record_compared(
         messages=len(results),
         errors=sum(result.failed for result in results),
         differing=sum(bool(result.differences) for result in results),
-        found=[(result.trial.message.message_id, found) for result in results for found in result.differences],
+        found=[
+            (result.trial.message.message_id, found)
+            for result in results
+            for found in result.differences
+        ],
     )
     if await record_evidence(connection, evidence, worker=context.worker):
         log.error("rollout_turned_back", carrier=carrier_id)

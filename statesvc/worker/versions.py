@@ -38,7 +38,11 @@ def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
     if message.stable is not None:
         is_theirs = message.shadow and message.normalized_by == message.stable
         return Trial(message, message.stable, candidate, taken=False) if is_theirs else None
-    if message.stage == NORMALIZED or candidate == carrier.stable or not (message.in_share or message.shadow):
+    if (
+        message.stage == NORMALIZED
+        or candidate == carrier.stable
+        or not (message.in_share or message.shadow)
+    ):
         return None
     return Trial(message, carrier.stable, candidate, taken=message.in_share)
 
@@ -50,18 +54,28 @@ def read_chosen(
     trial = trial_of(message, carriers)
     if trial is None or not trial.taken:
         version = _beside_foreign_stable(message, carriers)
-        return read_message(message, keyring=keyring, carriers=carriers, mappings=mappings, version=version), trial
-    outcome = read_message(message, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate)
+        return read_message(
+            message, keyring=keyring, carriers=carriers, mappings=mappings, version=version
+        ), trial
+    outcome = read_message(
+        message, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate
+    )
     if isinstance(outcome, Read):
         return outcome, trial
     stable = read_message(message, keyring=keyring, carriers=carriers, mappings=mappings)
-    return stable, Trial(message, trial.stable, trial.candidate, taken=True, failed=isinstance(stable, Read))
+    return stable, Trial(
+        message, trial.stable, trial.candidate, taken=True, failed=isinstance(stable, Read)
+    )
 
 
 def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) -> str | None:
     """Return the version of ours that is the candidate where another fleet's is stable; None: our stable one."""
     carrier = carriers.get(message.carrier_id)
-    named = message.stable is not None and carrier is not None and message.candidate in carrier.normalizers
+    named = (
+        message.stable is not None
+        and carrier is not None
+        and message.candidate in carrier.normalizers
+    )
     return message.candidate if named else None
 
 
@@ -74,17 +88,23 @@ class ComparedTrial:
     differences: list[Difference]
 
 
-def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings) -> ComparedTrial:
+def compare(
+    trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings
+) -> ComparedTrial:
     """Run both versions on a copy where the rollout's shadow is on; else only say whether the candidate failed."""
     if not trial.message.shadow:
         return ComparedTrial(trial, trial.failed, [])
     stable = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings)
     raw = replace(trial.message, stage=RAW, normalized_by=None, normalized=None)
-    candidate = read_message(raw, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate)
+    candidate = read_message(
+        raw, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate
+    )
     return compared(trial, stable, candidate, keyring)
 
 
-def compared(trial: Trial, stable: Read | Burial, candidate: Read | Burial | None, keyring: Keyring) -> ComparedTrial:
+def compared(
+    trial: Trial, stable: Read | Burial, candidate: Read | Burial | None, keyring: Keyring
+) -> ComparedTrial:
     """Compare both readings. `candidate` None: it declined."""
     failed = not isinstance(candidate, Read) and isinstance(stable, Read)
     return ComparedTrial(trial, failed, differences(_outcome(stable), _outcome(candidate), keyring))

@@ -134,7 +134,11 @@ class Worker:
                         self._start(part)
                     if len(messages) < self._limits.batch_min:
                         with self._listener.paused(INBOX):
-                            await set_within(self._stopping, self._limits.cooldown_seconds * (1 - len(messages) / self._limits.batch_min))
+                            await set_within(
+                                self._stopping,
+                                self._limits.cooldown_seconds
+                                * (1 - len(messages) / self._limits.batch_min),
+                            )
                     if complete:
                         await set_within(self._woken, self._known_pause(time.monotonic()))
         finally:
@@ -142,7 +146,9 @@ class Worker:
 
     async def _at_most_running(self, batches: int) -> bool:
         """Wait until at most `batches` batches are in progress. False: the worker is to stop."""
-        while len(self._running.keys() - {self._postponed}) > batches and not self._stopping.is_set():
+        while (
+            len(self._running.keys() - {self._postponed}) > batches and not self._stopping.is_set()
+        ):
             self._changed.clear()
             await self._changed.wait()
         return not self._stopping.is_set()
@@ -154,7 +160,12 @@ class Worker:
         for message in messages:
             if message.rescued_from is not None:
                 self._context.telemetry.messages_rescued.add(1, {"carrier": message.carrier_id})
-                log.warning("lease_taken_over", message_id=str(message.message_id), carrier=message.carrier_id, worker=message.rescued_from)
+                log.warning(
+                    "lease_taken_over",
+                    message_id=str(message.message_id),
+                    carrier=message.carrier_id,
+                    worker=message.rescued_from,
+                )
         self._start(messages, after=tuple(self._running))
         await self._at_most_running(0)
         self._rescues.rescued(began=began, ended=time.monotonic())
@@ -165,7 +176,9 @@ class Worker:
         if not postponed or self._postponed is not None:
             return messages
         self._waiting_for_locks = postponed
-        self._postponed = self._start(postponed, wait_seconds=self._limits.lease_seconds * _LOCK_SHARE)
+        self._postponed = self._start(
+            postponed, wait_seconds=self._limits.lease_seconds * _LOCK_SHARE
+        )
         return [message for message in messages if not message.postponed]
 
     async def _end_waiting(self) -> None:
@@ -201,7 +214,17 @@ class Worker:
 
     def _count_claimed(self, claimed: Claimed, limit: int) -> None:
         telemetry, (messages, buried, _) = self._context.telemetry, claimed
-        telemetry.claims.add(1, {"queue": "inbox", "fill": "empty" if not messages else "full" if len(messages) >= limit else "partial"})
+        telemetry.claims.add(
+            1,
+            {
+                "queue": "inbox",
+                "fill": "empty"
+                if not messages
+                else "full"
+                if len(messages) >= limit
+                else "partial",
+            },
+        )
         for carrier_id, count in Counter(message.carrier_id for message in messages).items():
             telemetry.messages_claimed.add(count, {"carrier": carrier_id})
         for (carrier_id, cause), count in Counter(buried).items():
@@ -213,7 +236,9 @@ class Worker:
             if message.attempts == 1:
                 oldest.setdefault(message.carrier_id, message.received_at)
         for carrier_id, received_at in oldest.items():
-            telemetry.pickup_lag.record(max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id})
+            telemetry.pickup_lag.record(
+                max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id}
+            )
 
     async def _pause(self, *, complete: bool) -> float:
         """Return the seconds after an empty claim until it is worth claiming again, at most until the next sweep."""
@@ -235,11 +260,19 @@ class Worker:
         return min(self._longest_pause(), max(0.0, min(self._due_at, self._ask_due_at) - now))
 
     def _longest_pause(self) -> float:
-        longest = self._limits.sweep_seconds if self._listener.is_up else self._limits.sweep_seconds_without_listener
+        longest = (
+            self._limits.sweep_seconds
+            if self._listener.is_up
+            else self._limits.sweep_seconds_without_listener
+        )
         return longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
 
     def _start(
-        self, messages: list[Message], *, after: Collection[asyncio.Task[None]] = (), wait_seconds: float | None = None
+        self,
+        messages: list[Message],
+        *,
+        after: Collection[asyncio.Task[None]] = (),
+        wait_seconds: float | None = None,
     ) -> asyncio.Task[None]:
         """Start a batch. `after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments."""
         token = messages[0].token
@@ -260,7 +293,12 @@ class Worker:
             # what it held may have been all that its carrier may have in flight
             self._woken.set()
 
-    async def _work(self, messages: list[Message], after: Collection[asyncio.Task[None]], wait_seconds: float | None) -> None:
+    async def _work(
+        self,
+        messages: list[Message],
+        after: Collection[asyncio.Task[None]],
+        wait_seconds: float | None,
+    ) -> None:
         lease_seconds, token = self._limits.lease_seconds, messages[0].token
         lease_ends = time.monotonic() + lease_seconds
 
@@ -268,7 +306,9 @@ class Worker:
             if after:
                 await asyncio.wait(after)
             if wait_seconds is not None:
-                return await process_locked(self._context, messages, lease_ends=lease_ends, wait_seconds=wait_seconds)
+                return await process_locked(
+                    self._context, messages, lease_ends=lease_ends, wait_seconds=wait_seconds
+                )
             return await process(self._context, messages, lease_ends=lease_ends)
 
         async def extended() -> int:
@@ -310,7 +350,10 @@ class Worker:
             task.cancel("the grace time is over")
         await asyncio.wait(late, timeout=_CANCEL_SECONDS)
         try:
-            async with asyncio.timeout(_RELEASE_SECONDS), self._context.pool.connection() as connection:
+            async with (
+                asyncio.timeout(_RELEASE_SECONDS),
+                self._context.pool.connection() as connection,
+            ):
                 for token in set(late.values()):
                     await release(connection, token)
         except (psycopg.Error, TimeoutError):

@@ -43,28 +43,38 @@ class Subscriber:
 
 
 @asynccontextmanager
-async def all_roles(service: Service, **settings: str) -> AsyncIterator[tuple[list[RoleProcess], Subscriber]]:
+async def all_roles(
+    service: Service, **settings: str
+) -> AsyncIterator[tuple[list[RoleProcess], Subscriber]]:
     """Start all roles, with a subscriber to everything."""
     subscriber = Subscriber()
     app = web.Application()
     app.router.add_post("/", subscriber.take)
     async with TestServer(app) as server, service:
         roles = await service.start(*ROLES, **settings)
-        status, created = await service.post("/v1/subscriptions", json.dumps({"url": str(server.make_url("/"))}), **JSON)
+        status, created = await service.post(
+            "/v1/subscriptions", json.dumps({"url": str(server.make_url("/"))}), **JSON
+        )
         assert status == 201, created
         yield roles, subscriber
 
 
 async def everything_works(service: Service, subscriber: Subscriber, pushes: SteadyPushes) -> None:
     """Check that what comes from now on goes through: from the push to the subscriber, and from the entry to the checkpoint."""
-    before, sealed, acknowledged = subscriber.received, await size(service), len(pushes.acknowledged)
+    before, sealed, acknowledged = (
+        subscriber.received,
+        await size(service),
+        len(pushes.acknowledged),
+    )
     async with asyncio.timeout(WORK_SECONDS_MAX):
         await until_false(lambda: same(subscriber.received <= before))
         await until_false(lambda: size_is(service, sealed))
         await until_false(lambda: same(len(pushes.acknowledged) <= acknowledged))
 
 
-async def all_end_and_nothing_is_lost(service: Service, roles: list[RoleProcess], pushes: SteadyPushes) -> None:
+async def all_end_and_nothing_is_lost(
+    service: Service, roles: list[RoleProcess], pushes: SteadyPushes
+) -> None:
     """Check that all end within the grace; what was left a new worker takes."""
     for role in roles:
         role.send(signal.SIGTERM)
@@ -104,7 +114,9 @@ async def all_are_ready(service: Service, roles: Sequence[RoleProcess]) -> None:
         await asyncio.sleep(0.1)
 
 
-async def well_again(pushes: SteadyPushes, since: float, *, within: float = AGAIN_SECONDS_MAX) -> None:
+async def well_again(
+    pushes: SteadyPushes, since: float, *, within: float = AGAIN_SECONDS_MAX
+) -> None:
     """Wait until every push is acknowledged again."""
     await pushes.well_for(WELL_SECONDS)
     seconds = pushes.seconds_until_well(since)

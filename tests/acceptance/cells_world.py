@@ -27,28 +27,41 @@ class Cells:
 
 
 @asynccontextmanager
-async def two_cells(services: dict[str, Service], folder: Path, *, carriers: dict[str, str]) -> AsyncIterator[Cells]:
+async def two_cells(
+    services: dict[str, Service], folder: Path, *, carriers: dict[str, str]
+) -> AsyncIterator[Cells]:
     """Run the roles api, worker and sealer of each cell for the time of the block."""
     required("nginx", "nginx-light")
     async with AsyncExitStack() as stack:
         for service in services.values():
             await stack.enter_async_context(service)
-        await asyncio.gather(*(service.start("api", "worker", "sealer") for service in services.values()))
+        await asyncio.gather(
+            *(service.start("api", "worker", "sealer") for service in services.values())
+        )
         members = {name: {"urls": [service.api.url]} for name, service in services.items()}
-        directory = checked_directory({"epoch": 1, "default": "north", "cells": members, "carriers": carriers}, "the test's directory")
+        directory = checked_directory(
+            {"epoch": 1, "default": "north", "cells": members, "carriers": carriers},
+            "the test's directory",
+        )
         file = folder / "cells.toml"
         file.write_text(directory_text(directory))
-        yield Cells(services, await stack.enter_async_context(proxy_before(directory, folder)), file)
+        yield Cells(
+            services, await stack.enter_async_context(proxy_before(directory, folder)), file
+        )
 
 
 @asynccontextmanager
-async def proxy_before(directory: CellDirectory, folder: Path) -> AsyncIterator[aiohttp.ClientSession]:
+async def proxy_before(
+    directory: CellDirectory, folder: Path
+) -> AsyncIterator[aiohttp.ClientSession]:
     """Open a session of an nginx before these cells, with a key."""
     port = free_port()
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
     timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
     async with (
         nginx_before(directory, folder, port=port),
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers, timeout=timeout) as session,
+        aiohttp.ClientSession(
+            f"http://127.0.0.1:{port}", headers=headers, timeout=timeout
+        ) as session,
     ):
         yield session

@@ -27,21 +27,27 @@ FORCED_APPEND: Final = "forced-append-failure"
 
 def main() -> int:
     for carrier_id, carrier in list(CARRIERS.items()):
-        normalizers = {version: _failing(normalize) for version, normalize in carrier.normalizers.items()}
+        normalizers = {
+            version: _failing(normalize) for version, normalize in carrier.normalizers.items()
+        }
         CARRIERS[carrier_id] = replace(carrier, normalizers=normalizers)
     append = transaction.append_claimed
 
     async def append_or_fail(*arguments: Any, **options: Any) -> Any:
         text = repr((arguments, options))
         if FORCED_APPEND in text:
-            raise psycopg.errors.InvalidTextRepresentation(f"invalid input syntax for type integer: {text}")
+            raise psycopg.errors.InvalidTextRepresentation(
+                f"invalid input syntax for type integer: {text}"
+            )
         return await append(*arguments, **options)
 
     vars(batch)["append_claimed"] = append_or_fail
     return cli.main()
 
 
-def _failing(normalize: Callable[[bytes, datetime], Normalized]) -> Callable[[bytes, datetime], Normalized]:
+def _failing(
+    normalize: Callable[[bytes, datetime], Normalized],
+) -> Callable[[bytes, datetime], Normalized]:
     def read(body: bytes, received_at: datetime) -> Normalized:
         if FORCED in body:
             _fail_everywhere(body.decode("utf-8", "replace"))

@@ -18,7 +18,8 @@ PERSONAL: Final = re.compile(
     re.IGNORECASE,
 )
 ELSEWHERE: Final = re.compile(
-    r"carrier|courier|service|event|status|city|town|country|state|province|description|type|code$|slug", re.IGNORECASE
+    r"carrier|courier|service|event|status|city|town|country|state|province|description|type|code$|slug",
+    re.IGNORECASE,
 )
 """Keys of the same words whose values are no person's."""
 SHAPES: Final = (
@@ -38,7 +39,9 @@ def distinctive(body: bytes) -> bytes:
     """Return the body with each personal short number made longer, so that it stands nowhere by chance."""
     for number in (value.encode() for value in _personal(body) if SHORT_NUMBER.fullmatch(value)):
         for before, after in ((b'"', b'"'), (b">", b"<")):
-            body = body.replace(before + number + after, before + number + b"-7041-" + number + after)
+            body = body.replace(
+                before + number + after, before + number + b"-7041-" + number + after
+            )
     return body
 
 
@@ -47,14 +50,19 @@ def values_of(body: bytes) -> set[str]:
     return {
         value
         for value in _personal(body)
-        if SHORTEST <= len(value) <= LONGEST and not _is_ours(value) and not _is_a_time(value) and not SHORT_NUMBER.fullmatch(value)
+        if SHORTEST <= len(value) <= LONGEST
+        and not _is_ours(value)
+        and not _is_a_time(value)
+        and not SHORT_NUMBER.fullmatch(value)
     }
 
 
 def _personal(body: bytes) -> set[str]:
     text = body.decode("utf-8", "replace")
     found = {match[0] for shape in SHAPES for match in shape.finditer(text)}
-    found |= {value for key, value in _members(body) if PERSONAL.search(key) and not ELSEWHERE.search(key)}
+    found |= {
+        value for key, value in _members(body) if PERSONAL.search(key) and not ELSEWHERE.search(key)
+    }
     return {value.strip().casefold() for value in found}
 
 
@@ -63,7 +71,9 @@ def leaks(values: set[str], output: str) -> set[str]:
     lowered = output.casefold()
     words = set(WORD.findall(lowered))
     candidates = {value for value in values if set(WORD.findall(value)) <= words}
-    return {value for value in candidates if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", lowered)}
+    return {
+        value for value in candidates if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", lowered)
+    }
 
 
 def excerpt(value: str, output: str) -> str:
@@ -103,14 +113,23 @@ def _of_xml(body: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _is_a_time(value: str) -> bool:
-    return re.fullmatch(r"[\d:+/.tz -]{5,40}", value) is not None and re.match(r"(?:19|20)\d\d\D?[01]\d", value) is not None
+    return (
+        re.fullmatch(r"[\d:+/.tz -]{5,40}", value) is not None
+        and re.match(r"(?:19|20)\d\d\D?[01]\d", value) is not None
+    )
 
 
 @cache
 def _our_words() -> frozenset[str]:
     """Return words that stand in the code: in the output they are our own."""
-    files = [path for folder in ("statesvc", "events/entry", "projections") for path in (ROOT / folder).rglob("*.py")]
-    return frozenset(word for path in files for word in WORD.findall(path.read_text("utf-8").casefold()))
+    files = [
+        path
+        for folder in ("statesvc", "events/entry", "projections")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    return frozenset(
+        word for path in files for word in WORD.findall(path.read_text("utf-8").casefold())
+    )
 
 
 def _is_ours(value: str) -> bool:

@@ -62,7 +62,15 @@ class Service:
     launcher: ClassVar[str] = "statesvc.__main__"
     """The module whose `main` runs a command line; that of a subclass may plant something first."""
 
-    def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str | None], forks: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        service_dsn: str,
+        owner_dsn: str,
+        folder: Path,
+        settings: Mapping[str, str | None],
+        forks: bool = False,
+    ) -> None:
         """Prepare a service. `settings` None: unset, where there would be one.
 
         `forks`: roles are forked as `statesvc up` does, not started.
@@ -120,7 +128,9 @@ class Service:
 
     @property
     def api(self) -> RoleProcess:
-        return next(role for role in self.roles if role.role == "api" and role.process.returncode is None)
+        return next(
+            role for role in self.roles if role.role == "api" and role.process.returncode is None
+        )
 
     async def start(self, *names: str, **settings: str) -> list[RoleProcess]:
         """Start roles and wait until they are ready."""
@@ -141,7 +151,11 @@ class Service:
         port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
         command = (name, "--port", str(port), *arguments)
-        environment = {"STATESVC_METRICS_PORT": str(free_port()), **self._environment, **(settings or {})}
+        environment = {
+            "STATESVC_METRICS_PORT": str(free_port()),
+            **self._environment,
+            **(settings or {}),
+        }
         process: asyncio.subprocess.Process | ForkedProcess
         if self._forks and program is None:
             process = await fork(self.launcher, command, environment=environment, output=log)
@@ -156,17 +170,33 @@ class Service:
                     stderr=output,
                 )
         role = RoleProcess(
-            name, process, port, log, host=environment.get("STATESVC_HOST", "127.0.0.1"), metrics_port=environment["STATESVC_METRICS_PORT"]
+            name,
+            process,
+            port,
+            log,
+            host=environment.get("STATESVC_HOST", "127.0.0.1"),
+            metrics_port=environment["STATESVC_METRICS_PORT"],
         )
         self.roles.append(role)
         return role
 
-    async def run(self, *arguments: str, settings: Mapping[str, str] | None = None, folder: Path = ROOT) -> tuple[int, str, str]:
+    async def run(
+        self, *arguments: str, settings: Mapping[str, str] | None = None, folder: Path = ROOT
+    ) -> tuple[int, str, str]:
         """Run a command line to its end; return its exit code, what it printed, and what it wrote to standard error."""
         self._commands += 1
-        output, errors = (self._folder / f"command-{self._commands}.{kind}" for kind in ("out", "err"))
+        output, errors = (
+            self._folder / f"command-{self._commands}.{kind}" for kind in ("out", "err")
+        )
         environment = {**self._environment, **(settings or {})}
-        process = await fork(self.launcher, arguments, environment=environment, output=output, errors=errors, folder=folder)
+        process = await fork(
+            self.launcher,
+            arguments,
+            environment=environment,
+            output=output,
+            errors=errors,
+            folder=folder,
+        )
         return await process.wait(), output.read_text(), errors.read_text()
 
     async def command(self, *arguments: str) -> str:
@@ -180,7 +210,9 @@ class Service:
         async with asyncio.timeout(START_SECONDS):
             while True:
                 if role.process.returncode is not None:
-                    raise AssertionError(f"{role.role} ended with {role.process.returncode}:\n{role.log.read_text()[-4000:]}")
+                    raise AssertionError(
+                        f"{role.role} ended with {role.process.returncode}:\n{role.log.read_text()[-4000:]}"
+                    )
                 try:
                     async with self.session.get(f"{role.url}/readyz") as answer:
                         if answer.status == 200:
@@ -196,14 +228,20 @@ class Service:
     async def post(self, path: str, body: bytes | str, **headers: str) -> tuple[int, Any]:
         async with self.session.post(f"{self.api.url}{path}", data=body, headers=headers) as answer:
             text = await answer.read()
-            return answer.status, (await answer.json() if text and "json" in answer.content_type else text)
+            return answer.status, (
+                await answer.json() if text and "json" in answer.content_type else text
+            )
 
     async def webhook(self, carrier_id: str, body: bytes) -> tuple[int, Any]:
-        return await self.post(f"/v1/webhooks/{carrier_id}", body, **{"Content-Type": "application/octet-stream"})
+        return await self.post(
+            f"/v1/webhooks/{carrier_id}", body, **{"Content-Type": "application/octet-stream"}
+        )
 
     async def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Query the database as its owner."""
-        async with await psycopg.AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+        async with await psycopg.AsyncConnection.connect(
+            self.owner_dsn, autocommit=True
+        ) as connection:
             return await (await connection.execute(query.encode(), parameters or None)).fetchall()
 
     async def value(self, query: str, *parameters: object) -> Any:
@@ -212,7 +250,10 @@ class Service:
     async def drained(self, timeout_seconds: float = 60, *, pause_seconds: float = 0.05) -> None:
         """Wait until nothing is left in the inbox. Each look costs the server a connection."""
         async with asyncio.timeout(timeout_seconds):
-            await until_false(lambda: self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"), pause_seconds=pause_seconds)
+            await until_false(
+                lambda: self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"),
+                pause_seconds=pause_seconds,
+            )
 
 
 async def until_false(ask: Callable[[], Awaitable[bool]], *, pause_seconds: float = 0.05) -> None:

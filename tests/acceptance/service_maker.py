@@ -13,7 +13,11 @@ ServiceMaker = Callable[..., Awaitable[Service]]
 
 
 @pytest.fixture
-async def service_maker(own_processes: None, server: postgres.Server, request: pytest.FixtureRequest) -> AsyncIterator[ServiceMaker]:  # noqa: ARG001 - a mark
+async def service_maker(
+    own_processes: None,  # noqa: ARG001 - a mark
+    server: postgres.Server,
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[ServiceMaker]:
     """Make services, each on a fresh migrated database; `settings` are environment variables, `kind` a subclass.
 
     `behind_pooler` puts a PgBouncer in transaction mode between its processes and the server, and so does
@@ -35,7 +39,9 @@ async def service_maker(own_processes: None, server: postgres.Server, request: p
             name = postgres.create_database(server)
             stack.callback(postgres.drop_database, server, name)
             mine = server.on(name)
-            pooler = await stack.enter_async_context(pgbouncer.between(mine.service_dsn, wanted=behind_pooler))
+            pooler = await stack.enter_async_context(
+                pgbouncer.between(mine.service_dsn, wanted=behind_pooler)
+            )
             return kind(
                 service_dsn=mine.service_dsn,
                 owner_dsn=mine.owner_dsn,

@@ -9,7 +9,9 @@ from typing import Self
 class SlowRequest:
     """One webhook on a connection of its own; its head and half of its body have been sent."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rest: bytes) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rest: bytes
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._rest = rest

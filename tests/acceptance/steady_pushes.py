@@ -36,7 +36,14 @@ class SteadyPushes:
 
     def seconds_until_well(self, since: float) -> float:
         """Return how long after `since` the last push began that was not acknowledged."""
-        return max((answer.at - since for answer in self.answers if answer.status != 200 and answer.at >= since), default=0.0)
+        return max(
+            (
+                answer.at - since
+                for answer in self.answers
+                if answer.status != 200 and answer.at >= since
+            ),
+            default=0.0,
+        )
 
     def refused(self, since: float) -> int:
         return sum(answer.status != 200 for answer in self.answers if answer.at >= since)
@@ -46,8 +53,16 @@ class SteadyPushes:
         began = time.monotonic()
         while True:
             await asyncio.sleep(0.1)
-            recent = [answer for answer in self.answers if answer.at >= max(began, time.monotonic() - seconds)]
-            if time.monotonic() - began > seconds and recent and all(answer.status == 200 for answer in recent):
+            recent = [
+                answer
+                for answer in self.answers
+                if answer.at >= max(began, time.monotonic() - seconds)
+            ]
+            if (
+                time.monotonic() - began > seconds
+                and recent
+                and all(answer.status == 200 for answer in recent)
+            ):
                 return
 
     async def run(self) -> None:
@@ -61,15 +76,21 @@ class SteadyPushes:
         at = time.monotonic()
         body = canonical(f"SP{number:08d}", f"sp-{number}", "in_transit", day=3, minute=100).body
         try:
-            async with self._service.session.post(self._url, data=body, timeout=aiohttp.ClientTimeout(total=10)) as answer:
+            async with self._service.session.post(
+                self._url, data=body, timeout=aiohttp.ClientTimeout(total=10)
+            ) as answer:
                 await answer.read()
-                self.answers.append(Answer(at, answer.status, answer.headers.get("Statesvc-Message-Id", "")))
+                self.answers.append(
+                    Answer(at, answer.status, answer.headers.get("Statesvc-Message-Id", ""))
+                )
         except (aiohttp.ClientError, TimeoutError):
             self.answers.append(Answer(at, 0, ""))
 
 
 @asynccontextmanager
-async def steady_pushes(service: Service, role: RoleProcess, *, per_second: float) -> AsyncIterator[SteadyPushes]:
+async def steady_pushes(
+    service: Service, role: RoleProcess, *, per_second: float
+) -> AsyncIterator[SteadyPushes]:
     """Push for the time of the block."""
     pushes = SteadyPushes(service, role, per_second)
     task = asyncio.create_task(pushes.run())

@@ -5,7 +5,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CITIES = (("Dallas", "TX", "75201"), ("Memphis", "TN", "37501"), ("Reno", "NV", "89501"), ("Salem", "OR", "97301"))
+CITIES = (
+    ("Dallas", "TX", "75201"),
+    ("Memphis", "TN", "37501"),
+    ("Reno", "NV", "89501"),
+    ("Salem", "OR", "97301"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +21,9 @@ class Message:
     body: bytes
 
 
-def ups_alert(number: str, code: str, *, day: int, minute: int, text: str = "Scan", signer: str | None = None) -> Message:
+def ups_alert(
+    number: str, code: str, *, day: int, minute: int, text: str = "Scan", signer: str | None = None
+) -> Message:
     """Build one UPS Track Alert; `code` as type and code joined by a slash."""
     kind, _, short = code.partition("/")
     city, state, postal = CITIES[(day + minute) % len(CITIES)]
@@ -24,8 +31,18 @@ def ups_alert(number: str, code: str, *, day: int, minute: int, text: str = "Sca
         "trackingNumber": number,
         "localActivityDate": f"202605{day:02d}",
         "localActivityTime": f"{minute // 60:02d}{minute % 60:02d}00",
-        "activityLocation": {"city": city, "stateProvince": state, "postalCode": postal, "country": "US"},
-        "activityStatus": {"type": kind, "code": short, "description": text, "descriptionCode": "000"},
+        "activityLocation": {
+            "city": city,
+            "stateProvince": state,
+            "postalCode": postal,
+            "country": "US",
+        },
+        "activityStatus": {
+            "type": kind,
+            "code": short,
+            "description": text,
+            "descriptionCode": "000",
+        },
         "scheduledDeliveryDate": "20260510",
         "gmtActivityDate": f"202605{day:02d}",
         "gmtActivityTime": f"{minute // 60 + 4:02d}{minute % 60:02d}00",
@@ -36,7 +53,9 @@ def ups_alert(number: str, code: str, *, day: int, minute: int, text: str = "Sca
     return Message("ups", json.dumps(body).encode())
 
 
-def canonical(number: str, event_id: str, status: str | None, *, day: int, minute: int, **more: str) -> Message:
+def canonical(
+    number: str, event_id: str, status: str | None, *, day: int, minute: int, **more: str
+) -> Message:
     """Build one event of our own format."""
     event = {
         "carrier_id": "canonical",
@@ -46,7 +65,10 @@ def canonical(number: str, event_id: str, status: str | None, *, day: int, minut
         "status": status,
         **more,
     }
-    return Message("canonical", json.dumps({name: value for name, value in event.items() if value is not None}).encode())
+    return Message(
+        "canonical",
+        json.dumps({name: value for name, value in event.items() if value is not None}).encode(),
+    )
 
 
 def ups_story(number: str, chance: random.Random) -> Iterator[Message]:
@@ -74,7 +96,15 @@ def canonical_story(number: str, chance: random.Random) -> Iterator[Message]:
     yield canonical(number, f"{number}-4", "out_for_delivery", day=4, minute=100)
     yield canonical(number, f"{number}-5", "delivered", day=4, minute=400)
     if chance.random() < 0.5:
-        yield canonical(number, f"{number}-6", None, day=4, minute=500, kind="correction", corrects=f"{number}-5")
+        yield canonical(
+            number,
+            f"{number}-6",
+            None,
+            day=4,
+            minute=500,
+            kind="correction",
+            corrects=f"{number}-5",
+        )
         yield canonical(number, f"{number}-7", "delivery_attempted", day=4, minute=410)
 
 
@@ -85,6 +115,10 @@ def messages(count: int, seed: int) -> list[Message]:
     parcel = 0
     while len(made) < count:
         parcel += 1
-        story = canonical_story(f"CN{parcel:06d}", chance) if parcel % 3 == 0 else ups_story(f"1ZTEST{parcel:010d}", chance)
+        story = (
+            canonical_story(f"CN{parcel:06d}", chance)
+            if parcel % 3 == 0
+            else ups_story(f"1ZTEST{parcel:010d}", chance)
+        )
         made += story
     return made[:count]

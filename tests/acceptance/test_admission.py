@@ -17,7 +17,15 @@ ServiceMaker = Callable[..., Any]
 HALF = b"POST /v1/webhooks/ups HTTP/1.1\r\nHost: statesvc\r\nContent-Le"
 HALF_OPEN = 1_100
 FILES = 1_024
-FEW_FILES = ("bash", "-c", f'ulimit -n {FILES} && exec "$@"', "statesvc", sys.executable, "-m", "statesvc")
+FEW_FILES = (
+    "bash",
+    "-c",
+    f'ulimit -n {FILES} && exec "$@"',
+    "statesvc",
+    sys.executable,
+    "-m",
+    "statesvc",
+)
 KEY = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
 OTHER = "127.0.0.2"
 """Another address of this machine, as another client has it."""
@@ -53,13 +61,17 @@ async def half_open(port: int) -> AsyncIterator[list[asyncio.StreamReader]]:
 async def push(ingress: RoleProcess, place: int, *, address: str) -> int:
     connector = aiohttp.TCPConnector(local_addr=(address, 0))
     async with (
-        aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=20), headers=KEY) as session,
+        aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(total=20), headers=KEY
+        ) as session,
         session.post(f"{ingress.url}/v1/webhooks/ups", data=scan(place)) as answer,
     ):
         return answer.status
 
 
-async def test_half_open_heads_leave_room_for_others_and_end(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_half_open_heads_leave_room_for_others_and_end(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path, {"STATESVC_HEAD_SECONDS": "5"})
     async with service:
         ingress = await service.spawn("ingress", program=FEW_FILES)
@@ -74,7 +86,11 @@ async def test_half_open_heads_leave_room_for_others_and_end(service_maker: Serv
         assert len(refusals(ingress)) < 10, "a line per kind and minute"
         async with service.session.get(ingress.metrics_url) as answer:
             exposed = await answer.text()
-        counted = [float(line.rsplit(" ", 1)[1]) for line in exposed.splitlines() if line.startswith("statesvc_refusals_total{")]
+        counted = [
+            float(line.rsplit(" ", 1)[1])
+            for line in exposed.splitlines()
+            if line.startswith("statesvc_refusals_total{")
+        ]
         assert sum(counted) == HALF_OPEN
         assert await service.value("SELECT count(*) FROM statesvc.inbox") == 2
 
@@ -105,7 +121,9 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 async def test_a_thousand_large_bodies_wait_unread_in_their_order_and_small_webhooks_pass(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_INGRESS_MEMORY_BYTES_MAX": str(4 * MIB)})
+    service: Service = await service_maker(
+        tmp_path, {"STATESVC_INGRESS_MEMORY_BYTES_MAX": str(4 * MIB)}
+    )
     async with service, AsyncExitStack() as stack:
         (ingress,) = await service.start("ingress")
         clients = []
@@ -123,7 +141,10 @@ async def test_a_thousand_large_bodies_wait_unread_in_their_order_and_small_webh
             await writer.drain()
             return await status_of(reader)
 
-        assert await asyncio.gather(*(complete(place) for place in range(COMPLETED))) == [200] * COMPLETED
+        assert (
+            await asyncio.gather(*(complete(place) for place in range(COMPLETED)))
+            == [200] * COMPLETED
+        )
         assert await push(ingress, 20, address=OTHER) == 200
         assert await service.value("SELECT count(*) FROM statesvc.inbox") == COMPLETED + 21
         assert "overloaded" not in ingress.log.read_text()
@@ -132,7 +153,9 @@ async def test_a_thousand_large_bodies_wait_unread_in_their_order_and_small_webh
 async def test_an_anonymous_body_of_17track_too_large_to_be_signed_inside_is_not_even_read(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_WEBHOOK_SECRET_17TRACK": "s", "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": None})
+    service: Service = await service_maker(
+        tmp_path, {"STATESVC_WEBHOOK_SECRET_17TRACK": "s", "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": None}
+    )
     async with service:
         (ingress,) = await service.start("ingress")
         reader, writer = await asyncio.open_connection("127.0.0.1", ingress.port)
@@ -142,7 +165,9 @@ async def test_an_anonymous_body_of_17track_too_large_to_be_signed_inside_is_not
         many = b"{" + b",".join(b'"%06d":[{}]' % place for place in range(8_000)) + b"}"
         for _ in range(50):
             async with service.session.post(
-                f"{ingress.url}/v1/webhooks/17track", data=many[: 128 * 1024], headers={"Authorization": ""}
+                f"{ingress.url}/v1/webhooks/17track",
+                data=many[: 128 * 1024],
+                headers={"Authorization": ""},
             ) as answer:
                 assert answer.status == 401
         assert ("bad_signature", 1) in refusals(ingress)

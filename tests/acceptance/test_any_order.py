@@ -40,14 +40,27 @@ async def _post_all(service: Service, batch: list[Message]) -> None:
 async def _outcome(service: Service) -> dict[tuple[str, str], Any]:
     """State and scans of every shipment, without what depends on the order of arrival."""
     found = {}
-    for carrier_id, number in await service.rows("SELECT carrier_id, number FROM statesvc.shipment"):
+    for carrier_id, number in await service.rows(
+        "SELECT carrier_id, number FROM statesvc.shipment"
+    ):
         _, shipment = await service.get(f"/v1/shipments/{carrier_id}/{number}", include="personal")
-        _, history = await service.get(f"/v1/shipments/{carrier_id}/{number}/history", limit="200", include="personal")
-        scans = [{k: v for k, v in item.items() if k not in VOLATILE} for item in history["items"] if item["kind"] != "info"]
+        _, history = await service.get(
+            f"/v1/shipments/{carrier_id}/{number}/history", limit="200", include="personal"
+        )
+        scans = [
+            {k: v for k, v in item.items() if k not in VOLATILE}
+            for item in history["items"]
+            if item["kind"] != "info"
+        ]
         for scan in scans:
-            scan.pop("signed_by", None)  # a signer may have come with its scan or after it; the shipment's is compared
+            scan.pop(
+                "signed_by", None
+            )  # a signer may have come with its scan or after it; the shipment's is compared
             scan.pop("estimated_delivery", None)
-        found[carrier_id, number] = ({k: v for k, v in shipment.items() if k not in VOLATILE}, scans)
+        found[carrier_id, number] = (
+            {k: v for k, v in shipment.items() if k not in VOLATILE},
+            scans,
+        )
     return found
 
 
@@ -75,41 +88,63 @@ async def _assert_told_once(service: Service) -> None:
 async def _emptied_again(superuser_dsn: str) -> AsyncIterator[None]:
     """Empty whatever table is empty now again afterwards: as fresh as another database, and the processes run on."""
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
-        await connection.execute("SET session_replication_role = 'replica'")  # or the log's triggers would refuse
+        await connection.execute(
+            "SET session_replication_role = 'replica'"
+        )  # or the log's triggers would refuse
         kept = await _filled(connection)
         yield
         written = await _filled(connection) - kept
-        await connection.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(map(sql.SQL, sorted(written)))))
+        await connection.execute(
+            sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(map(sql.SQL, sorted(written))))
+        )
 
 
 async def _filled(connection: AsyncConnection[Any]) -> set[LiteralString]:
     found = await (await connection.execute(_TABLES)).fetchall()
-    each = [sql.SQL("SELECT {} WHERE EXISTS (SELECT FROM {})").format(name, sql.SQL(name)) for (name,) in found]
-    return {name for (name,) in await (await connection.execute(sql.SQL(" UNION ALL ").join(each))).fetchall()}
+    each = [
+        sql.SQL("SELECT {} WHERE EXISTS (SELECT FROM {})").format(name, sql.SQL(name))
+        for (name,) in found
+    ]
+    return {
+        name
+        for (name,) in await (
+            await connection.execute(sql.SQL(" UNION ALL ").join(each))
+        ).fetchall()
+    }
 
 
-@pytest.mark.parametrize(("orders", "count"), [(4, 250), pytest.param(40, 500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("orders", "count"), [(4, 250), pytest.param(40, 500, marks=pytest.mark.soak)]
+)
 async def test_any_order_any_repetition_same_state(
     service_maker: ServiceMaker, server: postgres.Server, orders: int, count: int, tmp_path: Path
 ) -> None:
     sent = messages(count, seed=orders)
     expected: dict[tuple[str, str], Any] | None = None
     service = await service_maker(tmp_path, {})
-    superuser_dsn = make_conninfo(server.superuser_dsn, dbname=await service.value("SELECT current_database()"))
+    superuser_dsn = make_conninfo(
+        server.superuser_dsn, dbname=await service.value("SELECT current_database()")
+    )
     async with running(service, "api", "worker", "worker", "worker"):
         for order in range(orders):
             chance = random.Random(1000 * orders + order)
-            batch = [message for message in sent for _ in range(chance.randint(1, 5) if order else 1)]
+            batch = [
+                message for message in sent for _ in range(chance.randint(1, 5) if order else 1)
+            ]
             if order:
                 chance.shuffle(batch)
             async with _emptied_again(superuser_dsn):
                 subscription = b'{"url": "https://subscriber.invalid/hook"}'
-                status, _ = await service.post("/v1/subscriptions", subscription, **{"Content-Type": "application/json"})
+                status, _ = await service.post(
+                    "/v1/subscriptions", subscription, **{"Content-Type": "application/json"}
+                )
                 assert status == 201
                 await _post_all(service, batch)
                 outcome = await _outcome(service)
                 await _assert_told_once(service)
-                duplicates = await service.value("SELECT coalesce(sum(retries), 0) FROM statesvc.receipt")
+                duplicates = await service.value(
+                    "SELECT coalesce(sum(retries), 0) FROM statesvc.receipt"
+                )
                 assert duplicates == len(batch) - len(sent)
             if expected is None:
                 expected = outcome

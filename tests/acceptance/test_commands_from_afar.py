@@ -25,7 +25,11 @@ class Desk:
         (folder / "admin.key").write_text(BOOTSTRAP_KEY)
 
     def __call__(self, *arguments: str, key: str = "admin.key", exit_code: int = 0) -> str:
-        given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+        given = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("STATESVC_", "DATABASE_URL"))
+        }
         ended = subprocess.run(
             [sys.executable, "-m", "statesvc", "--url", self._url, "--key-file", key, *arguments],
             cwd=self.folder,
@@ -37,14 +41,19 @@ class Desk:
         )
         assert ended.returncode == exit_code, ended.stdout + ended.stderr
         # the answer of status names it
-        assert f"service: {self._url}\n" in ended.stderr or self._url in ended.stdout.partition("\n")[0]
+        assert (
+            f"service: {self._url}\n" in ended.stderr
+            or self._url in ended.stdout.partition("\n")[0]
+        )
         return ended.stdout if exit_code == 0 else ended.stdout + ended.stderr
 
     def json(self, *arguments: str, **given: Any) -> Any:
         return json.loads(self(*arguments, "--json", **given))
 
 
-async def test_the_runbook_and_a_dispute_work_with_a_key_alone(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_the_runbook_and_a_dispute_work_with_a_key_alone(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     home, desk_folder = tmp_path / "service", tmp_path / "desk"
     home.mkdir()
     desk_folder.mkdir()
@@ -64,7 +73,9 @@ def _teach(desk: Desk) -> None:
     assert unknown["raw_code"] == "EVZZ9"
     lesson = ("carriers", "map", "royalmail", "--code", "EVZZ9", "--status", "delivery_attempted")
     assert "1 shipments change status" in desk(*lesson)
-    assert "1 messages read again: 1 events corrected" in desk(*lesson, "--why", "their letter", "--yes", "--renormalize")
+    assert "1 messages read again: 1 events corrected" in desk(
+        *lesson, "--why", "their letter", "--yes", "--renormalize"
+    )
     assert "+event,EVZZ9,,delivery_attempted," in desk("carriers", "map", "royalmail", "--export")
     assert desk("dead-letters", "list") == "nothing waits\n"
 
@@ -90,7 +101,16 @@ def _dispute(desk: Desk) -> None:
     (key,) = desk.json("keys", "log")
     (desk.folder / "log.pub").write_text(key["key"])
     verified = subprocess.run(
-        [sys.executable, "-m", "statesvc", "verify", "--bundle", "evidence.json", "--key", "log.pub"],
+        [
+            sys.executable,
+            "-m",
+            "statesvc",
+            "verify",
+            "--bundle",
+            "evidence.json",
+            "--key",
+            "log.pub",
+        ],
         cwd=desk.folder,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,

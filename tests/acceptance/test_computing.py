@@ -28,11 +28,16 @@ def is_running(pid: int) -> bool:
 async def test_a_process_that_hangs_or_dies_in_the_middle_of_evidence_disturbs_nobody_else(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_API_COMPUTING_PROCESSES": "1", "STATESVC_API_COMPUTED_PER_KEY_MAX": "1"})
+    service: Service = await service_maker(
+        tmp_path,
+        {"STATESVC_API_COMPUTING_PROCESSES": "1", "STATESVC_API_COMPUTED_PER_KEY_MAX": "1"},
+    )
     async with service:
         api, *_ = await service.start("api", "worker", "sealer")
         assert children(api) == [], "none before it is needed"
-        assert (await service.webhook("ups", ups_alert(NUMBER, "I/OT", day=3, minute=300).body))[0] == 200
+        assert (await service.webhook("ups", ups_alert(NUMBER, "I/OT", day=3, minute=300).body))[
+            0
+        ] == 200
 
         async def unsealed() -> bool:
             return (await service.get(EVIDENCE))[0] != 200
@@ -45,7 +50,9 @@ async def test_a_process_that_hangs_or_dies_in_the_middle_of_evidence_disturbs_n
         async with asyncio.timeout(20):
             # the call has reached the api once the key may have no other: an audit counts as evidence does
             await until_false(lambda: audits(service))
-        assert (await service.webhook("ups", ups_alert(NUMBER, "I/OT", day=3, minute=301).body))[0] == 200
+        assert (await service.webhook("ups", ups_alert(NUMBER, "I/OT", day=3, minute=301).body))[
+            0
+        ] == 200
         assert (await service.get(f"/v1/shipments/ups/{NUMBER}"))[0] == 200
         assert not waiting.done()
         os.kill(computing, signal.SIGKILL)
@@ -71,5 +78,9 @@ async def evidence(service: Service) -> tuple[int, Any]:
 async def audits(service: Service) -> bool:
     async with service.session.get(f"{service.api.url}/v1/shipments/ups/{NUMBER}/audit") as answer:
         if answer.status != 200:
-            assert (answer.status, answer.headers["Retry-After"], answer.content_type) == (429, "1", "application/problem+json")
+            assert (answer.status, answer.headers["Retry-After"], answer.content_type) == (
+                429,
+                "1",
+                "application/problem+json",
+            )
         return answer.status == 200

@@ -11,7 +11,9 @@ ServiceMaker = Callable[..., Any]
 JSON = {"Content-Type": "application/json"}
 
 
-async def test_a_conflict_is_409_or_an_entry_in_the_audit_and_state_stays(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_conflict_is_409_or_an_entry_in_the_audit_and_state_stays(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service = await service_maker(tmp_path, {})
     async with service:
         await service.start("api", "worker")
@@ -33,7 +35,9 @@ async def test_a_conflict_is_409_or_an_entry_in_the_audit_and_state_stays(servic
         assert len(audit["transitions"]) == 1
 
 
-async def test_many_lines_get_a_verdict_each_and_a_bad_line_stands_alone(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_many_lines_get_a_verdict_each_and_a_bad_line_stands_alone(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service = await service_maker(tmp_path, {})
     async with service:
         await service.start("api")
@@ -44,9 +48,17 @@ async def test_many_lines_get_a_verdict_each_and_a_bad_line_stands_alone(service
             json.dumps({"carrier_id": "canonical"}).encode(),
             canonical("CN2", "e-2", "delivered", day=3, minute=60).body,
         ]
-        status, answer = await service.post("/v1/events", b"\n".join(lines), **{"Content-Type": "application/x-ndjson"})
+        status, answer = await service.post(
+            "/v1/events", b"\n".join(lines), **{"Content-Type": "application/x-ndjson"}
+        )
         assert status == 200
-        assert [item["verdict"] for item in answer["results"]] == ["appended", "invalid", "duplicate", "invalid", "appended"]
+        assert [item["verdict"] for item in answer["results"]] == [
+            "appended",
+            "invalid",
+            "duplicate",
+            "invalid",
+            "appended",
+        ]
         assert [item["line"] for item in answer["results"]] == [1, 2, 3, 4, 5]
         _, shipment = await service.get("/v1/shipments/canonical/CN2")
         assert shipment["status"] == "delivered"

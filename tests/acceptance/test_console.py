@@ -31,7 +31,9 @@ def flaws_of(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
-async def test_the_overview_says_what_is_wrong_and_updates_itself(service_maker: ServiceMaker, tmp_path: Path, scheme: str) -> None:
+async def test_the_overview_says_what_is_wrong_and_updates_itself(
+    service_maker: ServiceMaker, tmp_path: Path, scheme: str
+) -> None:
     service: Service = await service_maker(tmp_path)
     async with service, browser.page(scheme=scheme) as page:
         flaws = flaws_of(page)
@@ -42,9 +44,15 @@ async def test_the_overview_says_what_is_wrong_and_updates_itself(service_maker:
         await log_in(page, service.api.url, BOOTSTRAP_KEY)
         await expect(page.locator(".trouble.now").first).to_contain_text("no worker was heard of")
         await expect(page.get_by_role("heading", level=1)).to_contain_text("need")
-        assert (await service.webhook("ups", ups_alert("1ZCONSOLE0000000001", "I/OT", day=3, minute=300).body))[0] == 200
+        assert (
+            await service.webhook(
+                "ups", ups_alert("1ZCONSOLE0000000001", "I/OT", day=3, minute=300).body
+            )
+        )[0] == 200
         await page.mouse.move(0, 0)
-        await expect(page.get_by_role("region", name="Carriers")).to_contain_text("ups", timeout=30_000)
+        await expect(page.get_by_role("region", name="Carriers")).to_contain_text(
+            "ups", timeout=30_000
+        )
         await expect(page.get_by_text("new 1", exact=False)).to_be_visible(timeout=30_000)
         for name, size in (("phone", browser.PHONE), ("desktop", browser.DESKTOP)):
             await page.set_viewport_size(size)
@@ -56,13 +64,17 @@ async def test_the_overview_says_what_is_wrong_and_updates_itself(service_maker:
         await page.keyboard.press("Enter")
         await expect(page.locator("#main")).to_be_focused()
         await page.get_by_role("button", name="Pause updates").click()
-        await expect(page.get_by_role("button", name="Resume updates")).to_have_attribute("aria-pressed", "true")
+        await expect(page.get_by_role("button", name="Resume updates")).to_have_attribute(
+            "aria-pressed", "true"
+        )
         await page.get_by_role("button", name="Log out").click()
         await expect(page.get_by_label("API key")).to_be_visible()
         assert flaws == []
 
 
-async def test_the_console_runs_no_script_but_its_own(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_the_console_runs_no_script_but_its_own(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path)
     async with service, browser.page() as page:
         await service.start("api")

@@ -40,7 +40,13 @@ def _ids(carrier_id: str, body: bytes, keyring: Keyring) -> list[Event]:
     except UnreadableMessageError:
         return []
     return [
-        identify(reading, carrier_id=carrier_id, digest=keyring.carrier_digest(carrier_id), allow_unnumbered=True) for reading in readings
+        identify(
+            reading,
+            carrier_id=carrier_id,
+            digest=keyring.carrier_digest(carrier_id),
+            allow_unnumbered=True,
+        )
+        for reading in readings
     ]
 
 
@@ -63,12 +69,16 @@ async def _history(service: Service, shipment: Shipment) -> list[dict[str, Any]]
 
 
 @needs_corpus
-async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     # epcis: one event names several shipments, so its events and the corpus' do not stand side by side; test_corpus compares them
     documents = [
         document
         for document in json.loads((CORPUS / "expected.json").read_text("utf-8"))
-        if document["carrier"] in CARRIERS and document["carrier"] != "epcis" and is_judged(document)
+        if document["carrier"] in CARRIERS
+        and document["carrier"] != "epcis"
+        and is_judged(document)
     ]
     service = await service_maker(tmp_path)
     async with running(service, "api", "worker"):
@@ -77,7 +87,9 @@ async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(servi
         documents_by_message: dict[str, dict[str, Any]] = {}
 
         async def post(document: dict[str, Any]) -> None:
-            status, message_id = await post_webhook(service, document["carrier"], (CORPUS / document["path"]).read_bytes())
+            status, message_id = await post_webhook(
+                service, document["carrier"], (CORPUS / document["path"]).read_bytes()
+            )
             assert 200 <= status < 300, document["path"]
             documents_by_message[message_id] = document
 
@@ -86,31 +98,56 @@ async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(servi
         await service.drained()
 
         texts = KnownTexts(keyring)
-        expected: dict[Shipment, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+        expected: dict[Shipment, dict[str, list[dict[str, Any]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for document in documents:
             events = _ids(document["carrier"], (CORPUS / document["path"]).read_bytes(), keyring)
             assert len(events) == len(document["events"]), document["path"]
-            numbered = [pair for pair in zip(events, document["events"], strict=True) if pair[0].tracking_number]
+            numbered = [
+                pair
+                for pair in zip(events, document["events"], strict=True)
+                if pair[0].tracking_number
+            ]
             for event, stated in numbered:
-                shipment = (document["carrier"], normalize_number(event.tracking_number), event.discriminator)
+                shipment = (
+                    document["carrier"],
+                    normalize_number(event.tracking_number),
+                    event.discriminator,
+                )
                 expected[shipment][event.event_id].append(
-                    {**stated, "code": texts.spelled_out(document["carrier"], carrier_code(event.raw))}
+                    {
+                        **stated,
+                        "code": texts.spelled_out(document["carrier"], carrier_code(event.raw)),
+                    }
                 )
 
-        found = await service.rows("SELECT carrier_id, number, discriminator FROM statesvc.shipment")
+        found = await service.rows(
+            "SELECT carrier_id, number, discriminator FROM statesvc.shipment"
+        )
         assert set(found) == set(expected)
         for shipment, events_by_id in expected.items():
             items = await _history(service, shipment)
-            shown = {item["event_id"]: item for item in items if not item["event_id"].startswith("e1-")}
+            shown = {
+                item["event_id"]: item for item in items if not item["event_id"].startswith("e1-")
+            }
             assert set(shown) == set(events_by_id), shipment
             for event_id, statements in events_by_id.items():
                 item = shown[event_id]
                 assert item["carrier_code"] in {stated["code"] for stated in statements}
                 statuses = {stated["status"] for stated in statements}
-                assert None in statuses or (item["status"] if item["kind"] == "scan" else item["kind"]) in statuses, (shipment, event_id)
-        for message_id, cause in await service.rows("SELECT message_id, cause FROM statesvc.dead_letter WHERE kind = 'message'"):
+                assert (
+                    None in statuses
+                    or (item["status"] if item["kind"] == "scan" else item["kind"]) in statuses
+                ), (shipment, event_id)
+        for message_id, cause in await service.rows(
+            "SELECT message_id, cause FROM statesvc.dead_letter WHERE kind = 'message'"
+        ):
             document = documents_by_message[str(message_id)]
-            if any(stated["tracking_number"] is None or stated.get("number_from_request") for stated in document["events"]):
+            if any(
+                stated["tracking_number"] is None or stated.get("number_from_request")
+                for stated in document["events"]
+            ):
                 assert cause in {"no_tracking_number", "rejected_member"}, (document["path"], cause)
             else:
                 assert document["events"] == [], (document["path"], cause)

@@ -16,11 +16,18 @@ LOGO = "cdn.redoc.ly"
 """Host of Redoc's logo, in its footer; the policy refuses to load it."""
 
 
-async def test_the_page_shows_every_call_and_leads_to_a_problem(service_maker: Callable[..., Any], tmp_path: Path) -> None:
+async def test_the_page_shows_every_call_and_leads_to_a_problem(
+    service_maker: Callable[..., Any], tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path)
     async with service, browser.page() as page:
         flaws: list[str] = []
-        page.on("console", lambda said: flaws.append(said.text) if said.type == "error" and "docs" in said.text else None)
+        page.on(
+            "console",
+            lambda said: (
+                flaws.append(said.text) if said.type == "error" and "docs" in said.text else None
+            ),
+        )
         page.on("pageerror", lambda error: flaws.append(str(error)))
         asked: list[str] = []
         page.on("response", lambda answer: asked.append(answer.url))
@@ -29,7 +36,9 @@ async def test_the_page_shows_every_call_and_leads_to_a_problem(service_maker: C
         row = page.locator("#problem-too_many_requests")
         await expect(row).to_be_in_viewport(timeout=30_000)
         document = await (await service.session.get(f"{service.api.url}/openapi.json")).json()
-        calls = [call["operationId"] for calls in document["paths"].values() for call in calls.values()]
+        calls = [
+            call["operationId"] for calls in document["paths"].values() for call in calls.values()
+        ]
         for call in ("list_shipments", "set_shipment_references", "get_checkpoint"):
             assert call in calls
         sections = page.locator('[id*="/operation/"]')
@@ -48,6 +57,10 @@ async def test_axe_finds_no_fault(service_maker: Callable[..., Any], tmp_path: P
         page.set_default_timeout(AXE_MILLISECONDS)
         await service.start("api")
         await page.goto(f"{service.api.url}/docs")
-        calls = (await (await service.session.get(f"{service.api.url}/openapi.json")).json())["paths"]
-        await expect(page.locator('[id*="/operation/"]').nth(len(calls))).to_be_attached(timeout=60_000)
+        calls = (await (await service.session.get(f"{service.api.url}/openapi.json")).json())[
+            "paths"
+        ]
+        await expect(page.locator('[id*="/operation/"]').nth(len(calls))).to_be_attached(
+            timeout=60_000
+        )
         assert await browser.faults(page) == []

@@ -10,14 +10,22 @@ from tests.acceptance.stories import ups_alert
 
 NUMBER = "1ZTEST0000000077"
 PERSON = "Zebedee Quux"
-CALLS = (f"/v1/shipments/ups/{NUMBER}", f"/v1/shipments/ups/{NUMBER}/history", f"/v1/shipments/ups/{NUMBER}/audit")
+CALLS = (
+    f"/v1/shipments/ups/{NUMBER}",
+    f"/v1/shipments/ups/{NUMBER}/history",
+    f"/v1/shipments/ups/{NUMBER}/audit",
+)
 
 
 async def _answers(service: Service) -> str:
     told = [json.dumps((await service.get(call, include="personal"))[1]) for call in CALLS]
     told.append(json.dumps((await service.get("/v1/shipments"))[1]))
-    ((message_id,), *_) = await service.rows("SELECT message_id FROM statesvc.message ORDER BY received_at")
-    async with service.session.get(f"{service.api.url}/v1/messages/{message_id}?include=personal") as answer:
+    ((message_id,), *_) = await service.rows(
+        "SELECT message_id FROM statesvc.message ORDER BY received_at"
+    )
+    async with service.session.get(
+        f"{service.api.url}/v1/messages/{message_id}?include=personal"
+    ) as answer:
         told.append(await answer.text())
     return "\n".join(told)
 

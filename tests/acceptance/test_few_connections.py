@@ -37,14 +37,20 @@ async def limited_role(server: Server) -> AsyncIterator[Callable[[int], str]]:
         name = f"limited_{uuid4().hex[:12]}"
         with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
             statement = "CREATE ROLE {} LOGIN PASSWORD {} IN ROLE statesvc_service, pg_read_all_stats CONNECTION LIMIT {}"
-            admin.execute(sql.SQL(statement).format(sql.Identifier(name), sql.Literal(PASSWORD), sql.Literal(limit)))
+            admin.execute(
+                sql.SQL(statement).format(
+                    sql.Identifier(name), sql.Literal(PASSWORD), sql.Literal(limit)
+                )
+            )
         made.append(name)
         return name
 
     yield make
     with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
         for name in made:
-            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (name,))
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (name,)
+            )
             admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
@@ -65,10 +71,14 @@ class Sessions:
         await asyncio.wait({task})
 
     async def _watch(self) -> None:
-        query = "SELECT application_name, count(*) FROM pg_stat_activity WHERE usename = %s GROUP BY 1"
+        query = (
+            "SELECT application_name, count(*) FROM pg_stat_activity WHERE usename = %s GROUP BY 1"
+        )
         async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True) as connection:
             while True:
-                rows: dict[str, int] = dict(await (await connection.execute(query, (self._role,))).fetchall())
+                rows: dict[str, int] = dict(
+                    await (await connection.execute(query, (self._role,))).fetchall()
+                )
                 self.most = max(self.most, sum(rows.values()))
                 for name, number in rows.items():
                     self.by_name[name] = max(self.by_name.get(name, 0), number)
@@ -83,15 +93,24 @@ async def connections_found(service: Service, **settings: str) -> dict[str, Any]
 
 @pytest.mark.parametrize("limit", [24, 20, 14])
 async def test_all_pushes_are_notified_and_the_kill_switch_finds_a_place(
-    limited_role: Callable[[int], str], service_maker: ServiceMaker, server: Server, tmp_path: Path, limit: int
+    limited_role: Callable[[int], str],
+    service_maker: ServiceMaker,
+    server: Server,
+    tmp_path: Path,
+    limit: int,
 ) -> None:
     service = await service_maker(tmp_path, behind_pooler=False)
     role = limited_role(limit)
     mine = {"DATABASE_URL": make_conninfo(service.service_dsn, user=role, password=PASSWORD)}
-    async with Sessions(server.superuser_dsn, role).watched() as sessions, all_roles(service, **mine) as (roles, subscriber):
+    async with (
+        Sessions(server.superuser_dsn, role).watched() as sessions,
+        all_roles(service, **mine) as (roles, subscriber),
+    ):
         async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
             await asyncio.sleep(SECONDS / 2)
-            exit_code, _, errors = await service.run("rollout", "hold", "ups", "--why", "test", settings=mine)
+            exit_code, _, errors = await service.run(
+                "rollout", "hold", "ups", "--why", "test", settings=mine
+            )
             assert exit_code == 0, errors
             await asyncio.sleep(SECONDS / 2)
         assert [answer for answer in pushes.answers if answer.status != 200] == []
@@ -117,7 +136,11 @@ async def test_nothing_starts_with_too_few_and_doctor_shows_the_sum(
     limited_role: Callable[[int], str], service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
     service = await service_maker(tmp_path, behind_pooler=False)
-    mine = {"DATABASE_URL": make_conninfo(service.service_dsn, user=(role := limited_role(8)), password=PASSWORD)}
+    mine = {
+        "DATABASE_URL": make_conninfo(
+            service.service_dsn, user=(role := limited_role(8)), password=PASSWORD
+        )
+    }
     said = (
         "ingress (2 + 1 direct) + api (1 + 1 direct) + worker (2 + 1 direct) + notifier (1 + 1 direct) + sealer (1 + 2 direct) "
         f"+ 1 for commands, evidence and archiving = 14, but the role {role} may have 8 (ALTER ROLE {role} CONNECTION LIMIT ...)"
@@ -128,5 +151,7 @@ async def test_nothing_starts_with_too_few_and_doctor_shows_the_sum(
             assert (exit_code, said in errors) == (1, True), (command, errors)
         found = await connections_found(service, **mine)
         assert (found["severity"], said in found["text"]) == ("fail", True), found
-        exit_code, _, errors = await service.run("worker", settings={**mine, "STATESVC_DATABASE_CONNECTIONS": "8"})
+        exit_code, _, errors = await service.run(
+            "worker", settings={**mine, "STATESVC_DATABASE_CONNECTIONS": "8"}
+        )
         assert (exit_code, "STATESVC_DATABASE_CONNECTIONS" in errors) == (2, True)

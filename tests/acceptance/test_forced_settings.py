@@ -21,7 +21,9 @@ from tests.world.postgres import Server
 pytestmark = pytest.mark.timeout(400)
 
 ALL_AT_ONCE = {"parsing": PARSING, "limits": LIMITS}
-EACH = {name: {name: value} for settings in ALL_AT_ONCE.values() for name, value in settings.items()}
+EACH = {
+    name: {name: value} for settings in ALL_AT_ONCE.values() for name, value in settings.items()
+}
 FORCED = EACH if os.environ.get("STATESVC_TEST_EACH_SETTING") == "1" else ALL_AT_ONCE
 PUSHES = 20
 COMMANDS = (
@@ -36,15 +38,23 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("settings", FORCED.values(), ids=FORCED)
-async def test_all_roles_and_commands_work(service_maker: ServiceMaker, server: Server, tmp_path: Path, settings: dict[str, str]) -> None:
+async def test_all_roles_and_commands_work(
+    service_maker: ServiceMaker, server: Server, tmp_path: Path, settings: dict[str, str]
+) -> None:
     await all_work(await service_maker(tmp_path), server, settings, COMMANDS)
 
 
-async def test_all_roles_work_behind_a_pooler(service_maker: ServiceMaker, server: Server, tmp_path: Path) -> None:
-    await all_work(await service_maker(tmp_path, behind_pooler=True), server, PARSING, (("status", "--json"),))
+async def test_all_roles_work_behind_a_pooler(
+    service_maker: ServiceMaker, server: Server, tmp_path: Path
+) -> None:
+    await all_work(
+        await service_maker(tmp_path, behind_pooler=True), server, PARSING, (("status", "--json"),)
+    )
 
 
-async def all_work(service: Service, server: Server, settings: dict[str, str], commands: Sequence[tuple[str, ...]]) -> None:
+async def all_work(
+    service: Service, server: Server, settings: dict[str, str], commands: Sequence[tuple[str, ...]]
+) -> None:
     name = conninfo_to_dict(service.owner_dsn)["dbname"]
     with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
         for setting, value in settings.items():
@@ -52,14 +62,29 @@ async def all_work(service: Service, server: Server, settings: dict[str, str], c
                 admin.execute(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
     async with all_roles(service) as (_, subscriber):
         for number in range(PUSHES):
-            body = canonical(f"FS{number}", f"fs-{number}", "in_transit", day=3, minute=100, description="Zürich – Łódź").body
+            body = canonical(
+                f"FS{number}",
+                f"fs-{number}",
+                "in_transit",
+                day=3,
+                minute=100,
+                description="Zürich – Łódź",
+            ).body
             assert (await service.webhook("canonical", body))[0] == 200
         async with asyncio.timeout(45):
             await service.drained()
             await until_false(lambda: lacks(subscriber.received))
-            await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
+            await until_false(
+                lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)")
+            )
         assert await service.value("SELECT max(tree_size) FROM statesvc.checkpoint") > 0
-        for path in ("/v1/feed", "/v1/shipments", "/v1/queue", "/v1/shipments/canonical/FS1/audit", "/v1/shipments/canonical/FS1/evidence"):
+        for path in (
+            "/v1/feed",
+            "/v1/shipments",
+            "/v1/queue",
+            "/v1/shipments/canonical/FS1/audit",
+            "/v1/shipments/canonical/FS1/evidence",
+        ):
             assert (await service.get(path))[0] == 200, path
         _, history = await service.get("/v1/shipments/canonical/FS1/history", include="personal")
         assert history["items"][0]["description"] == "Zürich – Łódź"
@@ -80,7 +105,11 @@ async def works(service: Service, command: tuple[str, ...]) -> None:
     assert "Traceback" not in output + errors, command
     if command[0] == "doctor":
         # the tests' server runs without fsync, and its clock is a movable one
-        failed = [each for each in json.loads(output) if each["severity"] == "fail" and each["about"] not in {"durability", "clock"}]
+        failed = [
+            each
+            for each in json.loads(output)
+            if each["severity"] == "fail" and each["about"] not in {"durability", "clock"}
+        ]
         assert failed == []
     elif command[0] != "status":
         assert exit_code == 0, (command, output, errors)

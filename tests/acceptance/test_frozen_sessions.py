@@ -43,13 +43,19 @@ def server() -> Iterator[postgres.Server]:
         yield mine
 
 
-async def test_sessions_that_were_stopped_while_idle(service_maker: ServiceMaker, server: postgres.Server, tmp_path: Path) -> None:
+async def test_sessions_that_were_stopped_while_idle(
+    service_maker: ServiceMaker, server: postgres.Server, tmp_path: Path
+) -> None:
     service = await service_maker(tmp_path)
     async with all_roles(service, **SHORT_WAITS) as (roles, subscriber):
         async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
             await everything_works(service, subscriber, pushes)
         await service.drained()
-        await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)"))
+        await until_false(
+            lambda: service.value(
+                "SELECT EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)"
+            )
+        )
         async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin:
             name = conninfo_to_dict(service.service_dsn)["dbname"]
             idle = [pid for (pid,) in await (await admin.execute(IDLE, (name,))).fetchall()]

@@ -31,18 +31,30 @@ def _alert_of_status(**changes: Any) -> bytes:
 
 OURS: Final[dict[str, tuple[bytes, set[str]]]] = {
     "nul in a value": (_alert_of_status(description="a\x00b"), {"1 event"}),
-    "lone surrogate": (GOOD.replace(b'"Scan"', b'"\\ud800"').replace(b"0001", b"0002"), {"1 event", "unreadable"}),
+    "lone surrogate": (
+        GOOD.replace(b'"Scan"', b'"\\ud800"').replace(b"0001", b"0002"),
+        {"1 event", "unreadable"},
+    ),
     "nul in the number": (_alert(trackingNumber="1Z\x00HOSTILE3"), {"1 event", "unreadable"}),
     "number without end": (_alert(trackingNumber="1" * 100_000), {"too_complex"}),
     # no code: it is sealed as a text
     "code without end": (_alert_of_status(code="X" * 100_000), {"1 event"}),
     "long description": (_alert_of_status(description="d" * 300_000), {"1 event"}),
-    "integer of 5,000 digits": (GOOD.replace(b'"000"', b"1" * 5000), {"1 event", "unreadable", "too_complex"}),
+    "integer of 5,000 digits": (
+        GOOD.replace(b'"000"', b"1" * 5000),
+        {"1 event", "unreadable", "too_complex"},
+    ),
     "name twice": (GOOD[:-1] + b', "trackingNumber": "OTHER"}', {"unreadable"}),
     "json in a json string": (json.dumps(GOOD.decode()).encode(), {"1 event"}),
     "utf-16 without a mark": (GOOD.decode().encode("utf-16-le"), {"1 event", "unreadable"}),
-    "date that is none": (_alert(localActivityDate="20260230", gmtActivityDate="20260230"), {"1 event", "no events"}),
-    "year 1": (_alert(localActivityDate="00010101", gmtActivityDate="00010101", gmtOffset="+14:00"), {"1 event", "no events"}),
+    "date that is none": (
+        _alert(localActivityDate="20260230", gmtActivityDate="20260230"),
+        {"1 event", "no events"},
+    ),
+    "year 1": (
+        _alert(localActivityDate="00010101", gmtActivityDate="00010101", gmtOffset="+14:00"),
+        {"1 event", "no events"},
+    ),
     "null": (b"null", {EMPTY, "unknown_format"}),
     "only brackets": (b"[" * 1_000_000, {"too_complex", "unreadable"}),
     "too large": (b" " * (4 * MIB + 1), {"413"}),
@@ -105,15 +117,30 @@ async def _ends(service: Service) -> dict[str, str]:
     letters = "SELECT message_id, cause FROM statesvc.dead_letter WHERE kind = 'message' AND cause <> 'rejected_member'"
     for message_id, cause in await service.rows(letters):
         assert ends.setdefault(str(message_id), cause) is cause
-    for message_id, outcome, events in await service.rows("SELECT message_id, outcome, events FROM statesvc.message"):
-        end = EMPTY if outcome == EMPTY else "no events" if not events else "1 event" if events == 1 else f"{events} events"
+    for message_id, outcome, events in await service.rows(
+        "SELECT message_id, outcome, events FROM statesvc.message"
+    ):
+        end = (
+            EMPTY
+            if outcome == EMPTY
+            else "no events"
+            if not events
+            else "1 event"
+            if events == 1
+            else f"{events} events"
+        )
         assert ends.setdefault(str(message_id), end) is end
     return ends
 
 
-async def _outcomes(service: Service, bodies: dict[str, bytes], *carrier_ids: str) -> dict[str, str]:
+async def _outcomes(
+    service: Service, bodies: dict[str, bytes], *carrier_ids: str
+) -> dict[str, str]:
     """Return how the bodies ended when UPS posted them; `carrier_ids` post them too, and theirs must end somehow."""
-    queue, found = [(carrier_id, name) for carrier_id in ("ups", *carrier_ids) for name in bodies], {}
+    queue, found = (
+        [(carrier_id, name) for carrier_id in ("ups", *carrier_ids) for name in bodies],
+        {},
+    )
 
     async def client() -> None:
         while queue:
@@ -127,7 +154,11 @@ async def _outcomes(service: Service, bodies: dict[str, bytes], *carrier_ids: st
     await service.drained(30)
     ends = await _ends(service)
     assert {answer for answer in found.values() if len(answer) > 3} == set(ends)
-    return {name: ends.get(answer, answer) for (carrier_id, name), answer in found.items() if carrier_id == "ups"}
+    return {
+        name: ends.get(answer, answer)
+        for (carrier_id, name), answer in found.items()
+        if carrier_id == "ups"
+    }
 
 
 async def _assert_unhurt(service: Service) -> None:
@@ -136,9 +167,16 @@ async def _assert_unhurt(service: Service) -> None:
         log = role.log.read_text()
         assert "batch_abandoned" not in log
         assert "handler_failed" not in log
-    assert await service.value("SELECT count(*) FROM statesvc.dead_letter WHERE cause IN ('worker_died', 'normalizer_failed')") == 0
+    assert (
+        await service.value(
+            "SELECT count(*) FROM statesvc.dead_letter WHERE cause IN ('worker_died', 'normalizer_failed')"
+        )
+        == 0
+    )
     assert await service.value("SELECT coalesce(max(attempts), 0) FROM statesvc.message") <= 1
-    status, _ = await service.webhook("ups", ups_alert("1ZAFTERWARDS", "D/FS", day=4, minute=600).body)
+    status, _ = await service.webhook(
+        "ups", ups_alert("1ZAFTERWARDS", "D/FS", day=4, minute=600).body
+    )
     assert status == 200
     await service.drained()
     _, shipment = await service.get("/v1/shipments/ups/1ZAFTERWARDS")
@@ -146,28 +184,45 @@ async def _assert_unhurt(service: Service) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_invented_hostile_bodies_end_as_they_should_and_hurt_nobody(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_invented_hostile_bodies_end_as_they_should_and_hurt_nobody(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     file = tmp_path / "1ZSECRETOFTHISMACHINE"
     file.write_text(file.name)
     bodies = {name: body for name, (body, _) in OURS.items()} | _reaching_for(file)
     service = await service_maker(tmp_path)
     async with running(service, "api", "worker"):
         found = await _outcomes(service, bodies)
-        wrong = {name: end for name, end in found.items() if end not in (OURS[name][1] if name in OURS else {"refused_xml"})}
+        wrong = {
+            name: end
+            for name, end in found.items()
+            if end not in (OURS[name][1] if name in OURS else {"refused_xml"})
+        }
         assert wrong == {}
         for table in ("event", "shipment", "dead_letter"):
             texts = [f"%{file.name}%", f"%{file.name.encode().hex()}%"]
-            assert await service.value(f"SELECT count(*) FROM statesvc.{table} t WHERE t::text LIKE ANY (%s)", texts) == 0
+            assert (
+                await service.value(
+                    f"SELECT count(*) FROM statesvc.{table} t WHERE t::text LIKE ANY (%s)", texts
+                )
+                == 0
+            )
         assert file.name not in "".join(role.log.read_text() for role in service.roles)
         await _assert_unhurt(service)
 
 
 @needs_corpus
-async def test_the_corpus_of_hostile_bodies_ends_as_its_index_says_and_hurts_nobody(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    bodies = {path.name: path.read_bytes() for path in sorted((CORPUS / "_synthetic_malformed").iterdir())}
+async def test_the_corpus_of_hostile_bodies_ends_as_its_index_says_and_hurts_nobody(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    bodies = {
+        path.name: path.read_bytes() for path in sorted((CORPUS / "_synthetic_malformed").iterdir())
+    }
     service = await service_maker(tmp_path)
     async with running(service, "api", "worker"):
-        found = await _outcomes(service, bodies, *(carrier_id for carrier_id in CARRIERS if carrier_id != "ups"))
+        found = await _outcomes(
+            service, bodies, *(carrier_id for carrier_id in CARRIERS if carrier_id != "ups")
+        )
         wrong = {name: end for name, end in found.items() if end not in THEIRS.get(name, ELSEWHERE)}
         assert wrong == {}
         unknown = "SELECT raw_type, raw_code FROM statesvc.dead_letter WHERE kind = 'code' AND carrier_id = 'ups'"

@@ -22,7 +22,13 @@ QUIET_SECONDS = 1.5
 VISIBLE_SECONDS_MAX = 0.1
 VISIBLE_IN_ACKS_MAX = 40
 """A busy machine is slow at everything: so many times as long as an acknowledgement takes there. Whoever sleeps on takes far longer."""
-OF_THE_POOLER = ("SET application_name=", "BEGIN", "SET LOCAL ", "-- The same for the transaction alone.", "COMMIT")
+OF_THE_POOLER = (
+    "SET application_name=",
+    "BEGIN",
+    "SET LOCAL ",
+    "-- The same for the transaction alone.",
+    "COMMIT",
+)
 """PgBouncer says whose statement follows, and that one brings its transaction along, in the same round trip: no reason to be awake."""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
 
@@ -44,7 +50,10 @@ async def test_idle_costs_few_statements_and_a_message_is_visible_at_once(
         for place in range(20):
             visible.append(await _visible(service, f"1ZIDLE{place:010d}"))
             await asyncio.sleep(0.2)
-        seconds_max = max(VISIBLE_SECONDS_MAX, VISIBLE_IN_ACKS_MAX * median(acknowledged for acknowledged, _ in visible))
+        seconds_max = max(
+            VISIBLE_SECONDS_MAX,
+            VISIBLE_IN_ACKS_MAX * median(acknowledged for acknowledged, _ in visible),
+        )
         assert sorted(shown for _, shown in visible)[18] < seconds_max, visible
 
 
@@ -55,7 +64,11 @@ async def _is_still_starting(log: Path) -> bool:
 
 
 def _statements(log: Path) -> list[str]:
-    return [statement for statement in STATEMENT.findall(log.read_text()) if not statement.startswith(OF_THE_POOLER)]
+    return [
+        statement
+        for statement in STATEMENT.findall(log.read_text())
+        if not statement.startswith(OF_THE_POOLER)
+    ]
 
 
 async def _visible(service: Service, number: str) -> tuple[float, float]:
@@ -77,9 +90,13 @@ async def _log_statements(service: Service, server: postgres.Server) -> Path:
     database = await service.value("SELECT current_database()")
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
         await connection.execute(
-            sql.SQL("ALTER ROLE statesvc_service IN DATABASE {} SET log_statement = 'all'").format(sql.Identifier(database))
+            sql.SQL("ALTER ROLE statesvc_service IN DATABASE {} SET log_statement = 'all'").format(
+                sql.Identifier(database)
+            )
         )
-        cursor = await connection.execute("SELECT current_setting('data_directory'), pg_current_logfile()")
+        cursor = await connection.execute(
+            "SELECT current_setting('data_directory'), pg_current_logfile()"
+        )
         row = await cursor.fetchone()
     assert row is not None
     folder, file = row

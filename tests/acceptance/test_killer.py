@@ -29,7 +29,9 @@ async def supervised_worker(service: Service) -> AsyncIterator[None]:
     """Run a worker as `statesvc up` keeps it: started again whenever it dies."""
     command = [*service.program, "worker", "--port", "0"]
     # its pauses between deaths are not what is shown here
-    program = ChildProgram(name="worker", start=spawn(command, service.environment), longest_pause_seconds=0.1)
+    program = ChildProgram(
+        name="worker", start=spawn(command, service.environment), longest_pause_seconds=0.1
+    )
     child = ChildProcess(program)
     running = asyncio.create_task(child.run())
     try:
@@ -54,9 +56,17 @@ async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_ba
             async with asyncio.timeout(60):
                 await until_false(lambda: service.value("SELECT count(*) > 1 FROM statesvc.inbox"))
             # pushed while the killer still kills: it waits for nobody
-            assert (await service.webhook(CARRIER_ID, says({"number": "LATER", "status": "in_transit"})))[0] == 200
+            assert (
+                await service.webhook(CARRIER_ID, says({"number": "LATER", "status": "in_transit"}))
+            )[0] == 200
             await service.drained(120)
-        letters = await service.rows("SELECT cause, attempts FROM statesvc.dead_letter WHERE kind = 'message'")
+        letters = await service.rows(
+            "SELECT cause, attempts FROM statesvc.dead_letter WHERE kind = 'message'"
+        )
         assert letters == [("worker_died", DEATHS)]
-        attempts = await service.rows("SELECT attempts, count(*) FROM statesvc.message GROUP BY 1 ORDER BY 1")
-        assert attempts == [(1, 1), (2, BYSTANDERS)], "one lease lost by each that shared the first batch, none by the later one"
+        attempts = await service.rows(
+            "SELECT attempts, count(*) FROM statesvc.message GROUP BY 1 ORDER BY 1"
+        )
+        assert attempts == [(1, 1), (2, BYSTANDERS)], (
+            "one lease lost by each that shared the first batch, none by the later one"
+        )

@@ -37,7 +37,9 @@ WRITES_AGAIN_SECONDS_MAX = 5.0
 ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
 
 
-async def test_a_network_that_acknowledges_and_never_answers(service_maker: ServiceMaker, server: Server, tmp_path: Path) -> None:
+async def test_a_network_that_acknowledges_and_never_answers(
+    service_maker: ServiceMaker, server: Server, tmp_path: Path
+) -> None:
     service = await service_maker(tmp_path)
     async with proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
         through = make_conninfo(service.service_dsn, host="127.0.0.1", port=proxy.port)
@@ -55,14 +57,22 @@ async def test_a_network_that_acknowledges_and_never_answers(service_maker: Serv
 
 
 @pytest.mark.parametrize("of", ["database", "role", "database behind a pooler"])
-async def test_a_database_that_only_reads_for_a_while(service_maker: ServiceMaker, server: Server, tmp_path: Path, of: str) -> None:
+async def test_a_database_that_only_reads_for_a_while(
+    service_maker: ServiceMaker, server: Server, tmp_path: Path, of: str
+) -> None:
     service = await service_maker(tmp_path, **({"behind_pooler": True} if "pooler" in of else {}))
     async with all_roles(service) as (roles, subscriber):
         async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
             await everything_works(service, subscriber, pushes)
             name = conninfo_to_dict(service.service_dsn)["dbname"]
-            target = f'DATABASE "{name}"' if of != "role" else f'ROLE statesvc_service IN DATABASE "{name}"'
-            async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin:
+            target = (
+                f'DATABASE "{name}"'
+                if of != "role"
+                else f'ROLE statesvc_service IN DATABASE "{name}"'
+            )
+            async with await AsyncConnection.connect(
+                server.superuser_dsn, autocommit=True
+            ) as admin:
                 await admin.execute(f"ALTER {target} SET default_transaction_read_only = on")
                 await admin.execute(ENDED, (name,))
                 async with asyncio.timeout(NOTICED_SECONDS_MAX):

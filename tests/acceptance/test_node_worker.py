@@ -53,13 +53,18 @@ async def test_whatever_the_node_worker_does_not_decline_it_reads_as_ours_does()
     for message, answer in zip((*plain, *odd), answers, strict=True):
         if answer is not None:
             carrier = CARRIERS[message.carrier_id]
-            assert load(answer) == carrier.normalizers[carrier.stable](message.body, received_at), message.body
+            assert load(answer) == carrier.normalizers[carrier.stable](message.body, received_at), (
+                message.body
+            )
 
 
 async def _put(service: Service, keyring: Keyring, pushed: list[Message]) -> set[UUID]:
     """Put messages as the ingress does, without its HTTP."""
     async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
-        stored = await put(connection, [seal_message(keyring, message.carrier_id, message.body, "{}") for message in pushed])
+        stored = await put(
+            connection,
+            [seal_message(keyring, message.carrier_id, message.body, "{}") for message in pushed],
+        )
         await connection.execute("SELECT pg_notify('statesvc_inbox', '')")
     assert not any(message.duplicate for message in stored)
     return {message.message_id for message in stored}
@@ -82,7 +87,17 @@ STATEMENT: Final = frozenset(
             "tz_source",
             "time_precision",
         ),
-        *("status", "reason", "by_category", "carrier_code", "raw", "location", "estimated_delivery", "corrects", "stamp"),
+        *(
+            "status",
+            "reason",
+            "by_category",
+            "carrier_code",
+            "raw",
+            "location",
+            "estimated_delivery",
+            "corrects",
+            "stamp",
+        ),
     }
 )
 Told = dict[tuple[str, str], tuple[bytes, dict[str, Any]]]
@@ -90,7 +105,9 @@ Told = dict[tuple[str, str], tuple[bytes, dict[str, Any]]]
 
 
 def _statement(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name in STATEMENT and value is not None}
+    return {
+        name: value for name, value in document.items() if name in STATEMENT and value is not None
+    }
 
 
 def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
@@ -98,20 +115,35 @@ def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
     now = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
     for message in pushed:
         carrier = CARRIERS[message.carrier_id]
-        source = Provenance(message_id=uuid4(), body_commitment=b"", received_at=now, normalizer="ups", normalizer_version="1")
+        source = Provenance(
+            message_id=uuid4(),
+            body_commitment=b"",
+            received_at=now,
+            normalizer="ups",
+            normalizer_version="1",
+        )
         for reading in carrier.normalizers[carrier.stable](message.body, now).readings:
-            event = identify(reading, carrier_id=message.carrier_id, digest=keyring.carrier_digest(message.carrier_id))
+            event = identify(
+                reading,
+                carrier_id=message.carrier_id,
+                digest=keyring.carrier_digest(message.carrier_id),
+            )
             document = event_document(
                 event,
                 source=source,
-                shipment_id=shipment_id(event.carrier_id, normalize_number(event.tracking_number), event.discriminator),
+                shipment_id=shipment_id(
+                    event.carrier_id, normalize_number(event.tracking_number), event.discriminator
+                ),
                 version=1,
                 recorded_at=now,
                 previous_hash=b"",
                 part_commitment=None,
                 signer_digest=None,
             )
-            told[event.carrier_id, event.event_id] = (facts_digest(event, keyring.carrier_digest(event.carrier_id)), _statement(document))
+            told[event.carrier_id, event.event_id] = (
+                facts_digest(event, keyring.carrier_digest(event.carrier_id)),
+                _statement(document),
+            )
     return told
 
 
@@ -121,14 +153,17 @@ async def _as_logged(service: Service) -> Told:
         JOIN statesvc.event_key k ON k.carrier_id = e.carrier_id AND k.event_id = e.event_id"""
     rows = await service.rows(query)
     told: Told = {
-        (carrier, event): (digest, _statement(json.loads(decompress_json(canonical)))) for carrier, event, digest, canonical in rows
+        (carrier, event): (digest, _statement(json.loads(decompress_json(canonical))))
+        for carrier, event, digest, canonical in rows
     }
     assert len(told) == len(rows), "an event stands twice in the log"
     return told
 
 
 def _reader(server: Server, service: Service) -> AbstractAsyncContextManager[str]:
-    superuser_dsn = make_conninfo(server.superuser_dsn, dbname=conninfo_to_dict(service.owner_dsn)["dbname"])
+    superuser_dsn = make_conninfo(
+        server.superuser_dsn, dbname=conninfo_to_dict(service.owner_dsn)["dbname"]
+    )
     return foreign_role(superuser_dsn, service.service_dsn)
 
 
@@ -138,7 +173,10 @@ async def _keyring(service: Service) -> Keyring:
 
 
 async def _assert_as_ours_alone(service: Service, keyring: Keyring, pushed: list[Message]) -> None:
-    assert await service.rows("SELECT cause, detail FROM statesvc.dead_letter WHERE kind = 'message'") == []
+    assert (
+        await service.rows("SELECT cause, detail FROM statesvc.dead_letter WHERE kind = 'message'")
+        == []
+    )
     assert await _as_logged(service) == _as_ours_alone(pushed, keyring)
     assert await service.value("SELECT count(*) FROM statesvc.conflict") == 0
 
@@ -148,26 +186,50 @@ async def test_a_role_of_its_own_may_do_what_the_protocol_says_and_nothing_else(
 ) -> None:
     service = await service_maker(tmp_path, {})
     await _put(service, await _keyring(service), messages(4, seed=5))
-    async with _reader(server, service) as dsn, await AsyncConnection.connect(dsn, autocommit=True) as connection:
+    async with (
+        _reader(server, service) as dsn,
+        await AsyncConnection.connect(dsn, autocommit=True) as connection,
+    ):
 
         async def says(query: str, *parameters: object) -> list[Any]:
             return await (await connection.execute(query.encode(), parameters)).fetchall()
 
-        claimed = await says("SELECT token, message_id FROM statesvc.claim('reader', 4, '5 s', 'raw', 4194304, true)")
-        token, buried, declined, retried, released = (claimed[0][0], *([message_id] for _, message_id in claimed))
+        claimed = await says(
+            "SELECT token, message_id FROM statesvc.claim('reader', 4, '5 s', 'raw', 4194304, true)"
+        )
+        token, buried, declined, retried, released = (
+            claimed[0][0],
+            *([message_id] for _, message_id in claimed),
+        )
         assert await says("SELECT statesvc.extend(%s, '30 s')", token) == [(4,)]
-        assert await says("SELECT statesvc.bury(%s, %s, ARRAY['unreadable'], ARRAY['why'])", token, buried) == [(1,)]
+        assert await says(
+            "SELECT statesvc.bury(%s, %s, ARRAY['unreadable'], ARRAY['why'])", token, buried
+        ) == [(1,)]
         assert await says("SELECT statesvc.decline(%s, %s)", token, declined) == [(1,)]
-        assert await says("SELECT statesvc.retry(%s, %s, ARRAY['1 h'::interval], ARRAY['Lost'])", token, retried) == [(1,)]
+        assert await says(
+            "SELECT statesvc.retry(%s, %s, ARRAY['1 h'::interval], ARRAY['Lost'])", token, retried
+        ) == [(1,)]
         assert (await says("SELECT statesvc.next_due() IS NOT NULL"))[0][0]
         assert await says("SELECT statesvc.release(%s)", token) == [(1,)]
-        assert await says("SELECT message_id FROM statesvc.claim('reader', 4, '5 s', 'raw', 4194304, true)") == [(released[0],)]
-        for table in ("event", "shipment", "stream", "service_key", "dead_letter", "message", "api_key"):
+        assert await says(
+            "SELECT message_id FROM statesvc.claim('reader', 4, '5 s', 'raw', 4194304, true)"
+        ) == [(released[0],)]
+        for table in (
+            "event",
+            "shipment",
+            "stream",
+            "service_key",
+            "dead_letter",
+            "message",
+            "api_key",
+        ):
             with pytest.raises(errors.InsufficientPrivilege):
                 await says(f"SELECT FROM statesvc.{table}")
 
 
-@pytest.mark.parametrize(("count", "kills"), [(2_000, 8), pytest.param(10_000, 40, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("count", "kills"), [(2_000, 8), pytest.param(10_000, 40, marks=pytest.mark.soak)]
+)
 async def test_workers_of_both_kinds_killed_at_random_give_each_message_its_effect_once(
     service_maker: ServiceMaker, server: Server, tmp_path: Path, count: int, kills: int
 ) -> None:
@@ -178,23 +240,42 @@ async def test_workers_of_both_kinds_killed_at_random_give_each_message_its_effe
     said = messages(count - again, seed=11)
     pushed = [*said, *map(_in_another_envelope, chance.sample(said, again))]
     chance.shuffle(pushed)
-    async with _reader(server, service) as reader_dsn, service, Fleet(service, keyring, reader_dsn, tmp_path) as fleet:
+    async with (
+        _reader(server, service) as reader_dsn,
+        service,
+        Fleet(service, keyring, reader_dsn, tmp_path) as fleet,
+    ):
         acknowledged = set()
         for place in range(kills):
-            acknowledged |= await _put(service, keyring, pushed[place * count // kills : (place + 1) * count // kills])
+            acknowledged |= await _put(
+                service, keyring, pushed[place * count // kills : (place + 1) * count // kills]
+            )
             await asyncio.sleep(chance.uniform(0, 0.05))
             await fleet.kill_one(("node", "python")[place % 2], chance)
         await service.drained(120)
-        settled = [message_id for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")]
+        settled = [
+            message_id
+            for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")
+        ]
         assert (len(settled), set(settled)) == (count, acknowledged)
         await _assert_as_ours_alone(service, keyring, pushed)
-        readers = dict(await service.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1"))
-        print(f"{count} messages, read by {readers}; killed while they held a lease: {fleet.killed_at_work}")  # noqa: T201
+        readers = dict(
+            await service.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1")
+        )
+        print(  # noqa: T201
+            f"{count} messages, read by {readers}; killed while they held a lease: {fleet.killed_at_work}"
+        )
         assert readers.keys() == {"ups@1", "ups@node-1", "canonical@1", "canonical@node-1"}
-        assert min(fleet.killed_at_work.values()) > 0, "nobody was killed at work: this proved nothing"
+        assert min(fleet.killed_at_work.values()) > 0, (
+            "nobody was killed at work: this proved nothing"
+        )
 
         await fleet.stop_node()
-        await _put(service, keyring, [Message(message.carrier_id, b"\n" + message.body) for message in said])
+        await _put(
+            service,
+            keyring,
+            [Message(message.carrier_id, b"\n" + message.body) for message in said],
+        )
         await service.drained(120)
         assert await service.value("SELECT count(*) FROM statesvc.message") == count + len(said)
         await _assert_as_ours_alone(service, keyring, pushed)

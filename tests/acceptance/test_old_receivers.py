@@ -16,7 +16,12 @@ from tests.acceptance.processes import Service
 from tests.statesvc.delivery.test_older_signature import CHECKS
 
 JSON = {"Content-Type": "application/json"}
-EVENT = {"carrier_id": "ups", "tracking_number": "1ZOLD00000000001", "occurred_at": "2026-05-01T10:00:00+02:00", "status": "picked_up"}
+EVENT = {
+    "carrier_id": "ups",
+    "tracking_number": "1ZOLD00000000001",
+    "occurred_at": "2026-05-01T10:00:00+02:00",
+    "status": "picked_up",
+}
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -24,8 +29,15 @@ pytestmark = pytest.mark.usefixtures("own_processes")
 class OldReceiver:
     """Checks requests as its sender's documents say, with the secret that it was set to, and knows nothing of Standard Webhooks."""
 
-    def __init__(self, older: OlderSignature, check: Callable[[str, dict[str, str], bytes], bool]) -> None:
-        self.wish = {"algorithm": "hmac-sha256", "header": older.header, "encoding": older.encoding, "prefix": older.prefix}
+    def __init__(
+        self, older: OlderSignature, check: Callable[[str, dict[str, str], bytes], bool]
+    ) -> None:
+        self.wish = {
+            "algorithm": "hmac-sha256",
+            "header": older.header,
+            "encoding": older.encoding,
+            "prefix": older.prefix,
+        }
         self.secret = ""
         self.taken: list[tuple[str, bytes]] = []
         self.refused = 0
@@ -63,23 +75,40 @@ async def test_old_receivers_take_ours_unchanged_also_sent_again_and_while_a_sec
     async with TestServer(app) as server, await service_maker(tmp_path, {}) as service:
         await service.start("api", "worker", "notifier")
         for number, each in enumerate(receivers):
-            made = await call(service, "/v1/subscriptions", {"url": str(server.make_url(f"/{number}")), "signature": each.wish})
+            made = await call(
+                service,
+                "/v1/subscriptions",
+                {"url": str(server.make_url(f"/{number}")), "signature": each.wish},
+            )
             each.secret = made["secret"]
             paths.append(f"/v1/subscriptions/{made['id']}")
         await call(service, "/v1/events", EVENT | {"event_id": "S-1"})
         await taken(receivers, 1)
         for path, each in zip(paths, receivers, strict=True):
             ((webhook_id, _),) = each.taken
-            assert (await call(service, f"{path}/notifications/{webhook_id}/resend"))["webhook_id"] == webhook_id
+            assert (await call(service, f"{path}/notifications/{webhook_id}/resend"))[
+                "webhook_id"
+            ] == webhook_id
         await taken(receivers, 2)
         for path in paths:
             await call(service, f"{path}/rotate-secret?grace_hours=24")
-        await call(service, "/v1/events", EVENT | {"event_id": "S-2", "status": "delivered", "occurred_at": "2026-05-02T10:00:00+02:00"})
+        await call(
+            service,
+            "/v1/events",
+            EVENT
+            | {
+                "event_id": "S-2",
+                "status": "delivered",
+                "occurred_at": "2026-05-02T10:00:00+02:00",
+            },
+        )
         await taken(receivers, 3)
     for each in receivers:
         bodies = defaultdict(list)
         for webhook_id, body in each.taken:
             bodies[webhook_id].append(body)
         first, second = bodies.values()
-        assert (len(first), len(set(first)), len(second)) == (2, 1, 1), "sent again: the same id and body"
+        assert (len(first), len(set(first)), len(second)) == (2, 1, 1), (
+            "sent again: the same id and body"
+        )
         assert each.refused == 0

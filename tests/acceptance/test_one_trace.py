@@ -21,7 +21,9 @@ async def _waits(collector: Collector) -> bool:
     return not collector.notified or not awaited <= heard or len(collector.metrics) < 10
 
 
-async def test_one_trace_leads_from_the_webhook_to_the_subscriber(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_one_trace_leads_from_the_webhook_to_the_subscriber(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with collecting() as collector:
         async with await service_maker(tmp_path, settings_for(collector)) as service:
             await service.start("api", "worker", "notifier")
@@ -36,15 +38,21 @@ async def test_one_trace_leads_from_the_webhook_to_the_subscriber(service_maker:
         assert (process.parent_span_id, deliver.parent_span_id) == (ingest.span_id, process.span_id)
         (appended,) = [span for _, span in collector.named("statesvc.append") if span.links]
         assert [link.span_id for link in appended.links] == [process.span_id]
-        assert [heard and heard[:-2] for heard in collector.notified] == [f"00-{deliver.trace_id.hex()}-{deliver.span_id.hex()}-"]
-        assert collector.metrics <= {metric.name for metric in METRICS}, "names that the table does not have"
+        assert [heard and heard[:-2] for heard in collector.notified] == [
+            f"00-{deliver.trace_id.hex()}-{deliver.span_id.hex()}-"
+        ]
+        assert collector.metrics <= {metric.name for metric in METRICS}, (
+            "names that the table does not have"
+        )
         heard = b"".join(collector.bodies)
         assert not [text for text in (NUMBER, SIGNER, *SIGNER.split()) if text.encode() in heard]
 
 
 async def _push(service: Service, collector: Collector) -> None:
     subscription = orjson.dumps({"url": f"{collector.url}/notify"})
-    status, _ = await service.post("/v1/subscriptions", subscription, **{"Content-Type": "application/json"})
+    status, _ = await service.post(
+        "/v1/subscriptions", subscription, **{"Content-Type": "application/json"}
+    )
     assert status == 201
     message = ups_alert(NUMBER, "D/KB", day=1, minute=1, signer=SIGNER)
     # what a carrier says of its own trace is not believed

@@ -12,7 +12,9 @@ from tests.acceptance.test_crash import assert_each_took_effect_once, push
 ServiceMaker = Callable[..., Any]
 
 
-async def test_each_message_takes_effect_once_behind_a_pooler(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_each_message_takes_effect_once_behind_a_pooler(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service = await service_maker(tmp_path, behind_pooler=True)
     async with service:
         await service.start("api", "worker", "worker", "notifier")
@@ -22,7 +24,9 @@ async def test_each_message_takes_effect_once_behind_a_pooler(service_maker: Ser
         status, listed = await service.get("/v1/shipments", limit="5")
         assert status == 200
         shipment = listed["items"][0]
-        status, _ = await service.get(f"/v1/shipments/{shipment['carrier_id']}/{shipment['tracking_number']}/audit")
+        status, _ = await service.get(
+            f"/v1/shipments/{shipment['carrier_id']}/{shipment['tracking_number']}/audit"
+        )
         assert status == 200
         for role in service.roles:
             assert '"level":"error"' not in role.log.read_text()
@@ -40,10 +44,17 @@ async def test_nothing_starts_behind_a_pooler_that_does_not_carry_what_is_sent_t
     assert "set STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later" in errors
 
 
-async def test_nothing_starts_that_listens_through_a_pooler(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_nothing_starts_that_listens_through_a_pooler(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path, behind_pooler=True)
     async with service:
         through = service.environment["DATABASE_URL"]
-        exit_code, _, errors = await service.run("worker", "--port", "0", settings={"STATESVC_LISTEN_URL": through})
+        exit_code, _, errors = await service.run(
+            "worker", "--port", "0", settings={"STATESVC_LISTEN_URL": through}
+        )
     assert exit_code == 1
-    assert "leads through a pooler in transaction mode: set STATESVC_LISTEN_URL to the server itself" in errors
+    assert (
+        "leads through a pooler in transaction mode: set STATESVC_LISTEN_URL to the server itself"
+        in errors
+    )

@@ -50,8 +50,12 @@ def _hostile() -> Iterator[bytes]:
     yield full.decode().encode("utf-16")
     yield full.replace(b'"street"', b'"trackingNumber"')
     yield json.dumps({**alert, PERSON["email"]: PERSON, "activityStatus": PERSON["name"]}).encode()
-    yield json.dumps({**alert, "localActivityDate": PERSON["phone"], "gmtActivityDate": PERSON["email"]}).encode()
-    yield json.dumps({**alert, "activityStatus": {"type": PERSON["email"], "code": PERSON["trackingNumber"]}}).encode()
+    yield json.dumps(
+        {**alert, "localActivityDate": PERSON["phone"], "gmtActivityDate": PERSON["email"]}
+    ).encode()
+    yield json.dumps(
+        {**alert, "activityStatus": {"type": PERSON["email"], "code": PERSON["trackingNumber"]}}
+    ).encode()
     yield json.dumps({"data": [PERSON] * 50}).encode()
     yield (
         b"<!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><TrackResponse><Name>"
@@ -60,7 +64,9 @@ def _hostile() -> Iterator[bytes]:
     )
     yield b"<TrackResponse><Street>" + PERSON["street"].encode()
     yield json.dumps({**alert, **PERSON, "note": FORCED.decode()}).encode()
-    yield json.dumps({**alert, **PERSON, "trackingNumber": "1Z5338FF0107231060", "receivedBy": FORCED_APPEND}).encode()
+    yield json.dumps(
+        {**alert, **PERSON, "trackingNumber": "1Z5338FF0107231060", "receivedBy": FORCED_APPEND}
+    ).encode()
 
 
 def _malformed() -> Iterator[bytes]:
@@ -69,7 +75,11 @@ def _malformed() -> Iterator[bytes]:
     yield b"GET /" + said + b" HTTP/9.9\r\n\r\n"
     yield b"GET / HTTP/1.1\r\nHost: x\r\nBad Header " + said + b"\r\n\r\n"
     yield b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff" + said + b"\r\n\r\n"
-    yield b"POST /v1/webhooks/ups HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + said + b"\r\n"
+    yield (
+        b"POST /v1/webhooks/ups HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + said
+        + b"\r\n"
+    )
     yield b"GET http://[::" + said.split()[0] + b" HTTP/1.1\r\nHost: x\r\n\r\n"
     yield b"GET / HTTP/1.1\r\nHost: x\r\nX: " + said * 100 + b"\r\n\r\n"
     yield said + b"\r\n\r\n"
@@ -77,7 +87,11 @@ def _malformed() -> Iterator[bytes]:
 
 def _fixtures() -> Iterator[tuple[str, bytes]]:
     for path in sorted(FIXTURES.rglob("*")):
-        if path.is_file() and path.suffix in {".json", ".xml", ".jsonld"} and path.parent.name in CARRIERS:
+        if (
+            path.is_file()
+            and path.suffix in {".json", ".xml", ".jsonld"}
+            and path.parent.name in CARRIERS
+        ):
             yield path.parent.name, path.read_bytes()
 
 
@@ -88,7 +102,9 @@ def _corpus() -> Iterator[tuple[str, bytes]]:
     hostile = CORPUS / "_synthetic_malformed"
     if hostile.is_dir():
         for path in sorted(hostile.iterdir()):
-            yield from ((carrier_id, path.read_bytes()) for carrier_id in ("ups", "fedex", "dhl_unified"))
+            yield from (
+                (carrier_id, path.read_bytes()) for carrier_id in ("ups", "fedex", "dhl_unified")
+            )
 
 
 async def _push(service: Service, bodies: list[tuple[str, bytes]], answers: list[str]) -> None:
@@ -98,7 +114,9 @@ async def _push(service: Service, bodies: list[tuple[str, bytes]], answers: list
         while queue:
             carrier_id, body = queue.pop()
             path = f"{service.api.url}/v1/webhooks/{carrier_id}"
-            async with service.session.post(path, data=body, headers={"User-Agent": PERSON["email"]}) as answer:
+            async with service.session.post(
+                path, data=body, headers={"User-Agent": PERSON["email"]}
+            ) as answer:
                 answers.append(await answer.text())
 
     await asyncio.gather(*(client() for _ in range(4)))
@@ -121,18 +139,32 @@ async def _wrong_calls(service: Service, answers: list[str]) -> None:
         ("GET", f"/v1/shipments?tracking_number={number}&{mail}=1", None, {}),
         ("GET", f"/v1/shipments?cursor={PERSON['name']}", None, {}),
         ("GET", "/v1/shipments", None, {"Authorization": f"Bearer {PERSON['secret']}"}),
-        ("POST", "/v1/subscriptions", {"url": f"https://{PERSON['secret']}:x@127.0.0.1/{mail}", "carriers": [PERSON["name"]]}, {}),
+        (
+            "POST",
+            "/v1/subscriptions",
+            {"url": f"https://{PERSON['secret']}:x@127.0.0.1/{mail}", "carriers": [PERSON["name"]]},
+            {},
+        ),
         ("POST", "/v1/events", PERSON, {}),
-        ("POST", "/v1/events", {**PERSON, "event_id": "e", "tracking_number": PERSON["name"] * 50}, {}),
+        (
+            "POST",
+            "/v1/events",
+            {**PERSON, "event_id": "e", "tracking_number": PERSON["name"] * 50},
+            {},
+        ),
         ("POST", f"/v1/webhooks/{mail}", PERSON, {}),
         ("PUT", "/v1/rollouts/ups", {"candidate": PERSON["name"], "why": mail}, {}),
         ("DELETE", f"/{number}", None, {}),
     ]
     for method, path, body, headers in calls:
-        async with service.session.request(method, service.api.url + path, json=body, headers=headers) as answer:
+        async with service.session.request(
+            method, service.api.url + path, json=body, headers=headers
+        ) as answer:
             if answer.status >= 400:
                 answers.append(await answer.text())
-    answers += [await asyncio.to_thread(_raw, service.api.port, request) for request in _malformed()]
+    answers += [
+        await asyncio.to_thread(_raw, service.api.port, request) for request in _malformed()
+    ]
 
 
 async def _heard(service: Service, collector: Collector, answers: list[str]) -> dict[str, str]:
@@ -144,7 +176,9 @@ async def _heard(service: Service, collector: Collector, answers: list[str]) -> 
     texts = await service.rows("SELECT coalesce(detail, '') FROM statesvc.dead_letter")
     return {
         "logs": "\n".join(role.log.read_text("utf-8", "replace") for role in service.roles),
-        "spans and metrics by OTLP": "\n".join(body.decode("utf-8", "replace") for body in collector.bodies),
+        "spans and metrics by OTLP": "\n".join(
+            body.decode("utf-8", "replace") for body in collector.bodies
+        ),
         "metrics": "\n".join(metrics),
         "error answers": "\n".join(answers),
         "what dead letters say": "\n".join(text for (text,) in texts),
@@ -152,20 +186,32 @@ async def _heard(service: Service, collector: Collector, answers: list[str]) -> 
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_nothing_personal_of_any_body_leaves(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_nothing_personal_of_any_body_leaves(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     bodies = [*_fixtures(), *_corpus(), *(("ups", body) for body in _hostile())]
-    bodies = [(carrier_id, distinctive(body)) for carrier_id, body in bodies if len(body) <= LARGEST]
-    values = {value.casefold() for value in (*PERSON.values(), UPS_SECRET, BOOTSTRAP_KEY, MASTER_KEY)}
+    bodies = [
+        (carrier_id, distinctive(body)) for carrier_id, body in bodies if len(body) <= LARGEST
+    ]
+    values = {
+        value.casefold() for value in (*PERSON.values(), UPS_SECRET, BOOTSTRAP_KEY, MASTER_KEY)
+    }
     for _, body in bodies:
         values |= values_of(body)
     answers: list[str] = []
     async with (
         collecting() as collector,
-        await service_maker(tmp_path, {**settings_for(collector), **DEBUG}, kind=LeakingService) as service,
+        await service_maker(
+            tmp_path, {**settings_for(collector), **DEBUG}, kind=LeakingService
+        ) as service,
     ):
         await service.start("api", "worker", "notifier", "sealer")
-        subscription = json.dumps({"url": f"{collector.url}/notify?token={PERSON['secret']}", "coalesce": False})
-        status, _ = await service.post("/v1/subscriptions", subscription, **{"Content-Type": "application/json"})
+        subscription = json.dumps(
+            {"url": f"{collector.url}/notify?token={PERSON['secret']}", "coalesce": False}
+        )
+        status, _ = await service.post(
+            "/v1/subscriptions", subscription, **{"Content-Type": "application/json"}
+        )
         assert status == 201
         await _push(service, bodies, answers)
         await _wrong_calls(service, answers)
@@ -175,8 +221,13 @@ async def test_nothing_personal_of_any_body_leaves(service_maker: ServiceMaker, 
         heard = await _heard(service, collector, answers)
     assert "RuntimeError" in heard["what dead letters say"], "what was to fail did"
     assert "InvalidTextRepresentation" in heard["logs"]
-    assert '"level":"error"' not in service.roles[0].log.read_text(), "what anyone may send is no error of ours"
-    found = {where: {value: excerpt(value, text) for value in leaks(values, text)} for where, text in heard.items()}
+    assert '"level":"error"' not in service.roles[0].log.read_text(), (
+        "what anyone may send is no error of ours"
+    )
+    found = {
+        where: {value: excerpt(value, text) for value in leaks(values, text)}
+        for where, text in heard.items()
+    }
     assert len(values) > 300
     assert {where: some for where, some in found.items() if some} == {}
 

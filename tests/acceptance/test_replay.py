@@ -41,7 +41,10 @@ class ReplayService(Service):
         async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
             for start in range(0, len(bodies), PUT_AT_ONCE):
-                sealed = [seal_message(keyring, CARRIER_ID, body, "{}") for body in bodies[start : start + PUT_AT_ONCE]]
+                sealed = [
+                    seal_message(keyring, CARRIER_ID, body, "{}")
+                    for body in bodies[start : start + PUT_AT_ONCE]
+                ]
                 await put(connection, sealed)
             await notify(connection, INBOX)
 
@@ -57,7 +60,9 @@ class ReplayService(Service):
 
     async def begin(self, *arguments: str, stderr: int = PIPE) -> Process:
         environment = {**self.environment, "MENDED": "1"}
-        return await asyncio.create_subprocess_exec(*self.program, *arguments, env=environment, cwd=ROOT, stdout=PIPE, stderr=stderr)
+        return await asyncio.create_subprocess_exec(
+            *self.program, *arguments, env=environment, cwd=ROOT, stdout=PIPE, stderr=stderr
+        )
 
     async def lines(self, *arguments: str, exit_code: int = 0) -> list[dict[str, Any]]:
         """Return the lines of JSON that a command printed."""
@@ -70,16 +75,29 @@ class ReplayService(Service):
         assert await self.value(OPEN) == 0
         assert await self.value("SELECT count(*) FROM statesvc.message") == count
         assert await self.value("SELECT count(*) FROM statesvc.event") == count
-        assert await self.value("SELECT count(DISTINCT (carrier_id, event_id)) FROM statesvc.event") == count
-        assert await self.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'") == count
-        assert await self.value("SELECT count(*) FROM statesvc.dead_letter") == count, "none was buried again"
+        assert (
+            await self.value("SELECT count(DISTINCT (carrier_id, event_id)) FROM statesvc.event")
+            == count
+        )
+        assert (
+            await self.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'")
+            == count
+        )
+        assert await self.value("SELECT count(*) FROM statesvc.dead_letter") == count, (
+            "none was buried again"
+        )
 
     async def verbs(self) -> list[str]:
-        return [verb for (verb,) in await self.rows("SELECT verb FROM statesvc.action ORDER BY recorded_at")]
+        return [
+            verb
+            for (verb,) in await self.rows("SELECT verb FROM statesvc.action ORDER BY recorded_at")
+        ]
 
 
 @asynccontextmanager
-async def dead_letters(service_maker: ServiceMaker, folder: Path, count: int) -> AsyncIterator[ReplayService]:
+async def dead_letters(
+    service_maker: ServiceMaker, folder: Path, count: int
+) -> AsyncIterator[ReplayService]:
     service = await service_maker(folder, kind=ReplayService)
     async with service:
         await service.bury(count)
@@ -122,62 +140,112 @@ async def _all_are_replayed_by_one_command(service: ReplayService, count: int) -
     seconds = await _replay_all(service, count)
     await service.assert_applied_once(count)
     begun, ended = await _record(service)
-    assert (begun["verb"], begun["details"]["dead_letters"], begun["details"]["why"]) == ("replay_begun", count, "normalizer mended")
+    assert (begun["verb"], begun["details"]["dead_letters"], begun["details"]["why"]) == (
+        "replay_begun",
+        count,
+        "normalizer mended",
+    )
     assert begun["actor"].startswith("cli")
     assert (ended["verb"], ended["details"]["ended"]) == ("replay_ended", "done")
-    assert (ended["details"]["replayed"], ended["details"]["settled"], ended["details"]["failed"]) == (count, count, 0)
-    assert await service.rows("SELECT DISTINCT run_id::text FROM statesvc.dead_letter") == [(begun["details"]["run"],)]
+    assert (
+        ended["details"]["replayed"],
+        ended["details"]["settled"],
+        ended["details"]["failed"],
+    ) == (count, count, 0)
+    assert await service.rows("SELECT DISTINCT run_id::text FROM statesvc.dead_letter") == [
+        (begun["details"]["run"],)
+    ]
     sys.stdout.write(f"\n{count} dead letters of one cause replayed in {seconds:.1f} s\n")
 
 
-async def _all_events_of_a_code_are_corrected_by_one_command(service: ReplayService, count: int) -> None:
+async def _all_events_of_a_code_are_corrected_by_one_command(
+    service: ReplayService, count: int
+) -> None:
     await service.start("worker")
-    await service.push([says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number) for number in range(count)])
+    await service.push(
+        [
+            says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
+            for number in range(count)
+        ]
+    )
     await service.drained(300)
     assert await service.value(OPEN) == 1, "one dead letter however often a code is pushed"
     code = (*REPLAY, "--cause", "unknown_code")
     *_, refused = await service.lines(*code, exit_code=1)
     assert refused["result"]["refused"] == {"no_mapping": 1}
     mapping = await service.begin(
-        "carriers", "map", CARRIER_ID, "--type", "T", "--code", "NEW", "--status", "out_for_delivery", "--yes", "--why", "new in autumn"
+        "carriers",
+        "map",
+        CARRIER_ID,
+        "--type",
+        "T",
+        "--code",
+        "NEW",
+        "--status",
+        "out_for_delivery",
+        "--yes",
+        "--why",
+        "new in autumn",
     )
     printed, _ = await mapping.communicate()
     assert b"dead-letters replay" in printed
     began = time.monotonic()
     *_, done = await service.lines(*code, "--rate", "100000")
     seconds = time.monotonic() - began
-    assert (done["result"]["replayed"], done["result"]["corrected"], done["result"]["ended"]) == (1, count, "done")
+    assert (done["result"]["replayed"], done["result"]["corrected"], done["result"]["ended"]) == (
+        1,
+        count,
+        "done",
+    )
     assert await service.value(OPEN) == 0
-    assert await service.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'out_for_delivery'") == count
-    assert await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == count
+    assert (
+        await service.value(
+            "SELECT count(*) FROM statesvc.shipment WHERE status = 'out_for_delivery'"
+        )
+        == count
+    )
+    assert (
+        await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
+        == count
+    )
     assert await service.value("SELECT count(*) FROM statesvc.event") == 2 * count
     assert (await service.verbs())[-3:] == ["map_code", "replay_begun", "replay_ended"]
     sys.stdout.write(f"\n{count} messages with an unknown code read again in {seconds:.1f} s\n")
 
 
-async def test_dead_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_dead_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with dead_letters(service_maker, tmp_path, 300) as service:
         await _all_are_replayed_by_one_command(service, 300)
 
 
-async def test_events_of_an_unknown_code_are_corrected_by_one_command(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_events_of_an_unknown_code_are_corrected_by_one_command(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with await service_maker(tmp_path, kind=ReplayService) as service:
         await _all_events_of_a_code_are_corrected_by_one_command(service, 200)
 
 
 @pytest.mark.soak
-async def test_ten_thousand_dead_letters_of_one_cause(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_ten_thousand_dead_letters_of_one_cause(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with dead_letters(service_maker, tmp_path, 10_000) as service:
         await _all_are_replayed_by_one_command(service, 10_000)
 
 
 @pytest.mark.soak
-async def test_ten_thousand_messages_of_an_unknown_code(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_ten_thousand_messages_of_an_unknown_code(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with await service_maker(tmp_path, kind=ReplayService) as service:
         await _all_events_of_a_code_are_corrected_by_one_command(service, 10_000)
 
 
-async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with dead_letters(service_maker, tmp_path, 500) as service:
         for kill_at in (1, 60, 150):
             process = await service.begin(*FAILED, "--rate", "300")
@@ -195,11 +263,15 @@ async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(ser
         assert len(runs) == 4, "each names the run that replayed it, also one that was killed"
 
 
-async def test_two_commands_at_the_same_time_put_each_dead_letter_back_once(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_two_commands_at_the_same_time_put_each_dead_letter_back_once(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with dead_letters(service_maker, tmp_path, 200) as service:
         both = [await service.begin(*FAILED, "--canary", "0", "--json") for _ in range(2)]
         outputs = [(await process.communicate())[0] for process in both]
         # on a busy machine one may be done before the other one has started, which then finds nothing and has no result
-        results = [json.loads(output.splitlines()[-1]).get("result", {"replayed": 0}) for output in outputs]
+        results = [
+            json.loads(output.splitlines()[-1]).get("result", {"replayed": 0}) for output in outputs
+        ]
         assert sum(result["replayed"] for result in results) == 200
         await service.assert_applied_once(200)

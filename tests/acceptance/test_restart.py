@@ -19,13 +19,19 @@ AFTERWARDS = 200
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path / "data", tcp_port=free_port(), overrides={"shared_buffers": "64MB"})
+async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedServer(
+        tmp_path / "data", tcp_port=free_port(), overrides={"shared_buffers": "64MB"}
+    )
     dsns = await asyncio.to_thread(server.start)
     try:
         await migrate(dsns.owner, dsns.service)
         async with pgbouncer.between(dsns.service) as settings:
-            service = Service(service_dsn=dsns.service, owner_dsn=dsns.owner, folder=tmp_path, settings=settings)
+            service = Service(
+                service_dsn=dsns.service, owner_dsn=dsns.owner, folder=tmp_path, settings=settings
+            )
             async with service:
                 await service.start("api", "worker", "worker")
                 await _restart_under_load(service, server)

@@ -25,7 +25,12 @@ ROLES = ("api", "worker", "notifier", "sealer")
 PERSON = "Zebedee Quux"
 SILENT_BEFORE, SILENT_AFTER = "1ZSILENT00000001", "1ZSILENT00000002"
 """Awaited numbers of which nothing is ever heard: told before the point, and after it."""
-BEFORE, AFTER, ERASED, WAITING = "1ZBEFORE00000001", "1ZAFTER000000001", "1ZERASED00000001", "1ZWAITING0000001"
+BEFORE, AFTER, ERASED, WAITING = (
+    "1ZBEFORE00000001",
+    "1ZAFTER000000001",
+    "1ZERASED00000001",
+    "1ZWAITING0000001",
+)
 POINT = "before the disk died"
 JSON = {"Content-Type": "application/json"}
 
@@ -44,7 +49,11 @@ class Subscriber:
         return web.Response(status=204)
 
     def of(self, number: str) -> list[tuple[str, dict[str, Any]]]:
-        return [(webhook_id, data) for webhook_id, data in self.received if data["tracking_number"] == number]
+        return [
+            (webhook_id, data)
+            for webhook_id, data in self.received
+            if data["tracking_number"] == number
+        ]
 
 
 @asynccontextmanager
@@ -56,9 +65,13 @@ async def subscriber() -> AsyncIterator[tuple[Subscriber, str]]:
         yield taking, str(server.make_url("/"))
 
 
-async def say(service: Service, number: str, code: str, minute: int, *, signer: str | None = None) -> bool:
+async def say(
+    service: Service, number: str, code: str, minute: int, *, signer: str | None = None
+) -> bool:
     """Push and wait until it took effect. Return whether it was known already."""
-    status, answer = await service.webhook("ups", ups_alert(number, code, day=3, minute=minute, signer=signer).body)
+    status, answer = await service.webhook(
+        "ups", ups_alert(number, code, day=3, minute=minute, signer=signer).body
+    )
     assert status == 200, answer
     await service.drained()
     return bool(answer["duplicate"])
@@ -100,12 +113,16 @@ async def readiness(service: Service) -> dict[str, str]:
     for role in service.roles:
         if role.process.returncode is None:
             async with service.session.get(f"{role.url}/readyz") as answer:
-                found[role.role] = "ready" if answer.status == 200 else (await answer.json())["detail"]
+                found[role.role] = (
+                    "ready" if answer.status == 200 else (await answer.json())["detail"]
+                )
     return found
 
 
 async def stop(service: Service, *names: str) -> None:
-    running = [role for role in service.roles if role.role in names and role.process.returncode is None]
+    running = [
+        role for role in service.roles if role.role in names and role.process.returncode is None
+    ]
     for role in running:
         role.process.terminate()
     await asyncio.gather(*(role.exit_code() for role in running))
@@ -135,27 +152,35 @@ class Loss:
     sent: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str, reader: FeedReader) -> Loss:
+async def lose(
+    cluster: Cluster, service: Service, taking: Subscriber, url: str, reader: FeedReader
+) -> Loss:
     """Restore: a base backup, traffic, a point in time, more traffic, an erasure and a revoked key; then back to the point."""
     loss = Loss()
     await service.start(*ROLES)
     status, answer = await service.post("/v1/subscriptions", json.dumps({"url": url}), **JSON)
     assert status == 201, answer
     loss.subscription_id = answer["id"]
-    loss.key = json.loads(await service.command("keys", "create", "--name", "a test", "--scopes", "read", "--json"))
+    loss.key = json.loads(
+        await service.command("keys", "create", "--name", "a test", "--scopes", "read", "--json")
+    )
     await asyncio.to_thread(cluster.base_backup)
     await say(service, BEFORE, "I/OT", 300)
     await say(service, ERASED, "D/FS", 310, signer=PERSON)
     await await_in_vain(service, SILENT_BEFORE)
     await until(lambda: taking.of(BEFORE) and taking.of(ERASED) and taking.of(SILENT_BEFORE))
-    async with service.session.put(f"{service.api.url}/v1/shipments/ups/{SILENT_AFTER}/awaited", json={"hours": 1}) as answer:
+    async with service.session.put(
+        f"{service.api.url}/v1/shipments/ups/{SILENT_AFTER}/awaited", json={"hours": 1}
+    ) as answer:
         assert answer.status == 200, await answer.text()
     # what waits at the point is sent before the loss, and again after it
     await switch(service, loss, "pause")
     await say(service, WAITING, "I/OT", 320)
     await sealed(service)
     await until((cluster.data.parent / "outside" / "latest").exists)
-    exit_code, checked, _ = await service.run("backup", "check", "--base-backups", str(cluster.backup))
+    exit_code, checked, _ = await service.run(
+        "backup", "check", "--base-backups", str(cluster.backup)
+    )
     assert exit_code == 0, checked
     assert "archived up to" in checked
     assert "1, the newest ended" in checked
@@ -166,7 +191,14 @@ async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str,
     await say(service, BEFORE, "D/FS", 400)
     await say(service, AFTER, "I/OT", 410)
     await hours_pass(service, 2)
-    await until(lambda: len(taking.of(BEFORE)) == 2 and taking.of(AFTER) and taking.of(WAITING) and taking.of(SILENT_AFTER))
+    await until(
+        lambda: (
+            len(taking.of(BEFORE)) == 2
+            and taking.of(AFTER)
+            and taking.of(WAITING)
+            and taking.of(SILENT_AFTER)
+        )
+    )
     assert "tombstones lie in" in await service.command("erase", "ups", ERASED, "--why", "asked to")
     await service.command("keys", "revoke", loss.key["id"])
     await sealed(service)
@@ -180,7 +212,9 @@ async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str,
 
 
 async def switch(service: Service, loss: Loss, verb: str) -> None:
-    status, answer = await service.post(f"/v1/subscriptions/{loss.subscription_id}/{verb}", "{}", **JSON)
+    status, answer = await service.post(
+        f"/v1/subscriptions/{loss.subscription_id}/{verb}", "{}", **JSON
+    )
     assert status == 200, answer
 
 
@@ -188,20 +222,27 @@ async def refuses(service: Service, taking: Subscriber, loss: Loss) -> None:
     """Check that no role is ready, nobody is notified, and no reader is led astray; webhooks are still taken and applied."""
     await service.spawn("sealer")
     async with asyncio.timeout(30):
-        await until_false(lambda: service.value("SELECT NOT EXISTS (SELECT FROM statesvc.sealing_refusal)"))
+        await until_false(
+            lambda: service.value("SELECT NOT EXISTS (SELECT FROM statesvc.sealing_refusal)")
+        )
     for role in ("api", "worker", "notifier"):
         await service.spawn(role)
     await say_when_up(service, BEFORE, "X/WX", 420)
     found = await readiness(service)
     assert found.keys() == set(ROLES)
-    assert all("restored from an older backup" in why and "statesvc log fork" in why for why in found.values()), found
+    assert all(
+        "restored from an older backup" in why and "statesvc log fork" in why
+        for why in found.values()
+    ), found
     assert dict(taking.received) == loss.sent
     status, answer = await service.get("/v1/feed", after=loss.beyond)
     assert (status, answer["code"]) == (400, "invalid_cursor")
 
 
 async def fork(service: Service, loss: Loss) -> None:
-    assert "this database has the first" in await service.command("log", "fork", "--why", "the disk died", "--dry-run")
+    assert "this database has the first" in await service.command(
+        "log", "fork", "--why", "the disk died", "--dry-run"
+    )
     # one that refuses looks again each half minute
     await stop(service, "sealer")
     output = await service.command("log", "fork", "--why", "the disk died")
@@ -219,24 +260,38 @@ async def goes_on(service: Service, taking: Subscriber, loss: Loss) -> None:
     assert await say(service, BEFORE, "I/OT", 300)
     assert not await say(service, BEFORE, "D/FS", 400)
     assert not await say(service, AFTER, "I/OT", 410)
-    await until(lambda: len({webhook_id for webhook_id, _ in taking.of(AFTER)}) == 2 and len(taking.of(WAITING)) == 2)
+    await until(
+        lambda: (
+            len({webhook_id for webhook_id, _ in taking.of(AFTER)}) == 2
+            and len(taking.of(WAITING)) == 2
+        )
+    )
     await sealed(service)
     first, again = taking.of(WAITING)
     assert first == again
-    assert {webhook_id: len(bodies) for webhook_id, bodies in taking.bodies.items() if len(bodies) > 1} == {}
+    assert {
+        webhook_id: len(bodies) for webhook_id, bodies in taking.bodies.items() if len(bodies) > 1
+    } == {}
     (_, old), (_, new) = taking.of(AFTER)
     assert ("epoch" in old, new["epoch"], new["sequence"]) == (False, 2, old["sequence"])
-    again_before = {data.get("epoch") for webhook_id, data in taking.of(BEFORE) if webhook_id not in loss.sent}
+    again_before = {
+        data.get("epoch") for webhook_id, data in taking.of(BEFORE) if webhook_id not in loss.sent
+    }
     assert again_before == {2}
 
 
 async def nothing_is_raised_twice(service: Service, taking: Subscriber) -> None:
     """Check that what was observed before the point stays so, and that nothing is concluded before carriers had time to push again."""
     await hours_pass(service, 2)
-    rows = await service.rows("SELECT number, observed_at IS NOT NULL FROM statesvc.awaited_number ORDER BY number")
+    rows = await service.rows(
+        "SELECT number, observed_at IS NOT NULL FROM statesvc.awaited_number ORDER BY number"
+    )
     assert rows == [(SILENT_BEFORE, True), (SILENT_AFTER, False)]
     assert [len(taking.of(number)) for number in (SILENT_BEFORE, SILENT_AFTER)] == [1, 1]
-    assert await service.value("SELECT count(*) FROM statesvc.observation WHERE kind = 'never_heard'") == 1
+    assert (
+        await service.value("SELECT count(*) FROM statesvc.observation WHERE kind = 'never_heard'")
+        == 1
+    )
 
 
 async def readers_are_led_on(service: Service, loss: Loss, reader: FeedReader) -> None:
@@ -252,7 +307,9 @@ async def readers_are_led_on(service: Service, loss: Loss, reader: FeedReader) -
     assert page["items"][0]["entry"]["details"]["lost_checkpoint"] == loss.head
     status, page = await service.get("/v1/feed", after=loss.common)
     assert (status, page["cursor"][:2]) == (200, "2.")
-    async with service.session.get(f"{service.api.url}/v1/stream", headers={"Last-Event-ID": loss.beyond}) as stream:
+    async with service.session.get(
+        f"{service.api.url}/v1/stream", headers={"Last-Event-ID": loss.beyond}
+    ) as stream:
         assert stream.status == 410
 
 
@@ -264,9 +321,20 @@ async def what_was_over_stays_over(service: Service, loss: Loss) -> None:
         assert refused.status == 401
 
 
-async def test_a_database_that_went_back_in_time_goes_on_in_a_new_epoch(cluster: Cluster, tmp_path: Path) -> None:
-    settings = {"STATESVC_SEALER_CHECKPOINT_FILE": str(tmp_path / "checkpoint"), "STATESVC_CHECKPOINT_PUBLISH": str(tmp_path / "outside")}
-    service = Service(service_dsn=cluster.dsns.service, owner_dsn=cluster.dsns.owner, folder=tmp_path, settings=settings, forks=True)
+async def test_a_database_that_went_back_in_time_goes_on_in_a_new_epoch(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    settings = {
+        "STATESVC_SEALER_CHECKPOINT_FILE": str(tmp_path / "checkpoint"),
+        "STATESVC_CHECKPOINT_PUBLISH": str(tmp_path / "outside"),
+    }
+    service = Service(
+        service_dsn=cluster.dsns.service,
+        owner_dsn=cluster.dsns.owner,
+        folder=tmp_path,
+        settings=settings,
+        forks=True,
+    )
     async with subscriber() as (taking, url), service:
         reader = FeedReader(service.get)
         loss = await lose(cluster, service, taking, url, reader)

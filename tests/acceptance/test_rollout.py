@@ -21,13 +21,22 @@ class PlantedService(Service):
     launcher = "tests.statesvc.reading.launcher"
 
     async def turn(self, **change: Any) -> None:
-        async with self.session.put(f"{self.api.url}/v1/rollouts/{CARRIER_ID}", json=change) as answer:
+        async with self.session.put(
+            f"{self.api.url}/v1/rollouts/{CARRIER_ID}", json=change
+        ) as answer:
             assert answer.status == 200, await answer.text()
 
     async def push(self, minutes: range) -> set[str]:
         """Push one scan a minute of each parcel; every third scan is one that the candidate misreads."""
         queue = [
-            says({"number": f"N{n}", "status": "in_transit", "code": MISREAD if (n + minute) % 3 == 0 else "OK", "minute": minute})
+            says(
+                {
+                    "number": f"N{n}",
+                    "status": "in_transit",
+                    "code": MISREAD if (n + minute) % 3 == 0 else "OK",
+                    "minute": minute,
+                }
+            )
             for minute in minutes
             for n in range(PARCELS)
         ]
@@ -53,13 +62,20 @@ async def three_workers(service_maker: ServiceMaker, folder: Path) -> AsyncItera
 
 async def _assert_each_took_effect_once(service: Service, acknowledged: set[str]) -> None:
     await service.drained(90)
-    settled = [str(message_id) for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")]
+    settled = [
+        str(message_id)
+        for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")
+    ]
     assert sorted(settled) == sorted(acknowledged)
     assert await service.value("SELECT count(*) FROM statesvc.event") == len(acknowledged)
-    assert await service.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'") == 0
+    assert (
+        await service.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'") == 0
+    )
 
 
-async def test_hold_then_release_under_load_loses_and_doubles_nothing(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_hold_then_release_under_load_loses_and_doubles_nothing(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with three_workers(service_maker, tmp_path) as service:
         await service.turn(candidate="same", percent=50, shadow=True)
         pushing = asyncio.create_task(service.push(range(4)))
@@ -70,10 +86,14 @@ async def test_hold_then_release_under_load_loses_and_doubles_nothing(service_ma
             await service.turn(hold=False, why="load test")
         acknowledged = await pushing
         await _assert_each_took_effect_once(service, acknowledged)
-        by_candidate = await service.rows("SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@same'")
+        by_candidate = await service.rows(
+            "SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@same'"
+        )
         share = "SELECT m FROM unnest(%s::uuid[]) m WHERE statesvc.in_share(m, %s, 50)"
         assert set(by_candidate) == set(await service.rows(share, sorted(acknowledged), CARRIER_ID))
-        async with service.session.get(f"{service.api.url}/v1/rollouts/{CARRIER_ID}/diffs") as answer:
+        async with service.session.get(
+            f"{service.api.url}/v1/rollouts/{CARRIER_ID}/diffs"
+        ) as answer:
             shown = await answer.json()
         assert shown["items"] == []
 
@@ -85,28 +105,52 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
         await service.command("rollout", "set", CARRIER_ID, "--candidate", "2", "--percent", "50")
         pushing = asyncio.create_task(service.push(range(5)))
         async with asyncio.timeout(30):
-            await until_false(lambda: service.value("SELECT count(*) < 50 FROM statesvc.event WHERE normalizer = 'acme@2'"))
+            await until_false(
+                lambda: service.value(
+                    "SELECT count(*) < 50 FROM statesvc.event WHERE normalizer = 'acme@2'"
+                )
+            )
         await service.turn(percent=0, why="it reads deliveries that are none")
-        looked = await service.rows("SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL)")
+        looked = await service.rows(
+            "SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL)"
+        )
         acknowledged = await pushing
         await _assert_each_took_effect_once(service, acknowledged)
         # what was claimed before finishes as it began; nothing else is read by the candidate
         ((looked_at, leased),) = looked
-        late = await service.rows("SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@2' AND recorded_at > %s", looked_at)
+        late = await service.rows(
+            "SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@2' AND recorded_at > %s",
+            looked_at,
+        )
         assert {message_id for (message_id,) in late} <= set(leased)
-        received_later = "SELECT count(*) FROM statesvc.event WHERE normalizer = %s AND received_at > %s"
+        received_later = (
+            "SELECT count(*) FROM statesvc.event WHERE normalizer = %s AND received_at > %s"
+        )
         assert await service.value(received_later, "acme@2", looked_at) == 0
         assert await service.value(received_later, "acme@1", looked_at) > 0, "the load went on"
         misread = "SELECT count(*) FROM statesvc.shipment WHERE status <> 'in_transit'"
         assert await service.value(misread) > 0, "the planted fault has an effect"
 
-        report = json.loads(await service.command("renormalize", "--carrier", CARRIER_ID, "--read-by", "2", "--json"))
+        report = json.loads(
+            await service.command(
+                "renormalize", "--carrier", CARRIER_ID, "--read-by", "2", "--json"
+            )
+        )
         assert report["corrected"] > 0
         assert await service.value(misread) == 0
-        corrected = await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
+        corrected = await service.value(
+            "SELECT count(*) FROM statesvc.event WHERE kind = 'correction'"
+        )
         assert corrected == report["corrected"]
-        assert json.loads(await service.command("renormalize", "--carrier", CARRIER_ID, "--json"))["corrected"] == 0
+        assert (
+            json.loads(await service.command("renormalize", "--carrier", CARRIER_ID, "--json"))[
+                "corrected"
+            ]
+            == 0
+        )
         status, audit = await service.get(f"/v1/shipments/{CARRIER_ID}/N0/audit")
         assert status == 200
         corrections = [event for event in audit["events"] if event["kind"] == "correction"]
-        assert {event["corrects"] for event in corrections} <= {event["event_id"] for event in audit["events"]}
+        assert {event["corrects"] for event in corrections} <= {
+            event["event_id"] for event in audit["events"]
+        }

@@ -29,7 +29,20 @@ SETTINGS: Final = {
 """Calls are authenticated, and as many as come are taken."""
 _ACCEPTED: Final = ("2xx", "3xx", "401", "403", "404", "409", "429", "5xx")
 """Statuses that schemathesis accepts for requests that the schemas allow."""
-_REFUSED: Final = ("400", "401", "403", "404", "405", "406", "409", "415", "422", "428", "429", "5xx")
+_REFUSED: Final = (
+    "400",
+    "401",
+    "403",
+    "404",
+    "405",
+    "406",
+    "409",
+    "415",
+    "422",
+    "428",
+    "429",
+    "5xx",
+)
 """Statuses that schemathesis accepts for requests that the schemas forbid."""
 _TAKES_ANYTHING: Final = ("receive_webhook", "submit_events")
 """Operations that acknowledge what is signed, whatever it holds. (A schema of any JSON would say so, but clients generated from it fail.)
@@ -75,7 +88,11 @@ def _operation(call: Mapping[str, Any]) -> str:
     held = ["503"] if "`held`" in responses.get("503", {}).get("description", "") else []
     taken = ["200"] if call["operationId"] in _TAKES_ANYTHING else []
     # an endless answer is read for so long
-    seconds = "request-timeout = 3.0" if "text/event-stream" in responses.get("200", {}).get("content", {}) else ""
+    seconds = (
+        "request-timeout = 3.0"
+        if "text/event-stream" in responses.get("200", {}).get("content", {})
+        else ""
+    )
     return f"""
 [[operations]]
 include-operation-id = "{call["operationId"]}"
@@ -92,8 +109,12 @@ async def known(service: Service) -> None:
     """Make a shipment."""
     event = {"carrier_id": "ups", "tracking_number": NUMBER, "status": "in_transit"}
     for day in (1, 2):
-        submitted = json.dumps(event | {"event_id": f"S-{day}", "occurred_at": f"2026-05-0{day}T10:00:00+02:00"})
-        assert (await service.post("/v1/events", submitted, **{"Content-Type": "application/json"}))[0] == 201
+        submitted = json.dumps(
+            event | {"event_id": f"S-{day}", "occurred_at": f"2026-05-0{day}T10:00:00+02:00"}
+        )
+        assert (
+            await service.post("/v1/events", submitted, **{"Content-Type": "application/json"})
+        )[0] == 201
 
 
 async def lively(service: Service) -> None:
@@ -102,7 +123,9 @@ async def lively(service: Service) -> None:
     for body in (ups_alert(NUMBER, "I/ZZ9", day=3, minute=600).body, b"{ what no carrier says"):
         assert (await service.webhook("ups", body))[0] == 200
     wish = json.dumps({"url": f"{service.api.url}/livez"})
-    assert (await service.post("/v1/subscriptions", wish, **{"Content-Type": "application/json"}))[0] == 201
+    assert (await service.post("/v1/subscriptions", wish, **{"Content-Type": "application/json"}))[
+        0
+    ] == 201
     await service.drained()
     await sealed(service)
 
@@ -113,7 +136,15 @@ async def flaws(server: RoleProcess, folder: Path, *options: str) -> str:
         document = await answer.json()
     (folder / "schemathesis.toml").write_text(configuration(document))
     program = (sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()")
-    arguments = ("--config-file", "schemathesis.toml", "run", f"{server.url}/openapi.json", "--seed", str(SEED), *options)
+    arguments = (
+        "--config-file",
+        "schemathesis.toml",
+        "run",
+        f"{server.url}/openapi.json",
+        "--seed",
+        str(SEED),
+        *options,
+    )
     process = await asyncio.create_subprocess_exec(
         *program,
         *arguments,
@@ -130,7 +161,9 @@ async def flaws(server: RoleProcess, folder: Path, *options: str) -> str:
     return "" if process.returncode == 0 else output.decode()
 
 
-async def test_a_few_calls_of_each_operation_keep_the_contract(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_few_calls_of_each_operation_keep_the_contract(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with running(await service_maker(tmp_path / "service", SETTINGS), "api") as service:
         await known(service)
         # the stream is read until a time is over
@@ -140,8 +173,12 @@ async def test_a_few_calls_of_each_operation_keep_the_contract(service_maker: Se
 
 
 @pytest.mark.soak
-async def test_no_call_breaks_its_contract_however_it_is_called(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with running(await service_maker(tmp_path / "service", SETTINGS), "api", "worker", "sealer") as service:
+async def test_no_call_breaks_its_contract_however_it_is_called(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    async with running(
+        await service_maker(tmp_path / "service", SETTINGS), "api", "worker", "sealer"
+    ) as service:
         await lively(service)
         found = await flaws(service.api, tmp_path, "--max-examples", "40")
     assert not found, found

@@ -19,25 +19,37 @@ from tests.acceptance.stories import ups_alert
 ServiceMaker = Callable[..., Any]
 
 
-async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     file = tmp_path / "checkpoint"
-    async with await service_maker(tmp_path, {"STATESVC_SEALER_CHECKPOINT_FILE": str(file)}) as service:
+    async with await service_maker(
+        tmp_path, {"STATESVC_SEALER_CHECKPOINT_FILE": str(file)}
+    ) as service:
         await service.start("api", "worker", "sealer", "sealer")
-        seconds = sorted([await _seconds_until_proved(service, f"1ZPROVED{place:08d}") for place in range(5)])
+        seconds = sorted(
+            [await _seconds_until_proved(service, f"1ZPROVED{place:08d}") for place in range(5)]
+        )
         assert seconds[2] < 1.0, seconds
 
         # the leader dies: the standby goes on
-        (leader,) = [role for role in service.roles if role.role == "sealer" and await _leads(service, role)]
+        (leader,) = [
+            role for role in service.roles if role.role == "sealer" and await _leads(service, role)
+        ]
         leader.kill()
         await _seconds_until_proved(service, "1ZAFTERWARDS0001")
 
         head = tmp_path / "head"
         head.write_text(file.read_text())
         assert await _verify(service, head) == 0
-        async with await psycopg.AsyncConnection.connect(service.owner_dsn, autocommit=True) as owner:
+        async with await psycopg.AsyncConnection.connect(
+            service.owner_dsn, autocommit=True
+        ) as owner:
             await owner.execute("ALTER TABLE statesvc.event DISABLE TRIGGER ALL")
             partitions = await (
-                await owner.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.event'::regclass")
+                await owner.execute(
+                    "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.event'::regclass"
+                )
             ).fetchall()
             for (partition,) in partitions:
                 await owner.execute(f"ALTER TABLE {partition} DISABLE TRIGGER ALL".encode())
@@ -45,13 +57,17 @@ async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(service
         assert await _verify(service, head) == 1
 
 
-async def test_who_read_personal_data_is_proved_long_before_the_sealers_sweep(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_who_read_personal_data_is_proved_long_before_the_sealers_sweep(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     async with await service_maker(tmp_path, {}) as service:
         await service.start("api", "worker", "sealer")
         await _seconds_until_proved(service, "1ZREAD0000000001")
         _, before = await service.get("/v1/feed")
         last = before["items"][-1]["index"]
-        status, _ = await service.get("/v1/shipments/ups/1ZREAD0000000001/audit", include="personal")
+        status, _ = await service.get(
+            "/v1/shipments/ups/1ZREAD0000000001/audit", include="personal"
+        )
         assert status == 200
         # the sweep would come after 30 s
         async with asyncio.timeout(10):
@@ -71,27 +87,53 @@ async def _seconds_until_proved(service: Service, number: str) -> float:
             status, history = await service.get(f"/v1/shipments/ups/{number}/history")
             if status == 200:
                 event_id = history["items"][0]["event_id"]
-                status, proof = await service.get("/v1/proofs/inclusion", carrier_id="ups", event_id=event_id)
+                status, proof = await service.get(
+                    "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id
+                )
                 if status == 200:
                     break
             await asyncio.sleep(0.01)
     seconds = time.perf_counter() - started
     _, keys = await service.get("/v1/checkpoint/keys")
-    head = open_checkpoint(proof["checkpoint"], [VerifierKey.parse(key["key"]) for key in keys["items"]]).checkpoint
+    head = open_checkpoint(
+        proof["checkpoint"], [VerifierKey.parse(key["key"]) for key in keys["items"]]
+    ).checkpoint
     path = [bytes.fromhex(each) for each in proof["path"]]
-    assert verify_inclusion(bytes.fromhex(proof["leaf_hash"]), index=proof["index"], size=head.size, path=path, root=head.root)
+    assert verify_inclusion(
+        bytes.fromhex(proof["leaf_hash"]),
+        index=proof["index"],
+        size=head.size,
+        path=path,
+        root=head.root,
+    )
     return seconds
 
 
 async def _leads(service: Service, role: Any) -> bool:
     async with service.session.get(role.metrics_url) as answer:
-        return re.search(r"^statesvc_sealer_leads\S* 1\.0$", await answer.text(), re.MULTILINE) is not None
+        return (
+            re.search(r"^statesvc_sealer_leads\S* 1\.0$", await answer.text(), re.MULTILINE)
+            is not None
+        )
 
 
 async def _verify(service: Service, head: Path) -> int:
-    environment = {**os.environ, "DATABASE_URL": service.service_dsn, "STATESVC_MASTER_KEY": MASTER_KEY}
+    environment = {
+        **os.environ,
+        "DATABASE_URL": service.service_dsn,
+        "STATESVC_MASTER_KEY": MASTER_KEY,
+    }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "statesvc", "verify", "--checkpoint", str(head), "--processes", "2"),
+        *(
+            sys.executable,
+            "-m",
+            "statesvc",
+            "verify",
+            "--checkpoint",
+            str(head),
+            "--processes",
+            "2",
+        ),
         env=environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

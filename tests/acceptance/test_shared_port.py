@@ -62,7 +62,9 @@ async def get(session: aiohttp.ClientSession, role: RoleProcess, path: str) -> t
 async def test_a_frozen_api_delays_no_webhook_of_any_client(both: Both) -> None:
     service, ingress, api = both
     # one connection for all: it has been at the api, as a load balancer's is
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1), headers=service.session.headers) as mixed:
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=1), headers=service.session.headers
+    ) as mixed:
         await push(mixed, ingress, 1)
         assert (await get(mixed, ingress, "/v1/shipments"))[0] == 200
         # an answer later than that one: by now the idle connection has gone back to ingress
@@ -93,7 +95,9 @@ async def test_an_api_that_dies_takes_no_webhook_with_it_and_is_found_again(both
         status, text = await get(service.session, ingress, "/v1/shipments")
         assert (status, "api_unavailable" in text) == (503, True)
         assert await slow.finish() == 200
-    folder = Path(next(argument for argument in _arguments(ingress) if argument.endswith("/api"))).parent
+    folder = Path(
+        next(argument for argument in _arguments(ingress) if argument.endswith("/api"))
+    ).parent
     await start(service, "api", folder)
 
     async def unavailable() -> bool:
@@ -116,13 +120,18 @@ async def test_each_process_has_metrics_of_its_own(both: Both) -> None:
         of_api = await answer.text()
     for role in (ingress, api):
         assert (await get(service.session, role, "/metrics"))[0] == 404
-    assert 'statesvc_ingest_ack_duration_seconds_count{role="ingress",carrier="ups",outcome="accepted"} 1.0' in of_ingress
+    assert (
+        'statesvc_ingest_ack_duration_seconds_count{role="ingress",carrier="ups",outcome="accepted"} 1.0'
+        in of_ingress
+    )
     assert "statesvc_inbox_depth" not in of_ingress
     assert "statesvc_inbox_depth" in of_api
     assert "statesvc_ingest_ack_duration_seconds_count" not in of_api
 
 
-async def test_a_stopping_ingress_answers_what_it_took_and_leaves_the_api_s_clients_alone(both: Both) -> None:
+async def test_a_stopping_ingress_answers_what_it_took_and_leaves_the_api_s_clients_alone(
+    both: Both,
+) -> None:
     service, ingress, _ = both
     async with (
         service.session.get(f"{ingress.url}/v1/stream") as stream,
@@ -140,7 +149,9 @@ async def test_a_stopping_ingress_answers_what_it_took_and_leaves_the_api_s_clie
 
 
 @pytest.mark.parametrize("role", ["ingress", "api"])
-async def test_each_role_alone_takes_webhooks(service_maker: ServiceMaker, tmp_path: Path, role: str) -> None:
+async def test_each_role_alone_takes_webhooks(
+    service_maker: ServiceMaker, tmp_path: Path, role: str
+) -> None:
     service: Service = await service_maker(tmp_path)
     async with service:
         (alone,) = await service.start(role)

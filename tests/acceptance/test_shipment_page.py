@@ -19,16 +19,29 @@ async def _eventful(api: Api, scan: Statement) -> None:
     await story.attempt()
     await story.seal()
     for batch in range(3):
-        await api.carriers.say(*(scan("1Z77", Status.IN_TRANSIT, minutes=10 + 65 * batch + step) for step in range(65)))
+        await api.carriers.say(
+            *(scan("1Z77", Status.IN_TRANSIT, minutes=10 + 65 * batch + step) for step in range(65))
+        )
         await story.seal()
-    delivered = scan("1Z77", Status.DELIVERED, minutes=300, native_id="n1", code="D1", signed_by="J. Doe", description="Left at the door")
+    delivered = scan(
+        "1Z77",
+        Status.DELIVERED,
+        minutes=300,
+        native_id="n1",
+        code="D1",
+        signed_by="J. Doe",
+        description="Left at the door",
+    )
     await api.carriers.say(delivered)
     await api.carriers.say(scan("1Z77", Status.DELIVERED, minutes=300, native_id="n1", code="D2"))
     await story.seal()
-    event_id = (await api.get("/v1/shipments/ups/1Z77/history", params={"limit": 200})).body["items"][-1]["event_id"]
+    event_id = (await api.get("/v1/shipments/ups/1Z77/history", params={"limit": 200})).body[
+        "items"
+    ][-1]["event_id"]
     await api.carriers.say(scan("1Z77", None, minutes=310, kind=Kind.CORRECTION, corrects=event_id))
     await api.carriers.say(
-        scan("1Z77", Status.OUT_FOR_DELIVERY, minutes=290), scan("1Z77", None, minutes=500, code="ZZ", kind=Kind.UNMAPPED)
+        scan("1Z77", Status.OUT_FOR_DELIVERY, minutes=290),
+        scan("1Z77", None, minutes=500, code="ZZ", kind=Kind.UNMAPPED),
     )
     await story.observe()
     await story.seal()
@@ -43,11 +56,15 @@ async def _fine(page: Page, name: str, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
-async def test_a_parcel_is_found_and_read_from_its_number_alone(api: Api, scan: Statement, scheme: str) -> None:
+async def test_a_parcel_is_found_and_read_from_its_number_alone(
+    api: Api, scan: Statement, scheme: str
+) -> None:
     await _eventful(api, scan)
     async with browser.page(scheme=scheme) as page:
         flaws = flaws_of(page)
-        await log_in(page, str(api.client.make_url("")).rstrip("/"), await api.key("read audit pii"))
+        await log_in(
+            page, str(api.client.make_url("")).rstrip("/"), await api.key("read audit pii")
+        )
         await expect(page.get_by_role("heading", name="Shipments", exact=True)).to_be_visible()
         await _fine(page, "shipments", scheme)
         await page.keyboard.press("/")
@@ -56,7 +73,9 @@ async def test_a_parcel_is_found_and_read_from_its_number_alone(api: Api, scan: 
         await expect(page.get_by_role("heading", name="UPS 1Z77")).to_be_visible()
         await expect(page.locator(".timeline li")).to_have_count(200)
         await _fine(page, "shipment", scheme)
-        await page.get_by_role("link", name="message and proof of event 1", exact=False).last.click()
+        await page.get_by_role(
+            "link", name="message and proof of event 1", exact=False
+        ).last.click()
         await expect(page.get_by_text("it is in the log")).to_be_visible()
         await _fine(page, "event", scheme)
         await page.get_by_role("link", name="Back to the shipment").click()

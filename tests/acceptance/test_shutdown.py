@@ -115,7 +115,9 @@ async def log_locked(service: Service) -> AsyncIterator[AsyncConnection[Any]]:
 
 
 async def leased(service: Service, table: str = "inbox") -> int:
-    count: int = await service.value(f"SELECT count(*) FROM statesvc.{table} WHERE token IS NOT NULL")
+    count: int = await service.value(
+        f"SELECT count(*) FROM statesvc.{table} WHERE token IS NOT NULL"
+    )
     return count
 
 
@@ -127,8 +129,12 @@ async def until_leased(service: Service, table: str = "inbox") -> None:
         await until_false(none)
 
 
-async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"})
+async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    service: Service = await service_maker(
+        tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"}
+    )
     async with service:
         await service.start("api")
         acknowledged = await push(service, 120)
@@ -151,7 +157,9 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
         await assert_each_took_effect_once(service, acknowledged)
 
 
-async def test_a_second_signal_aborts_a_worker_which_gives_back_its_leases_uncharged(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_second_signal_aborts_a_worker_which_gives_back_its_leases_uncharged(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path, PATIENT)
     async with service:
         await service.start("api")
@@ -195,7 +203,9 @@ async def told(service: Service) -> AsyncIterator[Subscriber]:
     await web.TCPSite(runner, "127.0.0.1", port).start()
     try:
         await service.start("api", "worker")
-        async with service.session.post(f"{service.api.url}/v1/subscriptions", json={"url": subscriber.url}) as answer:
+        async with service.session.post(
+            f"{service.api.url}/v1/subscriptions", json={"url": subscriber.url}
+        ) as answer:
             assert answer.status == 201, await answer.text()
         assert (await service.webhook("ups", scan(1)))[0] == 200
         await service.drained()
@@ -205,7 +215,9 @@ async def told(service: Service) -> AsyncIterator[Subscriber]:
         await runner.cleanup()
 
 
-async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_notifier_settles_what_is_on_its_way(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path)
     async with service, told(service) as subscriber:
         notifier = await start_program(service, "notifier")
@@ -220,7 +232,9 @@ async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker
         assert await service.value("SELECT count(*) FROM statesvc.outbox") == 0
 
 
-async def test_a_second_signal_aborts_a_notifier_which_gives_back_its_leases(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_a_second_signal_aborts_a_notifier_which_gives_back_its_leases(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service: Service = await service_maker(tmp_path, PATIENT)
     async with service, told(service) as subscriber:
         notifier = await start_program(service, "notifier")

@@ -19,13 +19,22 @@ MAPPINGS = "/v1/carriers/royalmail/mappings"
 
 
 def royalmail(number: str, code: str) -> bytes:
-    event = {"eventCode": code, "eventName": "Left with Zaphod", "eventDateTime": "2026-03-02T10:04:00+00:00", "locationName": "Leeds DO"}
+    event = {
+        "eventCode": code,
+        "eventName": "Left with Zaphod",
+        "eventDateTime": "2026-03-02T10:04:00+00:00",
+        "locationName": "Leeds DO",
+    }
     return json.dumps({"mailPieces": {"mailPieceId": number, "events": [event]}}).encode()
 
 
 async def command(service: Service, *arguments: str) -> Any:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "statesvc", *arguments, "--json"), env=service.environment, cwd=ROOT, stdout=PIPE, stderr=PIPE
+        *(sys.executable, "-m", "statesvc", *arguments, "--json"),
+        env=service.environment,
+        cwd=ROOT,
+        stdout=PIPE,
+        stderr=PIPE,
     )
     output, errors = await process.communicate()
     assert process.returncode == 0, errors.decode() + output.decode()
@@ -45,13 +54,20 @@ async def state(service: Service, number: str) -> str:
 
 
 async def call(service: Service, path: str, **document: Any) -> Any:
-    status, answered = await service.post(path, orjson.dumps(document), **{"Content-Type": "application/json"})
+    status, answered = await service.post(
+        path, orjson.dumps(document), **{"Content-Type": "application/json"}
+    )
     assert status in {200, 201}, answered
     return answered
 
 
 async def subscribe(service: Service) -> None:
-    await call(service, "/v1/subscriptions", url=f"http://127.0.0.1:{free_port()}/", statuses=["delivery_attempted"])
+    await call(
+        service,
+        "/v1/subscriptions",
+        url=f"http://127.0.0.1:{free_port()}/",
+        statuses=["delivery_attempted"],
+    )
 
 
 @pytest.mark.parametrize("by", ["commands", "API"])
@@ -63,7 +79,9 @@ async def test_one_code_end_to_end(service_maker: ServiceMaker, tmp_path: Path, 
         await push(service, "AB1GB", "AB2GB")
         assert await state(service, "AB1GB") == "unknown"
         await (_by_commands if by == "commands" else _by_api)(service)
-        assert [await state(service, number) for number in ("AB1GB", "AB2GB")] == ["delivery_attempted"] * 2
+        assert [await state(service, number) for number in ("AB1GB", "AB2GB")] == [
+            "delivery_attempted"
+        ] * 2
         assert await service.value("SELECT count(*) FROM statesvc.notification") == 2
         await push(service, "AB3GB")
         assert await state(service, "AB3GB") == "delivery_attempted"
@@ -71,7 +89,9 @@ async def test_one_code_end_to_end(service_maker: ServiceMaker, tmp_path: Path, 
         _, audit = await service.get("/v1/shipments/royalmail/AB1GB/audit")
         assert [event["kind"] for event in audit["events"]] == ["unmapped", "correction"]
         assert audit["events"][1]["normalizer_version"] == "1+m1"
-        verbs = await service.rows("SELECT verb FROM statesvc.action WHERE verb IN ('map_code', 'renormalize') ORDER BY batch_id")
+        verbs = await service.rows(
+            "SELECT verb FROM statesvc.action WHERE verb IN ('map_code', 'renormalize') ORDER BY batch_id"
+        )
         assert [verb for (verb,) in verbs] == ["map_code", "renormalize"]
 
 
@@ -83,7 +103,11 @@ async def _by_commands(service: Service) -> None:
     assert (preview["transitions"], preview["notifications"], preview["replaces"]) == (2, 2, 0)
     assert await service.value("SELECT count(*) FROM statesvc.code_mapping") == 0
     done = await command(service, *lesson, "--why", "their letter", "--yes", "--renormalize")
-    assert (done["revision"], done["renormalized"]["corrected"], done["renormalized"]["notifications"]) == (1, 2, 2)
+    assert (
+        done["revision"],
+        done["renormalized"]["corrected"],
+        done["renormalized"]["notifications"],
+    ) == (1, 2, 2)
     exported = await command(service, "carriers", "map", "royalmail", "--export")
     assert "+event,EVZZ9,,delivery_attempted,\n" in exported["patch"]
 
@@ -95,13 +119,25 @@ async def _by_api(service: Service) -> None:
     preview = await call(service, f"{MAPPINGS}/preview", **lesson)
     assert (preview["transitions"], preview["notifications"], preview["replaces"]) == (2, 2, 0)
     assert await service.value("SELECT count(*) FROM statesvc.code_mapping") == 0
-    taught = await call(service, MAPPINGS, **lesson, why="their letter", replaces=preview["replaces"])
+    taught = await call(
+        service, MAPPINGS, **lesson, why="their letter", replaces=preview["replaces"]
+    )
     done = await call(service, f"{MAPPINGS}/{taught['revision']}/renormalize", why="their letter")
-    assert (done["corrected"], done["notifications"], done["done"], done["obstacle"]) == (2, 2, True, None)
-    assert "+event,EVZZ9,,delivery_attempted,\n" in (await service.get(f"{MAPPINGS}/export"))[1]["patch"]
+    assert (done["corrected"], done["notifications"], done["done"], done["obstacle"]) == (
+        2,
+        2,
+        True,
+        None,
+    )
+    assert (
+        "+event,EVZZ9,,delivery_attempted,\n"
+        in (await service.get(f"{MAPPINGS}/export"))[1]["patch"]
+    )
 
 
-async def test_two_operators_teach_one_code_at_once_and_workers_push_on(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_two_operators_teach_one_code_at_once_and_workers_push_on(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     # by command and by API, both reading the history again while messages come: every event ends as the latest row says
     service: Service = await service_maker(tmp_path)
     async with service:
@@ -110,16 +146,22 @@ async def test_two_operators_teach_one_code_at_once_and_workers_push_on(service_
         lesson = ("carriers", "map", "royalmail", "--code", "EVZZ9", "--status")
 
         async def teach_by_api() -> None:
-            await call(service, MAPPINGS, raw_code="EVZZ9", meaning={"status": "lost"}, why="one says so")
+            await call(
+                service, MAPPINGS, raw_code="EVZZ9", meaning={"status": "lost"}, why="one says so"
+            )
 
         pushing = asyncio.create_task(push(service, *(f"CD{number}GB" for number in range(20))))
         outcomes = await asyncio.gather(
-            command(service, *lesson, "delivered", "--why", "another says so", "--yes"), teach_by_api(), return_exceptions=True
+            command(service, *lesson, "delivered", "--why", "another says so", "--yes"),
+            teach_by_api(),
+            return_exceptions=True,
         )
         assert sum(isinstance(each, BaseException) for each in outcomes) <= 1, outcomes
         await pushing
         latest = (await service.get(MAPPINGS))[1]["items"][0]
-        done = await call(service, f"{MAPPINGS}/{latest['revision']}/renormalize", why="whichever was last")
+        done = await call(
+            service, f"{MAPPINGS}/{latest['revision']}/renormalize", why="whichever was last"
+        )
         assert done["done"]
         found = await service.rows("SELECT status, count(*) FROM statesvc.shipment GROUP BY 1")
         assert found == [(latest["meaning"]["status"], 30)]

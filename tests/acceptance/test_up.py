@@ -40,7 +40,11 @@ class Running:
         self.folder = folder
         self.port = port_for_up()
         self.url = f"http://127.0.0.1:{self.port}"
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("STATESVC_", "DATABASE_URL"))
+        }
         self.metrics_port = free_port()
         self.environment = {
             **kept,
@@ -50,7 +54,10 @@ class Running:
         }
 
     async def up(self, *arguments: str, module: str = "statesvc") -> asyncio.subprocess.Process:
-        with self.folder.joinpath("out").open("ab") as out, self.folder.joinpath("err").open("ab") as err:
+        with (
+            self.folder.joinpath("out").open("ab") as out,
+            self.folder.joinpath("err").open("ab") as err,
+        ):
             return await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", module, "up", "--port", str(self.port), *arguments),
                 env=self.environment,
@@ -110,7 +117,11 @@ class Running:
         return self.folder.joinpath("err").read_text()[-6000:]
 
     def lines(self, event: str) -> list[dict[str, Any]]:
-        told = [json.loads(line) for line in self.folder.joinpath("err").read_text().splitlines() if line.startswith("{")]
+        told = [
+            json.loads(line)
+            for line in self.folder.joinpath("err").read_text().splitlines()
+            if line.startswith("{")
+        ]
         return [line for line in told if line["event"] == event]
 
 
@@ -131,7 +142,9 @@ async def end(process: asyncio.subprocess.Process) -> int:
     return await asyncio.wait_for(process.wait(), STOP_SECONDS)
 
 
-async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everything(running: Running) -> None:
+async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everything(
+    running: Running,
+) -> None:
     parcel = next(
         parcel
         for parcel in (invent(Random(seed), "ups", datetime.now(UTC)) for seed in range(99))
@@ -140,21 +153,27 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everythi
     process = await running.up()
     try:
         await running.ready(process, running.port)
-        code, printed = await running.command("keys", "create", "--name", "test", "--scopes", "read,audit")
+        code, printed = await running.command(
+            "keys", "create", "--name", "test", "--scopes", "read,audit"
+        )
         assert code == 0, printed
         headers = {"Authorization": f"Bearer {printed.strip()}"}
         async with aiohttp.ClientSession(running.url, headers=headers) as session:
             await refuses_an_unsigned_webhook(session)
             for count in range(1, len(parcel.scans) + 1):
                 body = ups(parcel, parcel.scans[:count])
-                async with session.post("/v1/webhooks/ups", data=body, headers={"credential": SECRET}) as answer:
+                async with session.post(
+                    "/v1/webhooks/ups", data=body, headers={"credential": SECRET}
+                ) as answer:
                     assert answer.status == 200
                     assert (await answer.json())["duplicate"] is False
             shipment = await until_version(session, parcel.number, len(parcel.scans))
             assert shipment["status"] == "delivered"
             async with session.get(f"/v1/shipments/ups/{parcel.number}/history") as answer:
                 history = (await answer.json())["items"]
-        assert [datetime.fromisoformat(event["occurred_at"]) for event in history] == [scan.at for scan in parcel.scans]
+        assert [datetime.fromisoformat(event["occurred_at"]) for event in history] == [
+            scan.at for scan in parcel.scans
+        ]
         assert parcel.number not in running.log()
         refused, told = await running.command("up", "--port", str(port_for_up()))
         assert refused == 1
@@ -168,7 +187,9 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everythi
     await is_gone(running)
 
 
-async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_answered(running: Running) -> None:
+async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_answered(
+    running: Running,
+) -> None:
     running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
     process = await running.up()
     try:
@@ -198,9 +219,21 @@ async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Run
             # ingress too: who comes meanwhile waits for the next one
             for role in ("worker", "ingress"):
                 os.kill(frozen[role], signal.SIGSTOP)
-            await until(lambda: {line["pid"] for line in running.lines("child_silent")} == {frozen["worker"], frozen["ingress"]})
-            assert {role for role, answer in (await answers(session, running)).items() if not answer} == {"worker", "ingress"}
-            await until(lambda: {line["pid"] for line in running.lines("child_killed")} == {frozen["worker"], frozen["ingress"]})
+            await until(
+                lambda: (
+                    {line["pid"] for line in running.lines("child_silent")}
+                    == {frozen["worker"], frozen["ingress"]}
+                )
+            )
+            assert {
+                role for role, answer in (await answers(session, running)).items() if not answer
+            } == {"worker", "ingress"}
+            await until(
+                lambda: (
+                    {line["pid"] for line in running.lines("child_killed")}
+                    == {frozen["worker"], frozen["ingress"]}
+                )
+            )
             await running.ready(process, running.port)
             async with session.post(f"{running.url}/v1/webhooks/fedex", data=b"{}") as answer:
                 assert answer.status == 200
@@ -212,25 +245,41 @@ async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Run
 
 
 async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running) -> None:
-    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex", "STATESVC_INGRESS_DISK_FREE_BYTES_MIN": str(10**18)}
+    running.environment |= {
+        "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex",
+        "STATESVC_INGRESS_DISK_FREE_BYTES_MIN": str(10**18),
+    }
     process = await running.up()
     try:
         await until(lambda: running.listening() == set(ROLES))
         async with aiohttp.ClientSession() as session:
             async with session.post(f"{running.url}/v1/webhooks/fedex", data=b"{}") as refused:
-                assert (refused.status, (await refused.json(content_type=None))["code"]) == (503, "storage_low")
+                assert (refused.status, (await refused.json(content_type=None))["code"]) == (
+                    503,
+                    "storage_low",
+                )
             async with session.get(f"{running.url}/readyz") as answer:
                 assert answer.status == 503
                 assert "storage_low" in await answer.text()
         async with asyncio.timeout(START_SECONDS):
             while True:
                 exit_code, printed = await running.command("status")
-                if "100 % of the pushes of the last minute were not acknowledged: 1 storage_low" in printed:
+                if (
+                    "100 % of the pushes of the last minute were not acknowledged: 1 storage_low"
+                    in printed
+                ):
                     break
         assert exit_code == 1
-        assert re.search(r"NOW +pushes +the database's disk has .* every push is refused", printed), printed
-        await until(lambda: any("storage_low" in line["why"] for line in running.lines("service_not_ready")))
-        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
+        assert re.search(
+            r"NOW +pushes +the database's disk has .* every push is refused", printed
+        ), printed
+        await until(
+            lambda: any("storage_low" in line["why"] for line in running.lines("service_not_ready"))
+        )
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer,
+        ):
             assert 'statesvc_ingest_storage_low{role="ingress"} 1.0' in await answer.text()
     finally:
         code = await end(process)
@@ -241,14 +290,21 @@ async def answers(session: aiohttp.ClientSession, running: Running) -> dict[str,
     """Return whether each role answers its supervisor, as the one address of all metrics says; nothing else on the service's ports does."""
     for port in (running.port, running.port + 1):
         with suppress(aiohttp.ClientConnectionError, TimeoutError):
-            async with session.get(f"http://127.0.0.1:{port}/metrics", timeout=aiohttp.ClientTimeout(total=1)) as answer:
+            async with session.get(
+                f"http://127.0.0.1:{port}/metrics", timeout=aiohttp.ClientTimeout(total=1)
+            ) as answer:
                 assert answer.status != 200
     # a text may be a second old
     await asyncio.sleep(1)
     async with session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
         text = await answer.text()
     assert 'statesvc_loop_lag_seconds_count{role="notifier+sealer"}' in text
-    return {role: float(value) for role, value in re.findall(r'statesvc_role_answers\{role="up",type="([\w+]+)"\} (\S+)', text)}
+    return {
+        role: float(value)
+        for role, value in re.findall(
+            r'statesvc_role_answers\{role="up",type="([\w+]+)"\} (\S+)', text
+        )
+    }
 
 
 async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: Running) -> None:
@@ -267,20 +323,31 @@ async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: R
         assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 0, running.log()
     finally:
         await end(process)
-    assert [line["reason"] for line in running.lines("stopping") if line["process"] == "up"] == ["sighup"]
-    assert running.lines("aborting") + running.lines("child_died") + running.lines("child_killed") == []
+    assert [line["reason"] for line in running.lines("stopping") if line["process"] == "up"] == [
+        "sighup"
+    ]
+    assert (
+        running.lines("aborting") + running.lines("child_died") + running.lines("child_killed")
+        == []
+    )
     await is_gone(running)
 
 
 async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
-    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex", "STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "60"}
+    running.environment |= {
+        "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex",
+        "STATESVC_GRACE_SECONDS": "60",
+        "STATESVC_DRAIN_SECONDS": "60",
+    }
     process = await running.up()
     try:
         await running.ready(process, running.port)
         roles = [line["pid"] for line in running.lines("child_started")]
         async with slow_request(running.port, "fedex", b"{}  "):
             process.send_signal(signal.SIGTERM)
-            await until(lambda: any(line["process"] == "ingress" for line in running.lines("stopping")))
+            await until(
+                lambda: any(line["process"] == "ingress" for line in running.lines("stopping"))
+            )
             assert process.returncode is None
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 1
@@ -291,7 +358,9 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
     await is_gone(running)
 
 
-async def test_a_process_that_dies_is_started_again_with_all_its_roles_and_said_loudly(running: Running) -> None:
+async def test_a_process_that_dies_is_started_again_with_all_its_roles_and_said_loudly(
+    running: Running,
+) -> None:
     process = await running.up()
     try:
         await running.ready(process, running.port)
@@ -300,15 +369,21 @@ async def test_a_process_that_dies_is_started_again_with_all_its_roles_and_said_
         for name in ("worker", "notifier+sealer"):
             os.kill(pids[name], signal.SIGKILL)
         again = {"worker", "notifier", "sealer"}
-        await until(lambda: {role for role, count in Counter(running.listened()).items() if count == 2} == again)
-        assert {(death["role"], death["pid"], death["level"]) for death in running.lines("child_died")} == {
-            (name, pids[name], "error") for name in ("worker", "notifier+sealer")
-        }
+        await until(
+            lambda: (
+                {role for role, count in Counter(running.listened()).items() if count == 2} == again
+            )
+        )
+        assert {
+            (death["role"], death["pid"], death["level"]) for death in running.lines("child_died")
+        } == {(name, pids[name], "error") for name in ("worker", "notifier+sealer")}
     finally:
         assert await end(process) == 0, running.log()
 
 
-async def test_roles_stop_when_their_supervisor_is_killed_and_the_data_outlives_it(running: Running) -> None:
+async def test_roles_stop_when_their_supervisor_is_killed_and_the_data_outlives_it(
+    running: Running,
+) -> None:
     process = await running.up()
     try:
         await running.ready(process, running.port)
@@ -321,7 +396,9 @@ async def test_roles_stop_when_their_supervisor_is_killed_and_the_data_outlives_
         process = await running.up()
         await running.ready(process, running.port)
         async with (
-            aiohttp.ClientSession(running.url, headers={"Authorization": f"Bearer {key.strip()}"}) as session,
+            aiohttp.ClientSession(
+                running.url, headers={"Authorization": f"Bearer {key.strip()}"}
+            ) as session,
             session.get("/v1/shipments") as answer,
         ):
             assert answer.status == 200
@@ -332,7 +409,12 @@ async def test_roles_stop_when_their_supervisor_is_killed_and_the_data_outlives_
 async def test_the_demo_pushes_and_its_subscriber_hears(running: Running) -> None:
     process = await running.up("--demo", "--demo-rate", "40")
     try:
-        await until(lambda: "notifications, signature right" in running.out() and "-> in_transit" in running.out())
+        await until(
+            lambda: (
+                "notifications, signature right" in running.out()
+                and "-> in_transit" in running.out()
+            )
+        )
     finally:
         assert await end(process) == 0, running.log()
     printed = running.out()
@@ -342,11 +424,15 @@ async def test_the_demo_pushes_and_its_subscriber_hears(running: Running) -> Non
 
 
 async def refuses_an_unsigned_webhook(session: aiohttp.ClientSession) -> None:
-    async with session.post("/v1/webhooks/ups", data=b"{}", headers={"credential": "wrong", "Authorization": "none"}) as answer:
+    async with session.post(
+        "/v1/webhooks/ups", data=b"{}", headers={"credential": "wrong", "Authorization": "none"}
+    ) as answer:
         assert answer.status == 401
 
 
-async def until_version(session: aiohttp.ClientSession, number: str, version: int) -> dict[str, Any]:
+async def until_version(
+    session: aiohttp.ClientSession, number: str, version: int
+) -> dict[str, Any]:
     """Wait for a version; messages of one shipment may be applied in any order, so the delivery need not be the last.
 
     The worker of `up` stands back behind whatever else runs (`nice`), and a message behind the low-water mark waits for a sweep.

@@ -34,7 +34,9 @@ async def test_heads_are_stamped_and_kept_elsewhere_and_an_auditor_verifies_them
             mine = server.on(str(conninfo_to_dict(service.owner_dsn)["dbname"]))
             await install_guard(mine.superuser_dsn)
             await service.start("api", "worker", "sealer")
-            status, _ = await service.webhook("ups", ups_alert("1ZVOUCHED0000001", "I/OT", day=3, minute=300).body)
+            status, _ = await service.webhook(
+                "ups", ups_alert("1ZVOUCHED0000001", "I/OT", day=3, minute=300).body
+            )
             assert status == 200
 
             async def is_missing() -> bool:
@@ -42,17 +44,30 @@ async def test_heads_are_stamped_and_kept_elsewhere_and_an_auditor_verifies_them
                 size = await service.value(covered)
                 stamped = await service.value("SELECT count(*) FROM statesvc.checkpoint_stamp")
                 latest = shelf / "latest"
-                return not (size and stamped and latest.exists() and read_checkpoint(latest.read_text()).size == size)
+                return not (
+                    size
+                    and stamped
+                    and latest.exists()
+                    and read_checkpoint(latest.read_text()).size == size
+                )
 
             async with asyncio.timeout(30):
                 await until_false(is_missing)
-            said = await _verify(mine.auditor_dsn, "--checkpoint", str(shelf / "latest"), "--tsa-cert", str(tsa.folder / "root.pem"))
+            said = await _verify(
+                mine.auditor_dsn,
+                "--checkpoint",
+                str(shelf / "latest"),
+                "--tsa-cert",
+                str(tsa.folder / "root.pem"),
+            )
             assert "The log is sound" in said
             assert "1 checkpoints bear a time stamp (signed by the authority)" in said
 
 
 async def _verify(dsn: str, *arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESVC_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("STATESVC_")
+    }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "statesvc", "verify", "--processes", "1", *arguments),
         env={**environment, "DATABASE_URL": dsn},

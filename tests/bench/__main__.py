@@ -103,7 +103,12 @@ async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
             measured[name] = found
             _print("\n" + table(found))
         if write:
-            publish(measured, facts, f"medians of {scale.runs} runs; {conditions}, {load()} at the end", order=list(PARTS))
+            publish(
+                measured,
+                facts,
+                f"medians of {scale.runs} runs; {conditions}, {load()} at the end",
+                order=list(PARTS),
+            )
     finally:
         server.stop()
     return broken
@@ -116,11 +121,21 @@ def _print(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench ARGS=...", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--runs", type=int, help="runs a figure is the median of (default 3, with --quick 1)")
-    parser.add_argument("--quick", action="store_true", help="short runs, to see that nothing broke")
-    parser.add_argument("--events", type=int, help="of the log that the part `years` fills (default 10 million)")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/bench.md and docs/bench/")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all"
+    )
+    parser.add_argument(
+        "--runs", type=int, help="runs a figure is the median of (default 3, with --quick 1)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="short runs, to see that nothing broke"
+    )
+    parser.add_argument(
+        "--events", type=int, help="of the log that the part `years` fills (default 10 million)"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="put the figures into docs/bench.md and docs/bench/"
+    )
     asked = parser.parse_args()
     unknown = sorted(set(asked.parts) - set(PARTS))
     if unknown:

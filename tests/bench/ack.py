@@ -16,17 +16,27 @@ async def measure(bench: Bench) -> list[Row]:
     results = []
     for run in range(scale.runs):
         results.append(await _run(bench, run))
-        bench.say(f"ack {run + 1}: p99 {results[-1]['p99'] * 1e3:.1f} ms, {results[-1]['statuses']}, left {results[-1]['left']}")
+        bench.say(
+            f"ack {run + 1}: p99 {results[-1]['p99'] * 1e3:.1f} ms, {results[-1]['statuses']}, left {results[-1]['left']}"
+        )
     name = f"ACK, {scale.ack_rate:,} webhooks/s for {scale.ack_seconds} s, all roles working"
     p99, p999 = medians(results, "p99"), medians(results, "p999")
-    refused = sum(count for result in results for status, count in result["statuses"].items() if status not in _NOT_ACCEPTED)
+    refused = sum(
+        count
+        for result in results
+        for status, count in result["statuses"].items()
+        if status not in _NOT_ACCEPTED
+    )
     return [
         Row(f"{name}: p50", milliseconds(medians(results, "p50"))),
         Row(f"{name}: p99", milliseconds(p99), "< 20 ms", sorted(p99)[len(p99) // 2] < 0.020),
         Row(f"{name}: p99.9", milliseconds(p999), "< 100 ms", sorted(p999)[len(p999) // 2] < 0.100),
         Row(f"{name}: max", milliseconds(medians(results, "max"))),
         Row("... not accepted, of all runs", f"{refused:,}", "0", refused == 0),
-        Row("... the load's own lateness, p99 (it is part of the figures above)", milliseconds(medians(results, "late_p99"))),
+        Row(
+            "... the load's own lateness, p99 (it is part of the figures above)",
+            milliseconds(medians(results, "late_p99")),
+        ),
         Row("... messages still waiting when the load ended", rate(medians(results, "left"), "")),
         Row("... notifications attempted meanwhile", rate(medians(results, "attempts"), "")),
     ]
@@ -34,7 +44,11 @@ async def measure(bench: Bench) -> list[Row]:
 
 async def _run(bench: Bench, run: int) -> dict[str, Any]:
     scale = bench.scale
-    async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
+    async with (
+        bench.server.database() as place,
+        subscriber() as url,
+        whole_service(bench, place) as service,
+    ):
         await service.post("/v1/subscriptions", {"url": url, "statuses": ["delivered"]})
         seen: dict[str, Any] = await child(
             "load",

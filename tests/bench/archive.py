@@ -37,10 +37,17 @@ async def measure(bench: Bench) -> list[Row]:
     template = await bench.server.filled("bench_archive", fill)
     found = [await _run(bench, template) for _ in range(bench.scale.runs)]
     return [
-        Row("bodies written, verified and dropped a second, one archiver without its rests", rate([each["rate"] for each in found])),
-        Row("... size of the file, of the sealed bodies in the table", rate([each["share"] * 100 for each in found], " %")),
         Row(
-            f"{_PUTS_PER_SECOND} puts a second from the same process meanwhile: p99 of a put", milliseconds([each["p99"] for each in found])
+            "bodies written, verified and dropped a second, one archiver without its rests",
+            rate([each["rate"] for each in found]),
+        ),
+        Row(
+            "... size of the file, of the sealed bodies in the table",
+            rate([each["share"] * 100 for each in found], " %"),
+        ),
+        Row(
+            f"{_PUTS_PER_SECOND} puts a second from the same process meanwhile: p99 of a put",
+            milliseconds([each["p99"] for each in found]),
         ),
         Row("... slowest put", milliseconds([each["max"] for each in found])),
     ]
@@ -59,13 +66,22 @@ async def _run(bench: Bench, template: str) -> dict[str, float]:
             pushing = asyncio.create_task(_push(ingress, keyring, seconds))
             assert await BODY_LEDGER.try_lead(connection)
             folder = bench.folder / f"archive-{place.service.rpartition('/')[2]}"
-            archiving = BodyArchiving(folder=folder, keyring=keyring, hot_days=_DAYS - 1, keep_months=25, pause=_at_full_speed)
+            archiving = BodyArchiving(
+                folder=folder,
+                keyring=keyring,
+                hot_days=_DAYS - 1,
+                keep_months=25,
+                pause=_at_full_speed,
+            )
             began = time.perf_counter()
             outcome = await archive_days(connection, archiving)
             took = time.perf_counter() - began
             pushing.cancel()
             ledger = await archives(connection)
-    written = Counter(bodies=sum(each.bodies or 0 for each in ledger), size=sum(each.size_bytes or 0 for each in ledger))
+    written = Counter(
+        bodies=sum(each.bodies or 0 for each in ledger),
+        size=sum(each.size_bytes or 0 for each in ledger),
+    )
     assert (outcome.failed, outcome.busy, written["bodies"]) == ([], [], bodies)
     bench.say(f"archive: {bodies:,} bodies in {took:.1f} s")
     seconds.sort()

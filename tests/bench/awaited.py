@@ -46,11 +46,18 @@ FROM (
 
 
 async def measure(bench: Bench) -> list[Row]:
-    return [*await _pushes(bench), *await _idle(bench), *await _hour(bench, heard=False), *await _hour(bench, heard=True)]
+    return [
+        *await _pushes(bench),
+        *await _idle(bench),
+        *await _hour(bench, heard=False),
+        *await _hour(bench, heard=True),
+    ]
 
 
 async def _pushes(bench: Bench) -> list[Row]:
-    template = await bench.server.filled("bench_expectations", waiting(partial(alerts, (WARMING + PAIRS) * BATCH)))
+    template = await bench.server.filled(
+        "bench_expectations", waiting(partial(alerts, (WARMING + PAIRS) * BATCH))
+    )
     with_them, without, percent, scans = [], [], [], []
     for run in range(bench.scale.runs):
         async with bench.server.database(template) as one, bench.server.database(template) as other:
@@ -62,9 +69,14 @@ async def _pushes(bench: Bench) -> list[Row]:
         with_them.append(seen["armed"])
         without.append(seen["unarmed"])
         percent.append(seen["percent"])
-        bench.say(f"awaited {run + 1}: {with_them[-1]:.1f} us an event next to them, {without[-1]:.1f} without, {percent[-1]:+.2f} %")
+        bench.say(
+            f"awaited {run + 1}: {with_them[-1]:.1f} us an event next to them, {without[-1]:.1f} without, {percent[-1]:+.2f} %"
+        )
     return [
-        Row(f"processor of a pushed event next to {AWAITED:,} awaited numbers", f"{rate(with_them, ' us')}; {max(scans)} reads of them"),
+        Row(
+            f"processor of a pushed event next to {AWAITED:,} awaited numbers",
+            f"{rate(with_them, ' us')}; {max(scans)} reads of them",
+        ),
         Row("... without", rate(without, " us")),
         Row(
             "... more, median of pairs of batches",
@@ -79,12 +91,19 @@ async def _idle(bench: Bench) -> list[Row]:
     """Return what the look costs that each worker takes once a minute, while none is due."""
     async with bench.server.database() as place:
         await place.execute(_due(over=-AWAITED), *_READY)
-        plan = "\n".join(line for (line,) in await place.rows(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {_IS_DUE}"))
+        plan = "\n".join(
+            line for (line,) in await place.rows(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {_IS_DUE}")
+        )
     if "Seq Scan on awaited_number" in plan:
         raise RuntimeError(plan)
     found = re.search(r"Buffers: shared (?:hit=(\d+))?(?: ?read=(\d+))?", plan)
     assert found is not None, plan
-    return [Row("a worker's look each minute, none due", f"{sum(int(each or 0) for each in found.groups())} blocks")]
+    return [
+        Row(
+            "a worker's look each minute, none due",
+            f"{sum(int(each or 0) for each in found.groups())} blocks",
+        )
+    ]
 
 
 async def _hour(bench: Bench, *, heard: bool) -> list[Row]:
@@ -102,7 +121,11 @@ async def _hour(bench: Bench, *, heard: bool) -> list[Row]:
         worked.append(worker)
         served.append(server)
         passes += times
-    what = "of each something was heard" if heard else "nothing was heard of any, one subscription is told"
+    what = (
+        "of each something was heard"
+        if heard
+        else "nothing was heard of any, one subscription is told"
+    )
     total = [one + other for one, other in zip(worked, served, strict=True)]
     shares = f"worker {median(worked):.1f}, server {median(served):.1f}; {median(total) / 36:.2f} % of a core"
     return [

@@ -52,7 +52,11 @@ def limit(pool: Pool) -> web.Application:
     webhooks = Webhooks(
         authenticators=build_authenticators(CARRIERS.values(), settings),
         keys=keys,
-        keyring=Keyring(master=MasterKeys([secrets.token_bytes(32)]), digest_key=secrets.token_bytes(32), inbox=SealingKey.fresh()),
+        keyring=Keyring(
+            master=MasterKeys([secrets.token_bytes(32)]),
+            digest_key=secrets.token_bytes(32),
+            inbox=SealingKey.fresh(),
+        ),
         group_commit=Nowhere(pool, memory=memory),
         memory=memory,
         disk=DiskRoom(None, free_bytes_min=0),
@@ -85,7 +89,9 @@ async def main() -> None:
         await pool.open(wait=True)
         async with pool.connection() as connection:
             await connection.execute(TABLE)
-    server = Server((limit if kind == "limit" else peer)(pool), host="127.0.0.1", port=0, grace_seconds=1)
+    server = Server(
+        (limit if kind == "limit" else peer)(pool), host="127.0.0.1", port=0, grace_seconds=1
+    )
     sys.stdout.write(json.dumps({"port": await server.start()}) + "\n")
     sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.read)

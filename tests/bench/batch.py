@@ -15,7 +15,9 @@ BATCHES: Final = 200
 
 
 async def measure(bench: Bench) -> list[Row]:
-    template = await bench.server.filled("bench_batches", waiting(partial(alerts, 2 * BATCHES + (BATCHES // 10) * LARGE)))
+    template = await bench.server.filled(
+        "bench_batches", waiting(partial(alerts, 2 * BATCHES + (BATCHES // 10) * LARGE))
+    )
     totals, parts, each_totals, each_parts = [], [], [], []
     for run in range(bench.scale.runs):
         async with bench.server.database(template) as place:
@@ -27,7 +29,9 @@ async def measure(bench: Bench) -> list[Row]:
         parts.append(fixed)
         each_totals.append(sum(each.values()) * 1e6)
         each_parts.append(each)
-        bench.say(f"batch {run + 1}: {totals[-1] * 1e3:.2f} ms ({_parts(fixed, 1e3)}); a message {_parts(each, 1e6)} us")
+        bench.say(
+            f"batch {run + 1}: {totals[-1] * 1e3:.2f} ms ({_parts(fixed, 1e3)}); a message {_parts(each, 1e6)} us"
+        )
     return [
         Row(
             "fixed cost of a batch, processor of worker and server",
@@ -35,7 +39,10 @@ async def measure(bench: Bench) -> list[Row]:
             "<= 2 ms",
             median(totals) <= 0.002,
         ),
-        Row("... and of each message of one scan in it", f"{rate(each_totals, ' us')}: {_parts(each_parts[-1], 1e6)}"),
+        Row(
+            "... and of each message of one scan in it",
+            f"{rate(each_totals, ' us')}: {_parts(each_parts[-1], 1e6)}",
+        ),
     ]
 
 

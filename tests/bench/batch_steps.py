@@ -32,7 +32,9 @@ Steps = dict[str, float]
 class Batches:
     """`claimer` and `appender`: the two connections that a worker uses."""
 
-    def __init__(self, claimer: AsyncConnection[Any], appender: AsyncConnection[Any], keyring: Keyring) -> None:
+    def __init__(
+        self, claimer: AsyncConnection[Any], appender: AsyncConnection[Any], keyring: Keyring
+    ) -> None:
         self._claimer = claimer
         self._appender = appender
         self._keyring = keyring
@@ -45,10 +47,22 @@ class Batches:
         claimed = (await claim(self._claimer, asked)).messages
         steps["claim"], own = time.process_time() - own, time.process_time()
         steps["claim in the server"] = _used(self._claimer) - server
-        reads = [read for each in claimed if isinstance(read := read_message(each, keyring=self._keyring, carriers=CARRIERS), Read)]
+        reads = [
+            read
+            for each in claimed
+            if isinstance(
+                read := read_message(each, keyring=self._keyring, carriers=CARRIERS), Read
+            )
+        ]
         steps["read"], own = time.process_time() - own, time.process_time()
         server = _used(self._appender)
-        batch_on = partial(AppendBatch, keyring=self._keyring, messages=reads, worker="bench", when_locked=WhenLocked.POSTPONE)
+        batch_on = partial(
+            AppendBatch,
+            keyring=self._keyring,
+            messages=reads,
+            worker="bench",
+            when_locked=WhenLocked.POSTPONE,
+        )
         await append_claimed(self._appender, batch_on, token=claimed[0].token, lock_seconds=5)
         steps["append and settle"] = time.process_time() - own
         steps["the same in the server"] = _used(self._appender) - server
@@ -79,7 +93,9 @@ async def main() -> None:
             for _ in range(count):
                 for step, seconds in (await batches.one(messages)).items():
                     seen[step][size].append(seconds)
-    sys.stdout.write(json.dumps({step: [median(small), median(large)] for step, (small, large) in seen.items()}))
+    sys.stdout.write(
+        json.dumps({step: [median(small), median(large)] for step, (small, large) in seen.items()})
+    )
 
 
 if __name__ == "__main__":

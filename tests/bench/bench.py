@@ -35,7 +35,12 @@ class Bench:
             "STATESVC_LOG_LEVEL": "warning",
             "STATESVC_API_CALLS_PER_KEY_PER_SECOND": "100000",
         }
-        return Service(service_dsn=place.service, owner_dsn=place.owner, folder=self.folder, settings={**open_doors, **settings})
+        return Service(
+            service_dsn=place.service,
+            owner_dsn=place.owner,
+            folder=self.folder,
+            settings={**open_doors, **settings},
+        )
 
     def say(self, text: str) -> None:
         """Print progress, next to the results."""

@@ -17,7 +17,9 @@ async def busy_cores() -> AsyncIterator[None]:
     try:
         for _ in range(os.cpu_count() or 1):
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", _PROGRAM), stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+                *(sys.executable, "-c", _PROGRAM),
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
             )
             processes.append(process)
         yield

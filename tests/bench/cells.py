@@ -73,7 +73,9 @@ class RunningCell:
         """Query as the role that owns the tables."""
         dsns = attach(self.data)
         assert dsns is not None
-        async with await AsyncConnection.connect(dsns.superuser or dsns.owner, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            dsns.superuser or dsns.owner, autocommit=True
+        ) as connection:
             return await (await connection.execute(statement.encode())).fetchall()
 
 
@@ -90,7 +92,11 @@ async def start(folder: Path, *, port: int | None = None, core: int | None = Non
     """Start a cell ready for messages; with a `port`, once more on the data that is there; with a `core`, on that one alone."""
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet
     port = port or port_for_up()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("STATESVC_", "DATABASE_URL"))
+    }
     environment |= {
         "STATESVC_DATA_DIR": str(folder),
         "STATESVC_BOOTSTRAP_KEY": BOOTSTRAP_KEY,
@@ -124,7 +130,10 @@ def _on(core: int | None) -> tuple[str, ...]:
 @asynccontextmanager
 async def _busy(cores: Iterable[int]) -> AsyncIterator[None]:
     """Run a program on each of these cores that does nothing but compute."""
-    programs = [await asyncio.create_subprocess_exec(*_on(core), sys.executable, "-c", "while True: pass") for core in cores]
+    programs = [
+        await asyncio.create_subprocess_exec(*_on(core), sys.executable, "-c", "while True: pass")
+        for core in cores
+    ]
     try:
         yield
     finally:
@@ -140,8 +149,12 @@ def directory_of(cells: Mapping[str, RunningCell]) -> CellDirectory:
         {
             "epoch": 1,
             "default": names[0],
-            "cells": {name: {"urls": [f"http://127.0.0.1:{cell.port}"]} for name, cell in cells.items()},
-            "carriers": {carrier_id: names[place % len(names)] for place, carrier_id in enumerate(CARRIERS)},
+            "cells": {
+                name: {"urls": [f"http://127.0.0.1:{cell.port}"]} for name, cell in cells.items()
+            },
+            "carriers": {
+                carrier_id: names[place % len(names)] for place, carrier_id in enumerate(CARRIERS)
+            },
         },
         "the bench's directory",
     )
@@ -152,7 +165,9 @@ def loads(directory: CellDirectory, count: int) -> dict[str, list[Push]]:
     found: dict[str, list[Push]] = {}
     for name in directory.cells:
         carriers = directory.carriers_of(name)
-        each = [list(single_scans(-(-count // len(carriers)), carrier_id)) for carrier_id in carriers]
+        each = [
+            list(single_scans(-(-count // len(carriers)), carrier_id)) for carrier_id in carriers
+        ]
         found[name] = [one for turn in zip(*each, strict=True) for one in turn][:count]
     return found
 
@@ -179,39 +194,70 @@ async def push(cell: RunningCell, pushes: list[Push], *, rate: float, port: int)
                 await asyncio.sleep(0.1)
 
 
-async def measure(count: int, *, cells: int, rate: float, core_each: bool) -> tuple[float, Mapping[str, float]]:
+async def measure(
+    count: int, *, cells: int, rate: float, core_each: bool
+) -> tuple[float, Mapping[str, float]]:
     """Measure processor milliseconds a message in all, and by part. The cells work at the same time, each as the only one would."""
     cores = sorted(os.sched_getaffinity(0)) if core_each else []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="statesvc-cells-")))
         names = [f"cell{number}" for number in range(cells)]
         places = zip_longest(names, cores[:cells])
-        running = dict(zip(names, await asyncio.gather(*(start(folder / name, core=core) for name, core in places)), strict=True))
+        running = dict(
+            zip(
+                names,
+                await asyncio.gather(*(start(folder / name, core=core) for name, core in places)),
+                strict=True,
+            )
+        )
         stack.push_async_callback(_stop, running.values())
         directory, port = directory_of(running), free_port()
         proxy = await stack.enter_async_context(nginx_before(directory, folder, port=port))
         parts = loads(directory, count)
         warm = int(count * MEASURED_FROM)
-        await asyncio.gather(*(push(running[name], part[:warm], rate=rate, port=port) for name, part in parts.items()))
+        await asyncio.gather(
+            *(
+                push(running[name], part[:warm], rate=rate, port=port)
+                for name, part in parts.items()
+            )
+        )
         await stack.enter_async_context(_busy(cores[cells:]))
         before = _used(running, proxy)
         events, lsns = await _sum(running, _EVENTS), await _sum(running, _WRITTEN)
-        await asyncio.gather(*(push(running[name], part[warm:], rate=rate, port=port) for name, part in parts.items()))
+        await asyncio.gather(
+            *(
+                push(running[name], part[warm:], rate=rate, port=port)
+                for name, part in parts.items()
+            )
+        )
         used = _used(running, proxy)
         measured = (count - warm) * cells
-        more_events, wal = await _sum(running, _EVENTS) - events, await _sum(running, _WRITTEN) - lsns
-        _say(f"{cells} cells, {measured:,} messages, {more_events:,} events; {wal / more_events:,.0f} bytes of log an event")
+        more_events, wal = (
+            await _sum(running, _EVENTS) - events,
+            await _sum(running, _WRITTEN) - lsns,
+        )
+        _say(
+            f"{cells} cells, {measured:,} messages, {more_events:,} events; {wal / more_events:,.0f} bytes of log an event"
+        )
         if cells == 1:
             (alone,) = running.values()
             total = await alone.value(_EVENTS)
             for name, size in (await alone.rows(TABLE_SIZES))[:24]:
                 _say(f"  {name:24} {size / total:8.1f} bytes an event")
-        by_part = {part: 1000 * (seconds - before.get(part, 0.0)) / measured for part, seconds in used.items()}
+        by_part = {
+            part: 1000 * (seconds - before.get(part, 0.0)) / measured
+            for part, seconds in used.items()
+        }
         return sum(by_part.values()), by_part
 
 
-def _used(running: Mapping[str, RunningCell], proxy: asyncio.subprocess.Process) -> dict[str, float]:
-    return {**together(cell.used() for cell in running.values()), "nginx": sum(descendants(proxy.pid).values())}
+def _used(
+    running: Mapping[str, RunningCell], proxy: asyncio.subprocess.Process
+) -> dict[str, float]:
+    return {
+        **together(cell.used() for cell in running.values()),
+        "nginx": sum(descendants(proxy.pid).values()),
+    }
 
 
 async def _sum(running: Mapping[str, RunningCell], statement: str) -> int:
@@ -231,16 +277,24 @@ async def main() -> None:
     parser.add_argument("--messages", type=int, default=8_000, help="for each cell")
     parser.add_argument("--rate", type=float, default=200.0, help="messages a second for each cell")
     parser.add_argument("--cells", type=int, nargs="+", default=[1, 2, 3], choices=[1, 2, 3])
-    parser.add_argument("--core-each", action="store_true", help="each cell on a core of its own; no more cells than cores")
+    parser.add_argument(
+        "--core-each",
+        action="store_true",
+        help="each cell on a core of its own; no more cells than cores",
+    )
     options = parser.parse_args()
     if options.core_each and max(options.cells) > len(os.sched_getaffinity(0)):
         parser.error("there are more cells than cores")
     first: float | None = None
     for cells in options.cells:
-        total, by_part = await measure(options.messages, cells=cells, rate=options.rate, core_each=options.core_each)
+        total, by_part = await measure(
+            options.messages, cells=cells, rate=options.rate, core_each=options.core_each
+        )
         first = first or total
         parts = ", ".join(f"{part} {value:.3f}" for part, value in sorted(by_part.items()))
-        _say(f"{cells} cells: {total:.3f} ms of processor a message ({total / first:.2f} x the first): {parts}")
+        _say(
+            f"{cells} cells: {total:.3f} ms of processor a message ({total / first:.2f} x the first): {parts}"
+        )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,11 @@ async def measure(bench: Bench) -> list[Row]:
 
 async def _dead_rows(bench: Bench) -> list[Row]:
     rows = bench.scale.dead_rows
-    async with bench.server.database() as place, _connect(place) as connection, _connect(place) as pinned:
+    async with (
+        bench.server.database() as place,
+        _connect(place) as connection,
+        _connect(place) as pinned,
+    ):
         await connection.execute(LANES.encode(), {"carriers": 3})
         await connection.execute(FILL.encode(), {"rows": rows, "span": 900, "carrier": "c001"})
         await connection.execute("VACUUM ANALYZE statesvc.inbox")
@@ -59,16 +63,25 @@ async def _dead_rows(bench: Bench) -> list[Row]:
         async with pinned.transaction():
             await pinned.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             await pinned.execute("SELECT count(*) FROM statesvc.lane")
-            drain_claim = Claim(worker="bench", limit=512, lease_seconds=600, bytes_max=4 * 1024 * 1024)
+            drain_claim = Claim(
+                worker="bench", limit=512, lease_seconds=600, bytes_max=4 * 1024 * 1024
+            )
             while messages := (await claim(connection, drain_claim)).messages:
-                await connection.execute("DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,))
+                await connection.execute(
+                    "DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,)
+                )
             # no older than an ingest may be when it becomes visible: below the mark they would wait for a sweep
             await connection.execute(FILL.encode(), {"rows": 20_000, "span": 1, "carrier": "c001"})
             times, short = await time_claims(connection)
     bench.say(f"claim next to {rows:,} dead rows: {milliseconds(times)}")
     what = f"claim of 64 next to {rows:,} settled messages under a pinned xmin"
     return [
-        Row(f"{what}: median of {len(times)}", milliseconds([median(times)]), "<= 5 ms", median(times) <= 0.005),
+        Row(
+            f"{what}: median of {len(times)}",
+            milliseconds([median(times)]),
+            "<= 5 ms",
+            median(times) <= 0.005,
+        ),
         Row("... slowest", milliseconds([max(times)])),
         _short(short),
     ]
@@ -85,14 +98,24 @@ async def _one_of_many(bench: Bench) -> list[Row]:
     bench.say(f"claim with {rows:,} waiting: {milliseconds(times)}")
     what = f"claim of 64 with {rows:,} waiting for one of {_CARRIERS} carriers"
     return [
-        Row(f"{what}: median of {len(times)}", milliseconds([median(times)]), "<= 10 ms", median(times) <= 0.01),
+        Row(
+            f"{what}: median of {len(times)}",
+            milliseconds([median(times)]),
+            "<= 10 ms",
+            median(times) <= 0.01,
+        ),
         Row("... slowest", milliseconds([max(times)])),
         _short(short),
     ]
 
 
 def _short(claims: int) -> Row:
-    return Row("... claims that got too little, or left a lane out, though messages waited", str(claims), "0", claims == 0)
+    return Row(
+        "... claims that got too little, or left a lane out, though messages waited",
+        str(claims),
+        "0",
+        claims == 0,
+    )
 
 
 async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], int]:
@@ -117,7 +140,10 @@ async def _whole_tables(bench: Bench) -> list[Row]:
         await waiting(partial(alerts, bench.scale.alerts))(place)
         await drain_in_place(bench, place)
         await place.execute(HOLD_AGAIN)
-        await put_all(place, chain(alerts(bench.scale.alerts // 10, series=1), growing(bench.scale.histories // 5)))
+        await put_all(
+            place,
+            chain(alerts(bench.scale.alerts // 10, series=1), growing(bench.scale.histories // 5)),
+        )
 
     template = await bench.server.filled("bench_filled", fill)
     async with bench.server.database(template) as place:
@@ -129,7 +155,14 @@ async def _whole_tables(bench: Bench) -> list[Row]:
             found = await (await connection.execute(_SEQUENTIAL)).fetchall()
     whole = [f"{table} ({scans} scans, {tuples:,} rows)" for table, scans, tuples in found]
     bench.say(f"read whole: {whole or 'nothing'}")
-    return [Row("tables that the worker's statements read whole, on a filled database", ", ".join(whole) or "none", "none", not whole)]
+    return [
+        Row(
+            "tables that the worker's statements read whole, on a filled database",
+            ", ".join(whole) or "none",
+            "none",
+            not whole,
+        )
+    ]
 
 
 @asynccontextmanager

@@ -44,9 +44,21 @@ class _Bars(NamedTuple):
 async def measure(bench: Bench) -> list[Row]:
     scale = bench.scale
     loads = {
-        "UPS alerts, 1 scan": ("bench_alerts", partial(alerts, scale.alerts), _Bars(150, 10_000, None)),
-        f"FedEx histories, {SCANS} new scans": ("bench_histories", partial(histories, scale.histories), _Bars(85, 18_000, None)),
-        "FedEx histories, growing": ("bench_growing", partial(growing, scale.histories), _Bars(None, None, 5_000)),
+        "UPS alerts, 1 scan": (
+            "bench_alerts",
+            partial(alerts, scale.alerts),
+            _Bars(150, 10_000, None),
+        ),
+        f"FedEx histories, {SCANS} new scans": (
+            "bench_histories",
+            partial(histories, scale.histories),
+            _Bars(85, 18_000, None),
+        ),
+        "FedEx histories, growing": (
+            "bench_growing",
+            partial(growing, scale.histories),
+            _Bars(None, None, 5_000),
+        ),
     }
     rows = []
     for name, (template, pushes, bars) in loads.items():
@@ -67,7 +79,10 @@ async def measure(bench: Bench) -> list[Row]:
 def _rows(name: str, runs: dict[int, list[Cost]], bars: _Bars) -> list[Row]:
     one, two = runs[1], runs[2]
     totals = [cost.cpu for cost in one]
-    parts = ", ".join(f"{part} {median(getattr(cost, part) for cost in one):,.0f}" for part in ("worker", "server", "sealer"))
+    parts = ", ".join(
+        f"{part} {median(getattr(cost, part) for cost in one):,.0f}"
+        for part in ("worker", "server", "sealer")
+    )
     rows = [
         Row(
             f"cost of an event, {name}",
@@ -78,13 +93,31 @@ def _rows(name: str, runs: dict[int, list[Cost]], bars: _Bars) -> list[Row]:
         Row("... write-ahead log", rate([cost.wal for cost in one], " bytes")),
     ]
     for workers, costs in runs.items():
-        events, messages = ([getattr(cost, field) for cost in costs] for field in ("events_per_second", "messages_per_second"))
-        rows.append(Row(f"... workers: {workers}, with the sealer", f"{rate(events, ' events/s')}, {rate(messages, ' messages/s')}"))
-    for field, bar in (("events_per_second", bars.events_per_second), ("messages_per_second", bars.messages_per_second)):
+        events, messages = (
+            [getattr(cost, field) for cost in costs]
+            for field in ("events_per_second", "messages_per_second")
+        )
+        rows.append(
+            Row(
+                f"... workers: {workers}, with the sealer",
+                f"{rate(events, ' events/s')}, {rate(messages, ' messages/s')}",
+            )
+        )
+    for field, bar in (
+        ("events_per_second", bars.events_per_second),
+        ("messages_per_second", bars.messages_per_second),
+    ):
         if bar is not None:
             best = max(median(getattr(cost, field) for cost in costs) for costs in (one, two))
             unit = field.partition("_")[0]
-            rows.append(Row(f"... two cores for all of it, {unit}", f"{best:,.0f}/s", f">= {bar:,.0f}/s", best >= bar))
+            rows.append(
+                Row(
+                    f"... two cores for all of it, {unit}",
+                    f"{best:,.0f}/s",
+                    f">= {bar:,.0f}/s",
+                    best >= bar,
+                )
+            )
     return rows
 
 
@@ -102,7 +135,10 @@ async def drain_cost(
     settings: Mapping[str, str] = _NONE,
 ) -> Cost:
     """Drain a copy of `template` and, with `seals`, wait until all is sealed. `altered`: statements that change the copy before."""
-    async with bench.server.database(template) as place, bench.service(place, **settings) as service:
+    async with (
+        bench.server.database(template) as place,
+        bench.service(place, **settings) as service,
+    ):
         if altered:
             await place.execute(*altered)
         roles = await service.start(*["worker"] * workers, *(["sealer"] if seals else []))

@@ -19,7 +19,13 @@ from tests.bench.peer_environment import peer_python
 from tests.bench.processor import descendants, server_cpu_seconds
 from tests.bench.report import Row, milliseconds, percentile, times
 from tests.bench.server import BenchServer, Place
-from tests.bench.statement_costs import BEGIN, PRELOADED, StatementCost, read_statement_costs, statement_rows
+from tests.bench.statement_costs import (
+    BEGIN,
+    PRELOADED,
+    StatementCost,
+    read_statement_costs,
+    statement_rows,
+)
 from tests.bench.whole import SERVER, used_between, whole_service
 from tests.world.ports import free_port
 
@@ -66,10 +72,16 @@ async def measure(bench: Bench) -> list[Row]:
         rows += _rows(rate, *await _turns(bench, python, rate))
     rows += _busy_rows(*await _turns(bench, python, _DAY_RATE, is_busy=True))
     rows += await _statement_rows(bench)
-    return rows if not isinstance(python, str) else [*rows, Row("the stack written by hand", f"skipped: {python}")]
+    return (
+        rows
+        if not isinstance(python, str)
+        else [*rows, Row("the stack written by hand", f"skipped: {python}")]
+    )
 
 
-async def _turns(bench: Bench, python: Path | str, rate: int, *, is_busy: bool = False) -> tuple[list[Run], list[Run]]:
+async def _turns(
+    bench: Bench, python: Path | str, rate: int, *, is_busy: bool = False
+) -> tuple[list[Run], list[Run]]:
     """Measure ours and the stack in turn. `is_busy`: beside a neighbour that keeps every core busy."""
     ours, theirs = list[Run](), list[Run]()
     for run in range(bench.scale.runs):
@@ -79,7 +91,9 @@ async def _turns(bench: Bench, python: Path | str, rate: int, *, is_busy: bool =
         bench.say(f"{title}: {ours[-1].cost:.2f} ms a message; push to notified {latencies}")
         if not isinstance(python, str):
             theirs.append(await _stack(bench, python, rate, run, is_busy=is_busy))
-            bench.say(f"{title}, stack: {theirs[-1].cost:.2f} ms a message; push to notified p99 {_ms(theirs[-1].notified, 0.99)}")
+            bench.say(
+                f"{title}, stack: {theirs[-1].cost:.2f} ms a message; push to notified p99 {_ms(theirs[-1].notified, 0.99)}"
+            )
     return ours, theirs
 
 
@@ -103,23 +117,52 @@ def _rows(rate: int, ours: list[Run], theirs: list[Run]) -> list[Row]:
         stack = [run.cost for run in theirs]
         ratio = 1 / times(stack, costs)
         rows += [
-            Row("... the stack written by hand", milliseconds([cost / 1e3 for cost in stack]), figure=median(stack)),
-            Row("... against it", f"{ratio:.2f} x", f"<= {_AGAINST_STACK} x", ratio <= _AGAINST_STACK),
+            Row(
+                "... the stack written by hand",
+                milliseconds([cost / 1e3 for cost in stack]),
+                figure=median(stack),
+            ),
+            Row(
+                "... against it",
+                f"{ratio:.2f} x",
+                f"<= {_AGAINST_STACK} x",
+                ratio <= _AGAINST_STACK,
+            ),
         ]
-    by_process = ", ".join(f"{name} {cost:.2f}" for name, cost in sorted(middle.costs.items(), key=lambda item: -item[1]) if cost >= 0.01)
+    by_process = ", ".join(
+        f"{name} {cost:.2f}"
+        for name, cost in sorted(middle.costs.items(), key=lambda item: -item[1])
+        if cost >= 0.01
+    )
     rows += [
         Row("... by process", f"{by_process} ms"),
         Row("... commits of the server a message", f"{middle.commits:.2f}"),
-        Row("... connections, and memory without the server", f"{middle.connections}; {middle.pss_bytes / 1e6:.0f} MB"),
+        Row(
+            "... connections, and memory without the server",
+            f"{middle.connections}; {middle.pss_bytes / 1e6:.0f} MB",
+        ),
     ]
     of_day = rate == _DAY_RATE
     rows += [
         _latency_row("... ACK p99", [percentile(run.acked, 0.99) for run in ours], _ACK_P99),
-        _latency_row("... push to notified p50", [percentile(run.notified, 0.5) for run in ours], _NOTIFIED_MEDIAN if of_day else None),
-        _latency_row("... push to notified p99", [percentile(run.notified, 0.99) for run in ours], _NOTIFIED_P99 if of_day else None),
+        _latency_row(
+            "... push to notified p50",
+            [percentile(run.notified, 0.5) for run in ours],
+            _NOTIFIED_MEDIAN if of_day else None,
+        ),
+        _latency_row(
+            "... push to notified p99",
+            [percentile(run.notified, 0.99) for run in ours],
+            _NOTIFIED_P99 if of_day else None,
+        ),
     ]
     if theirs:
-        rows.append(_latency_row("... push to notified p50, the stack", [percentile(run.notified, 0.5) for run in theirs]))
+        rows.append(
+            _latency_row(
+                "... push to notified p50, the stack",
+                [percentile(run.notified, 0.5) for run in theirs],
+            )
+        )
     return rows
 
 
@@ -131,12 +174,21 @@ def _latency_row(what: str, seconds: list[float], bar: float | None = None) -> R
 def _busy_rows(ours: list[Run], theirs: list[Run]) -> list[Row]:
     title = f"day, {_DAY_RATE} messages/s beside busy cores"
     rows = [
-        _latency_row(f"{title}: push to notified p99", [percentile(run.notified, 0.99) for run in ours], _BUSY_NOTIFIED_P99),
+        _latency_row(
+            f"{title}: push to notified p99",
+            [percentile(run.notified, 0.99) for run in ours],
+            _BUSY_NOTIFIED_P99,
+        ),
         _latency_row("... push to notified p50", [percentile(run.notified, 0.5) for run in ours]),
         _latency_row("... ACK p99", [percentile(run.acked, 0.99) for run in ours]),
     ]
     if theirs:
-        rows.append(_latency_row("... push to notified p99, the stack", [percentile(run.notified, 0.99) for run in theirs]))
+        rows.append(
+            _latency_row(
+                "... push to notified p99, the stack",
+                [percentile(run.notified, 0.99) for run in theirs],
+            )
+        )
     return rows
 
 
@@ -145,20 +197,33 @@ async def _statement_rows(bench: Bench) -> list[Row]:
     server = BenchServer(folder, PRELOADED)
     try:
         await server.start()
-        run = await _ours(replace(bench, server=server, folder=folder), _DAY_RATE, 0, counts_statements=True)
+        run = await _ours(
+            replace(bench, server=server, folder=folder), _DAY_RATE, 0, counts_statements=True
+        )
     finally:
         server.stop()
-    return statement_rows(f"day, {_DAY_RATE} messages/s: statements of the server", run.statements, run.messages)
+    return statement_rows(
+        f"day, {_DAY_RATE} messages/s: statements of the server", run.statements, run.messages
+    )
 
 
-async def _ours(bench: Bench, rate: int, run: int, *, is_busy: bool = False, counts_statements: bool = False) -> Run:
+async def _ours(
+    bench: Bench, rate: int, run: int, *, is_busy: bool = False, counts_statements: bool = False
+) -> Run:
     port = free_port()
     async with bench.server.database() as place, whole_service(bench, place) as service:
         await service.post("/v1/subscriptions", {"url": f"http://127.0.0.1:{port}/"})
         told = {"url": f"{service.url}/v1/webhooks/ups", "headers": {}, "subscriber_port": port}
         begin = BEGIN if counts_statements else ()
         async with busy_cores() if is_busy else nullcontext():
-            loaded = await _loaded(bench, {**told, "rate": rate}, run, used=service.cpu_seconds, place=place, begin=begin)
+            loaded = await _loaded(
+                bench,
+                {**told, "rate": rate},
+                run,
+                used=service.cpu_seconds,
+                place=place,
+                begin=begin,
+            )
         return replace(
             loaded,
             connections=await place.value(_CONNECTIONS),
@@ -170,7 +235,10 @@ async def _ours(bench: Bench, rate: int, run: int, *, is_busy: bool = False, cou
 async def _stack(bench: Bench, python: Path, rate: int, run: int, *, is_busy: bool) -> Run:
     port, listens = free_port(), free_port()
     hook = f"http://127.0.0.1:{port}/"
-    async with bench.server.database() as place, _written_stack(python, place.superuser, listens, hook) as pids:
+    async with (
+        bench.server.database() as place,
+        _written_stack(python, place.superuser, listens, hook) as pids,
+    ):
         data = Path(await place.value("SHOW data_directory"))
 
         def used() -> Mapping[str, float]:
@@ -180,23 +248,39 @@ async def _stack(bench: Bench, python: Path, rate: int, run: int, *, is_busy: bo
             seconds[SERVER] = server_cpu_seconds(data)
             return seconds
 
-        told = {"url": f"http://127.0.0.1:{listens}/", "headers": {"credential": "c"}, "subscriber_port": port}
+        told = {
+            "url": f"http://127.0.0.1:{listens}/",
+            "headers": {"credential": "c"},
+            "subscriber_port": port,
+        }
         async with busy_cores() if is_busy else nullcontext():
             return await _loaded(bench, {**told, "rate": rate}, run, used=used, place=place)
 
 
-async def _loaded(bench: Bench, told: Mapping[str, Any], run: int, *, used: Used, place: Place, begin: Sequence[str] = ()) -> Run:
+async def _loaded(
+    bench: Bench,
+    told: Mapping[str, Any],
+    run: int,
+    *,
+    used: Used,
+    place: Place,
+    begin: Sequence[str] = (),
+) -> Run:
     """Load it twice: warm, and measured. `begin`: statements in between."""
     await child("day_load", told={**told, "seconds": _WARM_SECONDS, "series": 2 * run})
     await place.execute(*begin)
     query = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
     before, commits = dict(used()), await place.value(query)
-    seen = await child("day_load", told={**told, "seconds": bench.scale.day_seconds, "series": 2 * run + 1})
+    seen = await child(
+        "day_load", told={**told, "seconds": bench.scale.day_seconds, "series": 2 * run + 1}
+    )
     after = used()
     count = seen["messages"]
     return Run(
         messages=count,
-        costs={name: seconds / count * 1e3 for name, seconds in used_between(before, after).items()},
+        costs={
+            name: seconds / count * 1e3 for name, seconds in used_between(before, after).items()
+        },
         commits=(await place.value(query) - commits) / count,
         acked=seen["acked"],
         notified=seen["notified"],
@@ -204,7 +288,9 @@ async def _loaded(bench: Bench, told: Mapping[str, Any], run: int, *, used: Used
 
 
 @asynccontextmanager
-async def _written_stack(python: Path, url: str, port: int, hook: str) -> AsyncIterator[dict[str, int]]:
+async def _written_stack(
+    python: Path, url: str, port: int, hook: str
+) -> AsyncIterator[dict[str, int]]:
     """Run the written stack, and return the numbers of its processes."""
     processes: dict[str, asyncio.subprocess.Process] = {}
     try:

@@ -39,7 +39,12 @@ def alert(number: str, scan: int) -> bytes:
             "localActivityTime": f"1{scan}3000",
             "gmtActivityDate": "20260303",
             "gmtActivityTime": f"{16 + scan}3000",
-            "activityLocation": {"city": "SPRINGFIELD", "stateProvince": "IL", "postalCode": "62701", "country": "US"},
+            "activityLocation": {
+                "city": "SPRINGFIELD",
+                "stateProvince": "IL",
+                "postalCode": "62701",
+                "country": "US",
+            },
             "activityStatus": {"type": kind, "code": code, "description": "Scan"},
         }
     ).encode()
@@ -73,7 +78,9 @@ async def main() -> None:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", told["subscriber_port"]).start()
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=_WIRES), headers=told["headers"]) as session:
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=_WIRES), headers=told["headers"]
+    ) as session:
 
         async def push(place: int) -> None:
             number, scan = scan_of(told["series"], place)
@@ -93,7 +100,11 @@ async def main() -> None:
         while (left := heard_at + _QUIET_SECONDS - time.monotonic()) > 0:  # noqa: ASYNC110 - for quiet, which is no event
             await asyncio.sleep(left)
     await runner.cleanup()
-    answer: dict[str, Any] = {"messages": len(acked), "acked": sorted(acked), "notified": sorted(notified)}
+    answer: dict[str, Any] = {
+        "messages": len(acked),
+        "acked": sorted(acked),
+        "notified": sorted(notified),
+    }
     json.dump(answer, sys.stdout)
 
 

@@ -56,7 +56,9 @@ async def drain_in_place(bench: Bench, place: Place) -> Drained:
             messages=messages,
             events=await place.value(_EVENTS) - known,
             told=await place.value("SELECT count(*) FROM statesvc.outbox"),
-            undone=await place.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'"),
+            undone=await place.value(
+                "SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'"
+            ),
             peak_rss_bytes=peak_rss_bytes(worker.process.pid),
             cpu_seconds=cpu_seconds(worker.process.pid) - before,
         )
@@ -81,7 +83,9 @@ def peak_rss_bytes(pid: int) -> int:
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return 0
-    kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    kilobytes = next(
+        line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")
+    )
     return int(kilobytes) * 1024
 
 

@@ -32,7 +32,10 @@ _FLUSHES: Final = 200
 
 def machine() -> list[str]:
     """Describe the machine, one line a fact."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("psycopg", "aiohttp", "uvloop", "cryptography", "orjson"))
+    packages = ", ".join(
+        f"{name} {version(name)}"
+        for name in ("psycopg", "aiohttp", "uvloop", "cryptography", "orjson")
+    )
     return [
         f"CPU: {_cpu()}, {os.cpu_count()} cores",
         f"{interpreter().text}, {packages}; {platform.system()} {platform.release()}",
@@ -49,9 +52,12 @@ async def server_settings(superuser_dsn: str) -> str:
     """Return the settings that decide what durable means and what it costs."""
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         cursor = await connection.execute(
-            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name", (list(SETTINGS),)
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name",
+            (list(SETTINGS),),
         )
-        return "PostgreSQL: " + ", ".join(f"{name} {value}" for name, value in await cursor.fetchall())
+        return "PostgreSQL: " + ", ".join(
+            f"{name} {value}" for name, value in await cursor.fetchall()
+        )
 
 
 def load() -> str:

@@ -28,13 +28,19 @@ async def measure(bench: Bench) -> list[Row]:
         await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
         rows = []
         for what, call, accept, bar_seconds in _FORMS:
-            first, *others = [await _read(service, f"{LONG_SHIPMENT}/{call}", accept) for _ in range(_READS + 1)]
-            bench.say(f"{what}: first {first[0]:.2f} s, then {[round(seconds, 2) for seconds, _ in others]}")
+            first, *others = [
+                await _read(service, f"{LONG_SHIPMENT}/{call}", accept) for _ in range(_READS + 1)
+            ]
+            bench.say(
+                f"{what}: first {first[0]:.2f} s, then {[round(seconds, 2) for seconds, _ in others]}"
+            )
             seconds = median(seconds for seconds, _ in others)
             measured = f"{seconds:.2f} s, the first {first[0]:.2f} s; {first[1] / 1e6:.1f} MB"
             rows.append(
                 Row(
-                    what if what.startswith("...") else f"a shipment of {LONG_SHIPMENT_EVENTS:,} events: {what}",
+                    what
+                    if what.startswith("...")
+                    else f"a shipment of {LONG_SHIPMENT_EVENTS:,} events: {what}",
                     measured,
                     "" if bar_seconds is None else f"< {bar_seconds:.0f} s",
                     None if bar_seconds is None else seconds < bar_seconds,
@@ -47,7 +53,10 @@ async def _read(service: WholeService, path: str, accept: str) -> tuple[float, i
     """Return seconds and bytes of one answer. Raises RuntimeError where it is refused."""
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}", "Accept": accept}
     began = perf_counter()
-    async with aiohttp.ClientSession(headers=headers) as session, session.get(f"{service.url}{path}") as answer:
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"{service.url}{path}") as answer,
+    ):
         body = await answer.read()
         if not answer.ok:
             raise RuntimeError(f"{path} as {accept} was refused: {answer.status} {body[:200]!r}")

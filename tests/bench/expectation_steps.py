@@ -21,7 +21,9 @@ async def main() -> None:
     async with AsyncExitStack() as stack:
         sides = []
         for url in sys.argv[1:3]:
-            claimer, appender = [await stack.enter_async_context(await connect(url)) for _ in range(2)]
+            claimer, appender = [
+                await stack.enter_async_context(await connect(url)) for _ in range(2)
+            ]
             sides.append(Batches(claimer, appender, await keyring_of(claimer)))
         for _ in range(WARMING):
             for side in sides:
@@ -36,7 +38,11 @@ async def main() -> None:
             seen.append(pair)
     armed, unarmed = ([pair[place] for pair in seen] for place in (0, 1))
     percent = [(pair[0] / pair[1] - 1) * 100 for pair in seen]
-    figures = {"armed": median(armed) * 1e6 / BATCH, "unarmed": median(unarmed) * 1e6 / BATCH, "percent": median(percent)}
+    figures = {
+        "armed": median(armed) * 1e6 / BATCH,
+        "unarmed": median(unarmed) * 1e6 / BATCH,
+        "percent": median(percent),
+    }
     sys.stdout.write(json.dumps(figures))
 
 

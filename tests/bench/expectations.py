@@ -33,7 +33,9 @@ _READY: Final = ("VACUUM FULL ANALYZE statesvc.shipment", "CHECKPOINT", *RELEASE
 
 
 async def measure(bench: Bench) -> list[Row]:
-    template = await bench.server.filled("bench_expectations", waiting(partial(alerts, (WARMING + PAIRS) * BATCH)))
+    template = await bench.server.filled(
+        "bench_expectations", waiting(partial(alerts, (WARMING + PAIRS) * BATCH))
+    )
     armed: list[float] = []
     unarmed: list[float] = []
     percent: list[float] = []
@@ -46,7 +48,9 @@ async def measure(bench: Bench) -> list[Row]:
         armed.append(seen["armed"])
         unarmed.append(seen["unarmed"])
         percent.append(seen["percent"])
-        bench.say(f"expectations {run + 1}: {armed[-1]:.1f} us an event with rules, {unarmed[-1]:.1f} without, {percent[-1]:+.2f} %")
+        bench.say(
+            f"expectations {run + 1}: {armed[-1]:.1f} us an event with rules, {unarmed[-1]:.1f} without, {percent[-1]:+.2f} %"
+        )
     return [
         Row("processor of an event, nothing expected", rate(unarmed, " us")),
         Row(f"... by the default rules, {ARMED:,} armed", rate(armed, " us")),

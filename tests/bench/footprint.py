@@ -17,7 +17,9 @@ from tests.bench.traffic import alerts
 from tests.bench.whole import whole_service
 
 _BYTES_MAX: Final = 3_800
-_UNFINISHED: Final = "SELECT EXISTS (SELECT FROM statesvc.unsealed) OR EXISTS (SELECT FROM statesvc.outbox)"
+_UNFINISHED: Final = (
+    "SELECT EXISTS (SELECT FROM statesvc.unsealed) OR EXISTS (SELECT FROM statesvc.outbox)"
+)
 _PASSING: Final = ("receipt", "inbox", "outbox")
 """They hold hours of messages, or what waits, and stay as large as they are."""
 _SIZES: Final = """
@@ -54,7 +56,10 @@ async def measure(bench: Bench) -> list[Row]:
         await place.execute("ANALYZE")
         return [
             *await _sizes(place, messages),
-            Row("write-ahead log of a message, from webhook to notified", f"{wal / messages:,.0f} bytes"),
+            Row(
+                "write-ahead log of a message, from webhook to notified",
+                f"{wal / messages:,.0f} bytes",
+            ),
         ]
 
 
@@ -64,7 +69,13 @@ async def _sizes(place: Place, messages: int) -> list[Row]:
     indexes = await place.rows(_INDEXES.format(least=least))
     total = sum(table + index for name, table, index in sizes if name not in _PASSING) / messages
     rows = [
-        Row(f"disk of a message, of {messages:,}", f"{total:,.0f} bytes", f"<= {_BYTES_MAX:,} bytes", total <= _BYTES_MAX, figure=total)
+        Row(
+            f"disk of a message, of {messages:,}",
+            f"{total:,.0f} bytes",
+            f"<= {_BYTES_MAX:,} bytes",
+            total <= _BYTES_MAX,
+            figure=total,
+        )
     ]
     for name, table, index in sizes:
         note = " (passing)" if name in _PASSING else ""
@@ -86,6 +97,10 @@ async def _sizes(place: Place, messages: int) -> list[Row]:
 async def _columns(place: Place, table: str) -> str:
     names: list[Any] = [name for (name,) in await place.rows(_COLUMNS.format(table=table))]
     averages = ", ".join(f"avg(coalesce(pg_column_size({name}), 0))" for name in names)
-    (count, row, *sizes), *_ = await place.rows(f"SELECT count(*), avg(pg_column_size(t.*)), {averages} FROM statesvc.{table} t")
-    columns = ", ".join(f"{name} {size:.0f}" for name, size in zip(names, sizes, strict=True) if size)
+    (count, row, *sizes), *_ = await place.rows(
+        f"SELECT count(*), avg(pg_column_size(t.*)), {averages} FROM statesvc.{table} t"
+    )
+    columns = ", ".join(
+        f"{name} {size:.0f}" for name, size in zip(names, sizes, strict=True) if size
+    )
     return f"{count:,} rows of {row:.0f} bytes: {columns}"

@@ -41,7 +41,10 @@ async def put_all(place: Place, pushes: Iterable[Push]) -> None:
         keyring = await keyring_of(connection)
         left = iter(pushes)
         while group := list(islice(left, _GROUP)):
-            await put(connection, [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in group])
+            await put(
+                connection,
+                [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in group],
+            )
 
 
 async def keyring_of(connection: AsyncConnection[Any]) -> Keyring:

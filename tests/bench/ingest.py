@@ -37,7 +37,9 @@ async def measure(bench: Bench) -> list[Row]:
                 seen = await _run(bench, name, run, slow_disk=slow_disk)
                 throughput[name].append(seen["count"] / seen["elapsed"])
                 latency[name].append(seen.get("p99", 0.0))
-                bench.say(f"ingest {run + 1}, {disk}, {name}: {throughput[name][-1]:,.0f}/s {seen.get('statuses', '')}")
+                bench.say(
+                    f"ingest {run + 1}, {disk}, {name}: {throughput[name][-1]:,.0f}/s {seen.get('statuses', '')}"
+                )
         for name in contenders:
             tail = "" if name == "direct" else f", p99 {milliseconds(latency[name])}"
             rows.append(Row(f"{_NAMES[name]}, {disk}", rate(throughput[name]) + tail))
@@ -46,17 +48,38 @@ async def measure(bench: Bench) -> list[Row]:
 
 
 def _fast(throughput: dict[str, list[float]]) -> list[Row]:
-    to_peer, to_limit = times(throughput["ours"], throughput["peer"]), times(throughput["ours"], throughput["limit"])
+    to_peer, to_limit = (
+        times(throughput["ours"], throughput["peer"]),
+        times(throughput["ours"], throughput["limit"]),
+    )
     return [
-        Row("ACK throughput against one INSERT a request", f"{to_peer:.2f} x", ">= 3 x", to_peer >= 3),
-        Row("ACK throughput against the handler without a database", f"{to_limit:.2f} x", ">= 0.5 x", to_limit >= 0.5),
+        Row(
+            "ACK throughput against one INSERT a request",
+            f"{to_peer:.2f} x",
+            ">= 3 x",
+            to_peer >= 3,
+        ),
+        Row(
+            "ACK throughput against the handler without a database",
+            f"{to_limit:.2f} x",
+            ">= 0.5 x",
+            to_limit >= 0.5,
+        ),
     ]
 
 
 def _slow(throughput: dict[str, list[float]]) -> list[Row]:
-    to_direct, to_peer = times(throughput["ours"], throughput["direct"]), times(throughput["ours"], throughput["peer"])
+    to_direct, to_peer = (
+        times(throughput["ours"], throughput["direct"]),
+        times(throughput["ours"], throughput["peer"]),
+    )
     return [
-        Row("ingest on a slow disk against bare INSERTs without HTTP", f"{to_direct:.2f} x", ">= 0.9 x", to_direct >= 0.9),
+        Row(
+            "ingest on a slow disk against bare INSERTs without HTTP",
+            f"{to_direct:.2f} x",
+            ">= 0.9 x",
+            to_direct >= 0.9,
+        ),
         Row("ingest on a slow disk against one INSERT a request", f"{to_peer:.2f} x"),
     ]
 
@@ -79,7 +102,15 @@ async def _run(bench: Bench, name: str, run: int, *, slow_disk: bool) -> dict[st
 
 async def _load(port: int, seconds: float, run: int) -> dict[str, Any]:
     count = int(_BODIES_A_SECOND * seconds)
-    told = {"mode": "closed", "traffic": "alerts", "series": run % 24, "count": count, "wires": _WIRES, "port": port, "seconds": seconds}
+    told = {
+        "mode": "closed",
+        "traffic": "alerts",
+        "series": run % 24,
+        "count": count,
+        "wires": _WIRES,
+        "port": port,
+        "seconds": seconds,
+    }
     seen: dict[str, Any] = await child("load", told=told)
     if set(seen["statuses"]) != {"200"}:
         raise RuntimeError(f"not every answer was 200: {seen['statuses']}")

@@ -23,7 +23,9 @@ from tests.bench.wire import Wire, connect, post
 
 def requests(told: dict[str, Any]) -> Iterator[bytes]:
     kind, count, series = told["traffic"], told["count"], told["series"]
-    pushes: Iterator[Push] = mixed(count, series=series) if kind == "mixed" else alerts(count, series=series)
+    pushes: Iterator[Push] = (
+        mixed(count, series=series) if kind == "mixed" else alerts(count, series=series)
+    )
     path = told.get("path")
     return (post(path or f"/v1/webhooks/{carrier_id}", body) for carrier_id, body in pushes)
 
@@ -58,7 +60,9 @@ class LoadCounts:
         }
 
 
-async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: int) -> dict[str, Any]:
+async def open_loop(
+    ready: Sequence[bytes], *, port: int, rate: float, wires: int
+) -> dict[str, Any]:
     """Send at `rate` a second."""
     # in turn: the service closes one that stays without a request
     idle = deque([await connect(port) for _ in range(wires)])
@@ -95,7 +99,9 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
     return counts.document(perf_counter() - started)
 
 
-async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds: float | None) -> dict[str, Any]:
+async def closed_loop(
+    source: Iterator[bytes], *, port: int, wires: int, seconds: float | None
+) -> dict[str, Any]:
     """Send as fast as the answers come."""
     counts, all_done = LoadCounts(), asyncio.Event()
     flying = 0

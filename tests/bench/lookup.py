@@ -41,7 +41,9 @@ _LOOKUPS_EACH: Final = 10
 _SQL: Final = queries("statesvc.shipments", "lookup")
 
 
-async def measure_lookups(bench: Bench, place: Place, api: RoleProcess, wire: Wire, count: int) -> list[Row]:
+async def measure_lookups(
+    bench: Bench, place: Place, api: RoleProcess, wire: Wire, count: int
+) -> list[Row]:
     data = Path(await place.value("SHOW data_directory"))
     rows = []
     for kind, named in (("with their carriers", True), ("without", False)):
@@ -49,17 +51,28 @@ async def measure_lookups(bench: Bench, place: Place, api: RoleProcess, wire: Wi
         used: list[float] = []
         for run in range(bench.scale.runs):
             chance = random.Random(run)
-            numbers = [_numbers(chance, count, named=named) for _ in range(_WARMING + bench.scale.searches // _LOOKUPS_EACH)]
+            numbers = [
+                _numbers(chance, count, named=named)
+                for _ in range(_WARMING + bench.scale.searches // _LOOKUPS_EACH)
+            ]
             before = cpu_seconds(api.process.pid) + server_cpu_seconds(data)
             seconds = [await _answered(wire, each) for each in numbers]
-            used.append((cpu_seconds(api.process.pid) + server_cpu_seconds(data) - before) / len(numbers))
+            used.append(
+                (cpu_seconds(api.process.pid) + server_cpu_seconds(data) - before) / len(numbers)
+            )
             asked.append(sorted(seconds[_WARMING:]))
         p50, p99 = ([percentile(each, share) for each in asked] for share in (0.5, 0.99))
-        what = f"lookup of {NUMBERS_MAX} numbers {kind}, {count * EVENTS_OF_A_SHIPMENT:,} events: p99"
-        rows.append(Row(what, milliseconds(p99), f"< {BAR_SECONDS * 1e3:.0f} ms", median(p99) < BAR_SECONDS))
+        what = (
+            f"lookup of {NUMBERS_MAX} numbers {kind}, {count * EVENTS_OF_A_SHIPMENT:,} events: p99"
+        )
+        rows.append(
+            Row(what, milliseconds(p99), f"< {BAR_SECONDS * 1e3:.0f} ms", median(p99) < BAR_SECONDS)
+        )
         rows.append(Row("... p50", milliseconds(p50)))
         rows.append(Row("... of the processors, by the API and the server", milliseconds(used)))
-        rows.append(Row("... reads", await _read(place, _numbers(random.Random(0), count, named=named))))
+        rows.append(
+            Row("... reads", await _read(place, _numbers(random.Random(0), count, named=named)))
+        )
     return rows
 
 
@@ -88,7 +101,12 @@ async def _read(place: Place, numbers: Sequence[PrintedNumber]) -> str:
     """Return how many blocks the statement reads. Raises RuntimeError where it reads a table from end to end."""
     async with await AsyncConnection.connect(place.superuser, autocommit=True) as connection:
         explain = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) " + _SQL["lookup"]
-        plan = "\n".join(line for (line,) in await (await connection.execute(explain, lookup_parameters(numbers))).fetchall())
+        plan = "\n".join(
+            line
+            for (line,) in await (
+                await connection.execute(explain, lookup_parameters(numbers))
+            ).fetchall()
+        )
     if "Seq Scan" in plan:
         raise RuntimeError(plan)
     found = re.search(r"Buffers: shared (?:hit=(\d+))?(?: ?read=(\d+))?", plan)

@@ -42,7 +42,12 @@ class Neighbour:
         """Read evidence by four readers, each of which asks for the next when it has one."""
         path = self._told["path"]
         asked = cycle(
-            [("evidence", "application/json"), ("evidence", "text/html"), ("evidence", "application/pdf"), ("audit", "application/json")]
+            [
+                ("evidence", "application/json"),
+                ("evidence", "text/html"),
+                ("evidence", "application/pdf"),
+                ("audit", "application/json"),
+            ]
         )
 
         async def read() -> None:
@@ -64,7 +69,9 @@ class Neighbour:
         """Read streams, whatever comes."""
 
         async def read() -> None:
-            async with self._session.get(f"{self._url}/v1/stream", headers=self._authorization()) as answer:
+            async with self._session.get(
+                f"{self._url}/v1/stream", headers=self._authorization()
+            ) as answer:
                 self.statuses[str(answer.status)] += 1
                 async for _ in answer.content.iter_any():
                     pass
@@ -102,7 +109,13 @@ class Neighbour:
 
     async def seventeen_track(self) -> None:
         """Push bodies whose signature stands inside."""
-        body = b'{"sign":"' + b"0" * 64 + b'","event":"TRACKING_UPDATED","data":[' + b"1," * (_MIB // 2 - 80) + b"1]}"
+        body = (
+            b'{"sign":"'
+            + b"0" * 64
+            + b'","event":"TRACKING_UPDATED","data":['
+            + b"1," * (_MIB // 2 - 80)
+            + b"1]}"
+        )
         async with asyncio.TaskGroup() as running:
             while True:
                 running.create_task(self._post("/v1/webhooks/17track", body))

@@ -44,7 +44,9 @@ class Disturber:
 
 
 DISTURBERS: Final[Mapping[str, Disturber]] = {
-    "evidence and audit of 3,000 events, 4 readers": Disturber(kind="evidence", told={"path": LONG_SHIPMENT}),
+    "evidence and audit of 3,000 events, 4 readers": Disturber(
+        kind="evidence", told={"path": LONG_SHIPMENT}
+    ),
     # each within the limits of a key: 1,000 calls a second and 100 at a time, 20 streams
     "1,000 list pages/s": Disturber(kind="lists", keys=10),
     "100 streams": Disturber(kind="streams", keys=10),
@@ -59,7 +61,10 @@ DISTURBERS: Final[Mapping[str, Disturber]] = {
 
 async def measure(bench: Bench) -> list[Row]:
     seen: dict[str, list[dict[str, Any]]] = {}
-    async with bench.server.database() as place, whole_service(bench, place, **_SETTINGS) as service:
+    async with (
+        bench.server.database() as place,
+        whole_service(bench, place, **_SETTINGS) as service,
+    ):
         await submit_long_shipment(service)
         for run in range(bench.scale.runs):
             for number, name in enumerate((UNDISTURBED, *DISTURBERS)):
@@ -80,19 +85,46 @@ async def measure(bench: Bench) -> list[Row]:
 
 def _rows(seen: dict[str, list[dict[str, Any]]]) -> list[Row]:
     alone = median(medians(seen[UNDISTURBED], "p99"))
-    rows = [Row(f"ACK p99 at {_RATE}/s, {UNDISTURBED}", milliseconds(medians(seen[UNDISTURBED], "p99")), figure=alone * 1e3)]
+    rows = [
+        Row(
+            f"ACK p99 at {_RATE}/s, {UNDISTURBED}",
+            milliseconds(medians(seen[UNDISTURBED], "p99")),
+            figure=alone * 1e3,
+        )
+    ]
     for name in DISTURBERS:
         p99 = medians(seen[name], "p99")
-        refused = sum(count for run in seen[name] for status, count in run["statuses"].items() if status != "200")
+        refused = sum(
+            count
+            for run in seen[name]
+            for status, count in run["statuses"].items()
+            if status != "200"
+        )
         measured = f"{milliseconds(p99)}, {median(p99) / alone:.1f} x, refused {refused:,}"
         met = median(p99) <= _AT_MOST * alone and not refused
-        rows.append(Row(f"... next to {name}", measured, f"<= {_AT_MOST:.0f} x, 0 refused", met, figure=median(p99) * 1e3))
+        rows.append(
+            Row(
+                f"... next to {name}",
+                measured,
+                f"<= {_AT_MOST:.0f} x, 0 refused",
+                met,
+                figure=median(p99) * 1e3,
+            )
+        )
     return rows
 
 
 async def _load(bench: Bench, service: WholeService, series: int) -> dict[str, Any]:
     count = int(_RATE * bench.scale.neighbour_seconds)
-    told = {"mode": "open", "traffic": "alerts", "series": series, "count": count, "rate": _RATE, "wires": _WIRES, "port": service.port}
+    told = {
+        "mode": "open",
+        "traffic": "alerts",
+        "series": series,
+        "count": count,
+        "rate": _RATE,
+        "wires": _WIRES,
+        "port": service.port,
+    }
     seen: dict[str, Any] = await child("load", told=told)
     return seen
 
@@ -107,7 +139,9 @@ async def _until_quiet(service: WholeService) -> None:
 
 
 @asynccontextmanager
-async def _disturbed(bench: Bench, place: Place, service: WholeService, name: str) -> AsyncIterator[dict[str, Any]]:
+async def _disturbed(
+    bench: Bench, place: Place, service: WholeService, name: str
+) -> AsyncIterator[dict[str, Any]]:
     """Let the neighbour work for the time of the block; afterwards the answer says what it did."""
     done: dict[str, Any] = {}
     match DISTURBERS.get(name):
@@ -115,7 +149,12 @@ async def _disturbed(bench: Bench, place: Place, service: WholeService, name: st
             yield done
         case Disturber(command=()) as neighbour:
             keys = await _keys(place, neighbour.keys)
-            told = {"port": service.port, "keys": keys, "kind": neighbour.kind, **(neighbour.told or {})}
+            told = {
+                "port": service.port,
+                "keys": keys,
+                "kind": neighbour.kind,
+                **(neighbour.told or {}),
+            }
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "tests.bench.neighbour"),
                 cwd=ROOT,
@@ -146,13 +185,20 @@ async def _disturbed(bench: Bench, place: Place, service: WholeService, name: st
 async def _keys(place: Place, count: int) -> list[str]:
     async with await AsyncConnection.connect(place.service) as connection:
         made = [
-            await create_key(connection, name=f"reader {number}", scopes=[Scope.READ, Scope.AUDIT, Scope.PII], created_by="bench")
+            await create_key(
+                connection,
+                name=f"reader {number}",
+                scopes=[Scope.READ, Scope.AUDIT, Scope.PII],
+                created_by="bench",
+            )
             for number in range(count)
         ]
     return [key for _, key in made]
 
 
-async def _repeat(bench: Bench, place: Place, command: tuple[str, ...], done: dict[str, Any]) -> None:
+async def _repeat(
+    bench: Bench, place: Place, command: tuple[str, ...], done: dict[str, Any]
+) -> None:
     environment = bench.service(place).environment
     while True:
         process = await asyncio.create_subprocess_exec(

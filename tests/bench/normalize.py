@@ -23,7 +23,10 @@ async def measure(bench: Bench) -> list[Row]:
         if not bodies:
             rows.append(Row(f"normalize {carrier_id}", "skipped: no fixtures that can be read"))
             continue
-        seconds = [_seconds_a_round(carrier, bodies, bench.scale.normalize_seconds) for _ in range(bench.scale.runs)]
+        seconds = [
+            _seconds_a_round(carrier, bodies, bench.scale.normalize_seconds)
+            for _ in range(bench.scale.runs)
+        ]
         middle = median(seconds)
         readings = sum(bodies.values())
         rows.append(

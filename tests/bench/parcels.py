@@ -38,11 +38,19 @@ async def measure(bench: Bench) -> list[Row]:
         together.append(seen["armed"])
         alone.append(seen["unarmed"])
         percent.append(seen["percent"])
-        bench.say(f"parcels {run + 1}: {together[-1]:.1f} us a message of three sources, {alone[-1]:.1f} apart, {percent[-1]:+.2f} %")
+        bench.say(
+            f"parcels {run + 1}: {together[-1]:.1f} us a message of three sources, {alone[-1]:.1f} apart, {percent[-1]:+.2f} %"
+        )
     return [
-        Row("processor of a message of a parcel of three sources, each status once", rate(together, " us")),
+        Row(
+            "processor of a message of a parcel of three sources, each status once",
+            rate(together, " us"),
+        ),
         Row("... of as many shipments that are parcels by themselves", rate(alone, " us")),
-        Row("... more, median of pairs of batches", f"{median(percent):+.2f} % ({min(percent):+.2f} .. {max(percent):+.2f})"),
+        Row(
+            "... more, median of pairs of batches",
+            f"{median(percent):+.2f} % ({min(percent):+.2f} .. {max(percent):+.2f})",
+        ),
     ]
 
 
@@ -50,6 +58,9 @@ def _pushes(carrier: str) -> Iterator[Push]:
     """Yield each parcel's scans, step by step, of one source after the other. `carrier`: named by the aggregators."""
     parcels = range(-(-_MESSAGES // len(JOURNEY) // len(SOURCES)))
     told = (
-        (source, WRITERS[source](f"1ZC{n:015d}", [step], carrier)) for step in range(len(JOURNEY)) for source in SOURCES for n in parcels
+        (source, WRITERS[source](f"1ZC{n:015d}", [step], carrier))
+        for step in range(len(JOURNEY))
+        for source in SOURCES
+        for n in parcels
     )
     return islice(told, _MESSAGES)

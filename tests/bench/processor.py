@@ -31,9 +31,16 @@ def server_cpu_seconds(data: Path) -> float:
 
 def descendants(pid: int) -> dict[int, float]:
     """Return the processor seconds of a process and of all that it started and their children, by process."""
-    used = {each: (int(fields[_PARENT]), sum(map(int, fields[_OWN])) / _TICKS) for each, fields in _processes()}
+    used = {
+        each: (int(fields[_PARENT]), sum(map(int, fields[_OWN])) / _TICKS)
+        for each, fields in _processes()
+    }
     found = {pid: used[pid][1]}
-    while added := {each: seconds for each, (parent, seconds) in used.items() if parent in found and each not in found}:
+    while added := {
+        each: seconds
+        for each, (parent, seconds) in used.items()
+        if parent in found and each not in found
+    }:
         found |= added
     return found
 

@@ -8,14 +8,21 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from statesvc.shipments.promise_report import DIMENSIONS, PromiseFilter, late_parcels, promise_groups
+from statesvc.shipments.promise_report import (
+    DIMENSIONS,
+    PromiseFilter,
+    late_parcels,
+    promise_groups,
+)
 from tests.bench.bench import Bench
 from tests.bench.processor import server_cpu_seconds
 from tests.bench.report import Row, milliseconds
 
 EVENTS_OF_A_SHIPMENT: Final = 5
 BAR_SECONDS: Final = 2.0
-_STATE: Final = '{"format":5,"status":"in_transit","events":[' + ",".join(['[1,1,"x","",""]'] * 28) + "]}"
+_STATE: Final = (
+    '{"format":5,"status":"in_transit","events":[' + ",".join(['[1,1,"x","",""]'] * 28) + "]}"
+)
 """State of the usual length."""
 
 
@@ -40,7 +47,11 @@ async def measure(bench: Bench) -> list[Row]:
     rows = []
     for count, bar in ((200_000, None), (1_000_000, BAR_SECONDS)):
         async with bench.server.database() as place:
-            await place.execute(shipments(count, one_under_way_in=20), "VACUUM ANALYZE statesvc.shipment", "CHECKPOINT")
+            await place.execute(
+                shipments(count, one_under_way_in=20),
+                "VACUUM ANALYZE statesvc.shipment",
+                "CHECKPOINT",
+            )
             data = Path(await place.value("SHOW data_directory"))
             report: list[float] = []
             late: list[float] = []
@@ -57,7 +68,14 @@ async def measure(bench: Bench) -> list[Row]:
                     late.append(time.perf_counter() - began)
         what = f"promises, {count:,} shipments of {EVENTS_OF_A_SHIPMENT} events"
         met = None if bar is None else median(report) <= bar
-        rows.append(Row(f"{what}: report", milliseconds(report), "" if bar is None else f"<= {bar:.0f} s", met))
+        rows.append(
+            Row(
+                f"{what}: report",
+                milliseconds(report),
+                "" if bar is None else f"<= {bar:.0f} s",
+                met,
+            )
+        )
         rows.append(Row("... processor of the server", milliseconds(cpu)))
         rows.append(Row("... a page of late parcels", milliseconds(late)))
     return rows

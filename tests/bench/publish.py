@@ -41,14 +41,24 @@ def publish(
     results: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     for part, rows in measured.items():
-        results[part] = {"measured": f"{now}; {conditions}", "facts": list(facts), "rows": [asdict(row) for row in rows]}
+        results[part] = {
+            "measured": f"{now}; {conditions}",
+            "facts": list(facts),
+            "rows": [asdict(row) for row in rows],
+        }
     results = {part: results[part] for part in order if part in results}
     place.write_text(json.dumps(results, indent=1) + "\n")
     sections = []
     for part, result in results.items():
         rows = [Row(**row) for row in result["rows"]]
         drawn = [row for row in rows if row.figure is not None]
-        lines = [f"### {part}", f"Measured {result['measured']}; {result['facts'][0]}.", "", table(rows), ""]
+        lines = [
+            f"### {part}",
+            f"Measured {result['measured']}; {result['facts'][0]}.",
+            "",
+            table(rows),
+            "",
+        ]
         if len(drawn) > 1:
             (folder / f"{part}.svg").write_text(chart(drawn))
             lines += [f"![{part}]({folder.name}/{part}.svg)", ""]

@@ -31,7 +31,9 @@ from statesvc.reading.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
 
 BATCH: Final = 512
-ASKED: Final = Claim(worker="bench", limit=BATCH, lease_seconds=120, bytes_max=4 * 1024 * 1024, sweep=False)
+ASKED: Final = Claim(
+    worker="bench", limit=BATCH, lease_seconds=120, bytes_max=4 * 1024 * 1024, sweep=False
+)
 
 
 WAIT: Final = None
@@ -59,7 +61,9 @@ def recorded(batch: Batch) -> Iterator[None]:
     """Record what goes through pipelines meanwhile; their first and last statement are those of any transaction."""
     execute, flush = Pipeline.execute, Pipeline.flush
 
-    async def recording(self: Pipeline, query: Any, params: Any = None, **form: Any) -> PipelinedRows:
+    async def recording(
+        self: Pipeline, query: Any, params: Any = None, **form: Any
+    ) -> PipelinedRows:
         if params is not None:
             batch.steps.append(Sent(query, params, form))
         return await execute(self, query, params, **form)
@@ -84,7 +88,13 @@ async def record(url: str) -> list[Batch]:
     async with await _connect(url) as connection:
         keyring = await keyring_of(connection)
         while messages := (await claim(connection, ASKED)).messages:
-            reads = [read for message in messages if isinstance(read := read_message(message, keyring=keyring, carriers=CARRIERS), Read)]
+            reads = [
+                read
+                for message in messages
+                if isinstance(
+                    read := read_message(message, keyring=keyring, carriers=CARRIERS), Read
+                )
+            ]
             batches.append(Batch([message.message_id for message in messages]))
             with recorded(batches[-1]):
                 batch_on = partial(AppendBatch, keyring=keyring, messages=reads, worker="bench")
@@ -127,7 +137,11 @@ async def main() -> None:
     gc.collect()
     gc.freeze()
     seconds = await replay(sys.argv[2], batches)
-    sys.stdout.write(json.dumps({"seconds": seconds, "messages": sum(len(batch.message_ids) for batch in batches)}))
+    sys.stdout.write(
+        json.dumps(
+            {"seconds": seconds, "messages": sum(len(batch.message_ids) for batch in batches)}
+        )
+    )
 
 
 if __name__ == "__main__":

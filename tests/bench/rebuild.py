@@ -37,7 +37,9 @@ async def measure(bench: Bench) -> list[Row]:
             alone.append(events / (time.perf_counter() - began))
             cpu.append((own_cpu_seconds() + server_cpu_seconds(data) - used) * 1e6 / events)
             drifting += len((await task.compare())[1])
-            bench.say(f"rebuild alone: {events:,} events, {alone[-1]:,.0f} events/s, {cpu[-1]:.1f} us an event")
+            bench.say(
+                f"rebuild alone: {events:,} events, {alone[-1]:,.0f} events/s, {cpu[-1]:.1f} us an event"
+            )
     beside, told, differing, back = await _beside_traffic(bench, template)
     drifting += differing
     return [
@@ -48,14 +50,26 @@ async def measure(bench: Bench) -> list[Row]:
             sorted(alone)[len(alone) // 2] >= 100_000,
         ),
         Row("... processor time, server included", f"{median(cpu):.1f} us an event"),
-        Row(f"... next to a worker with {_BESIDE_MESSAGES:,} messages", rate([beside], " events/s")),
-        Row("... shipments that differ afterwards, also after a rollback", str(drifting + back), "0", drifting + back == 0),
+        Row(
+            f"... next to a worker with {_BESIDE_MESSAGES:,} messages", rate([beside], " events/s")
+        ),
+        Row(
+            "... shipments that differ afterwards, also after a rollback",
+            str(drifting + back),
+            "0",
+            drifting + back == 0,
+        ),
         Row("... notifications that it sent", str(told), "0", told == 0),
     ]
 
 
 def _task(place: Place) -> Rebuild:
-    return Rebuild(owner_dsn=place.owner, actor="bench", processes=os.cpu_count() or 1, progress=lambda *_: None)
+    return Rebuild(
+        owner_dsn=place.owner,
+        actor="bench",
+        processes=os.cpu_count() or 1,
+        progress=lambda *_: None,
+    )
 
 
 async def _beside_traffic(bench: Bench, template: str) -> tuple[float, int, int, int]:
@@ -71,7 +85,11 @@ async def _beside_traffic(bench: Bench, template: str) -> tuple[float, int, int,
         events = await task.rebuild()
         speed = events / (time.perf_counter() - began)
         await working
-        told = await place.value("SELECT count(*) FROM statesvc.notification") - before - (await place.value(moved) - transitions)
+        told = (
+            await place.value("SELECT count(*) FROM statesvc.notification")
+            - before
+            - (await place.value(moved) - transitions)
+        )
         _, drift = await task.compare()
         await task.roll_back()
         _, back = await task.compare()

@@ -26,7 +26,11 @@ def rate(values: Sequence[float], unit: str = "/s") -> str:
 def milliseconds(seconds: Sequence[float]) -> str:
     """Format times as `rate` does."""
     middle = f"{median(seconds) * 1e3:,.2f} ms"
-    return middle if len(seconds) == 1 else f"{middle} ({min(seconds) * 1e3:,.2f} .. {max(seconds) * 1e3:,.2f})"
+    return (
+        middle
+        if len(seconds) == 1
+        else f"{middle} ({min(seconds) * 1e3:,.2f} .. {max(seconds) * 1e3:,.2f})"
+    )
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -42,9 +46,17 @@ def times(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def table(rows: Sequence[Row]) -> str:
     """Format the rows as a Markdown table that reads well on a terminal too."""
     said = {True: "yes", False: "NO", None: ""}
-    cells = [("what", "measured", "bar", "met?"), *((row.what, row.measured, row.bar, said[row.met]) for row in rows)]
+    cells = [
+        ("what", "measured", "bar", "met?"),
+        *((row.what, row.measured, row.bar, said[row.met]) for row in rows),
+    ]
     widths = [max(len(cell[column]) for cell in cells) for column in range(4)]
-    lines = ["| " + " | ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)) + " |" for cell in cells]
+    lines = [
+        "| "
+        + " | ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True))
+        + " |"
+        for cell in cells
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 

@@ -37,10 +37,23 @@ async def measure(bench: Bench) -> list[Row]:
             f"{twices[-1]['p99'] * 1e3:.1f} ms, {twices[-1]['statuses']}, drained after {twices[-1]['drained']:.1f} s"
         )
     return [
-        Row("saturation: messages stored and settled by all roles, mixed load", rate(rates, " messages/s")),
+        Row(
+            "saturation: messages stored and settled by all roles, mixed load",
+            rate(rates, " messages/s"),
+        ),
         *_latencies("at half of it", halves, p99_bar=0.020),
-        Row("... ACK -> visible: p50", milliseconds(medians(halves, "visible_p50")), "< 15 ms", _below(halves, "visible_p50", 0.015)),
-        Row("... ACK -> visible: p99", milliseconds(medians(halves, "visible_p99")), "< 100 ms", _below(halves, "visible_p99", 0.100)),
+        Row(
+            "... ACK -> visible: p50",
+            milliseconds(medians(halves, "visible_p50")),
+            "< 15 ms",
+            _below(halves, "visible_p50", 0.015),
+        ),
+        Row(
+            "... ACK -> visible: p99",
+            milliseconds(medians(halves, "visible_p99")),
+            "< 100 ms",
+            _below(halves, "visible_p99", 0.100),
+        ),
         Row("... processor by role, of one core", _by_role(halves[-1])),
         *_latencies("at twice it", twices, p99_bar=0.100),
         Row("... drained after the load ended", f"{median(medians(twices, 'drained')):,.1f} s"),
@@ -48,12 +61,26 @@ async def measure(bench: Bench) -> list[Row]:
 
 
 def _latencies(name: str, runs: list[dict[str, Any]], *, p99_bar: float) -> list[Row]:
-    refused = sum(count for run in runs for status, count in run["statuses"].items() if status != "200")
+    refused = sum(
+        count for run in runs for status, count in run["statuses"].items() if status != "200"
+    )
     return [
         Row(f"{name}: ACK p50", milliseconds(medians(runs, "p50"))),
-        Row("... ACK p99", milliseconds(medians(runs, "p99")), f"< {p99_bar * 1e3:.0f} ms", _below(runs, "p99", p99_bar)),
-        Row("... ACK p99.9", milliseconds(medians(runs, "p999")), *(("< 100 ms", _below(runs, "p999", 0.1)) if p99_bar < 0.1 else ())),
-        Row("... the load's own lateness, p99 (it is part of the figures above)", milliseconds(medians(runs, "late_p99"))),
+        Row(
+            "... ACK p99",
+            milliseconds(medians(runs, "p99")),
+            f"< {p99_bar * 1e3:.0f} ms",
+            _below(runs, "p99", p99_bar),
+        ),
+        Row(
+            "... ACK p99.9",
+            milliseconds(medians(runs, "p999")),
+            *(("< 100 ms", _below(runs, "p999", 0.1)) if p99_bar < 0.1 else ()),
+        ),
+        Row(
+            "... the load's own lateness, p99 (it is part of the figures above)",
+            milliseconds(medians(runs, "late_p99")),
+        ),
         Row("... refused, of all runs", f"{refused:,}", "0", refused == 0),
     ]
 
@@ -64,13 +91,21 @@ def _below(runs: list[dict[str, Any]], key: str, bar: float) -> bool:
 
 def _by_role(run: dict[str, Any]) -> str:
     shares = sorted(run["used"].items(), key=lambda used: -used[1])
-    return ", ".join(f"{role} {seconds / run['elapsed']:.0%}" for role, seconds in shares if seconds / run["elapsed"] >= 0.01)
+    return ", ".join(
+        f"{role} {seconds / run['elapsed']:.0%}"
+        for role, seconds in shares
+        if seconds / run["elapsed"] >= 0.01
+    )
 
 
 async def _saturation(bench: Bench, run: int) -> float:
     """Return messages a second, from the first push to the last verdict, with a load that takes whatever is answered."""
     seconds = bench.scale.closed_seconds
-    async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
+    async with (
+        bench.server.database() as place,
+        subscriber() as url,
+        whole_service(bench, place) as service,
+    ):
         await _subscribe(service, url)
         told = {"mode": "closed", "traffic": "mixed", "wires": _CLOSED_WIRES, "seconds": seconds}
         seen = await _load(service, run, **told, count=int(_BODIES_A_SECOND * seconds))
@@ -79,10 +114,22 @@ async def _saturation(bench: Bench, run: int) -> float:
 
 
 async def _run(bench: Bench, run: int, *, at: float, seconds: float) -> dict[str, Any]:
-    async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
+    async with (
+        bench.server.database() as place,
+        subscriber() as url,
+        whole_service(bench, place) as service,
+    ):
         await _subscribe(service, url)
         before = service.cpu_seconds()
-        seen = await _load(service, run, mode="open", traffic="mixed", count=int(at * seconds), rate=at, wires=_WIRES)
+        seen = await _load(
+            service,
+            run,
+            mode="open",
+            traffic="mixed",
+            count=int(at * seconds),
+            rate=at,
+            wires=_WIRES,
+        )
         seen["used"] = used_between(before, service.cpu_seconds())
         seen["drained"] = await until_empty(place)
         lags = await _lags(place)

@@ -20,7 +20,10 @@ from tests.bench.server import Place
 from tests.bench.traffic import SCANS, alerts, histories
 
 _NO_QUEUE: Final = "DROP TRIGGER await_sealing ON statesvc.batch"
-_NO_KEYS: Final = tuple(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "fanout", "attempt"))
+_NO_KEYS: Final = tuple(
+    f"DROP INDEX statesvc.{kind}_batch"
+    for kind in ("event", "conflict", "transition", "fanout", "attempt")
+)
 _WITHOUT: Final = {"sealed": (), "unsealed": (_NO_QUEUE,), "keyless": (_NO_QUEUE, *_NO_KEYS)}
 """Variants: as it is; as if there were no sealer, so that batches are not queued; and as if nobody read entries by their batch either."""
 _PAIRS: Final = 3
@@ -32,8 +35,12 @@ _WIRES: Final = 256
 async def measure(bench: Bench) -> list[Row]:
     scale = bench.scale
     loads = {
-        "UPS alerts, 1 scan": await bench.server.filled("bench_alerts", waiting(partial(alerts, scale.alerts // _PAIRS))),
-        f"FedEx histories, {SCANS} new scans": await bench.server.filled("bench_histories", waiting(partial(histories, scale.histories))),
+        "UPS alerts, 1 scan": await bench.server.filled(
+            "bench_alerts", waiting(partial(alerts, scale.alerts // _PAIRS))
+        ),
+        f"FedEx histories, {SCANS} new scans": await bench.server.filled(
+            "bench_histories", waiting(partial(histories, scale.histories))
+        ),
     }
     rows = []
     for name, template in loads.items():
@@ -43,16 +50,22 @@ async def measure(bench: Bench) -> list[Row]:
             # each is first as often as the others
             order.rotate()
             for variant in order:
-                cost = await drain_cost(bench, template, seals=variant == "sealed", altered=_WITHOUT[variant])
+                cost = await drain_cost(
+                    bench, template, seals=variant == "sealed", altered=_WITHOUT[variant]
+                )
                 costs[variant].append(cost)
-                bench.say(f"sealing {turn + 1}, {name}, {variant}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event")
+                bench.say(
+                    f"sealing {turn + 1}, {name}, {variant}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event"
+                )
         rows += _rows(name, costs)
     return rows + await _proofs(bench)
 
 
 def _rows(name: str, costs: Mapping[str, list[Cost]]) -> list[Row]:
     def more(field: str, unit: str, after: str, before: str) -> tuple[str, float]:
-        one, other = ([getattr(cost, field) for cost in costs[variant]] for variant in (after, before))
+        one, other = (
+            [getattr(cost, field) for cost in costs[variant]] for variant in (after, before)
+        )
         shares = [mine / its - 1 for mine, its in zip(one, other, strict=True)]
         # of the sums: a drain is off by a tenth either way, and the median of so few pairs by half of that
         share, (low, _, high) = sum(one) / sum(other) - 1, quantiles(shares, n=4)
@@ -106,7 +119,9 @@ async def _watch(place: Place, seen: list[tuple[int, float]]) -> None:
     """Note when each size was first there to be read."""
     async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
         while True:
-            row = await (await connection.execute("SELECT max(tree_size) FROM statesvc.checkpoint")).fetchone()
+            row = await (
+                await connection.execute("SELECT max(tree_size) FROM statesvc.checkpoint")
+            ).fetchone()
             size = row[0] if row is not None else None
             if size is not None and (not seen or seen[-1][0] < size):
                 seen.append((size, time.time()))
@@ -119,4 +134,7 @@ async def _lags(place: Place, seen: list[tuple[int, float]]) -> list[float]:
         cursor = await connection.execute(
             "SELECT first_index + entries, extract(epoch FROM recorded_from)::float8 FROM statesvc.sealed_batch"
         )
-        return [seen[bisect.bisect_left(sizes, end)][1] - recorded_at async for end, recorded_at in cursor]
+        return [
+            seen[bisect.bisect_left(sizes, end)][1] - recorded_at
+            async for end, recorded_at in cursor
+        ]

@@ -50,11 +50,17 @@ async def measure(bench: Bench) -> list[Row]:
     count = bench.scale.found_shipments
     kinds: dict[str, Callable[[int], str]] = {
         "by number alone": lambda n: f"/v1/shipments?tracking_number=1ZX{n}",
-        "by carrier and number": lambda n: f"/v1/shipments?carrier_id={CARRIERS[n % 4]}&tracking_number=1ZX{n}",
+        "by carrier and number": lambda n: (
+            f"/v1/shipments?carrier_id={CARRIERS[n % 4]}&tracking_number=1ZX{n}"
+        ),
         "a number that nobody has": lambda n: f"/v1/shipments?tracking_number=1ZY{n}",
         "the number in another spelling": lambda n: f"/v1/shipments?tracking_number=1zx-{n}",
-        "the last 5 characters": lambda n: f"/v1/shipments?order=newest&tracking_number=*{f'1ZX{n}'[-5:]}",
-        "how it begins": lambda n: f"/v1/shipments?order=newest&tracking_number=1ZX{max(n, count // 10) // 10}*",
+        "the last 5 characters": lambda n: (
+            f"/v1/shipments?order=newest&tracking_number=*{f'1ZX{n}'[-5:]}"
+        ),
+        "how it begins": lambda n: (
+            f"/v1/shipments?order=newest&tracking_number=1ZX{max(n, count // 10) // 10}*"
+        ),
     }
     rows = []
     async with bench.server.database() as place:
@@ -71,13 +77,25 @@ async def measure(bench: Bench) -> list[Row]:
             for kind, path in kinds.items():
                 asked: list[list[float]] = []
                 for run in range(bench.scale.runs):
-                    numbers = random.Random(run).choices(range(1, count + 1), k=_WARMING + bench.scale.searches)
-                    seconds = [await _answered(wire, path(n), found=kind != "a number that nobody has") for n in numbers]
+                    numbers = random.Random(run).choices(
+                        range(1, count + 1), k=_WARMING + bench.scale.searches
+                    )
+                    seconds = [
+                        await _answered(wire, path(n), found=kind != "a number that nobody has")
+                        for n in numbers
+                    ]
                     asked.append(sorted(seconds[_WARMING:]))
                 p50, p99 = ([percentile(each, share) for each in asked] for share in (0.5, 0.99))
                 what = f"search, {count * EVENTS_OF_A_SHIPMENT:,} events, {kind}"
                 bar = _PART_BAR_SECONDS if "*" in path(count) else BAR_SECONDS
-                rows.append(Row(f"{what}: p99", milliseconds(p99), f"< {bar * 1e3:.0f} ms", median(p99) < bar))
+                rows.append(
+                    Row(
+                        f"{what}: p99",
+                        milliseconds(p99),
+                        f"< {bar * 1e3:.0f} ms",
+                        median(p99) < bar,
+                    )
+                )
                 rows.append(Row("... p50", milliseconds(p50)))
             rows += await measure_lookups(bench, place, service.api, wire, count)
             wire.close()
@@ -91,9 +109,18 @@ async def _cost(place: Place, count: int) -> list[Row]:
     index_bytes = await place.value(_SIZE)
     with_index = await _written(place, "new")
     await place.execute("DROP INDEX statesvc.number_alone_end")
-    a_message = (with_index - await _written(place, "newer")) / _NEW_SHIPMENTS / EVENTS_OF_A_SHIPMENT
+    a_message = (
+        (with_index - await _written(place, "newer")) / _NEW_SHIPMENTS / EVENTS_OF_A_SHIPMENT
+    )
     what = f"{a_message:.0f} B of WAL a message; on disk {index_bytes / count:.0f} B a shipment"
-    return [Row("the index of the last characters", what, f"<= {_COST_BAR_BYTES} B", a_message <= _COST_BAR_BYTES)]
+    return [
+        Row(
+            "the index of the last characters",
+            what,
+            f"<= {_COST_BAR_BYTES} B",
+            a_message <= _COST_BAR_BYTES,
+        )
+    ]
 
 
 async def _written(place: Place, series: str) -> float:

@@ -33,7 +33,12 @@ class Place:
 
     def on(self, name: str) -> "Place":
         """Return another database of the same server. URLs, because not every driver reads libpq's key=value form."""
-        return Place(*(urlsplit(dsn)._replace(path=f"/{name}").geturl() for dsn in (self.service, self.owner, self.superuser)))
+        return Place(
+            *(
+                urlsplit(dsn)._replace(path=f"/{name}").geturl()
+                for dsn in (self.service, self.owner, self.superuser)
+            )
+        )
 
     async def execute(self, *statements: Any) -> None:
         """Run statements as superuser, each on its own."""
@@ -56,7 +61,9 @@ class BenchServer:
     def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._folder = folder
         # when each transaction commits is recorded: `saturation` reads from it how long messages took
-        self._embedded = EmbeddedServer(folder / "data", overrides={"track_commit_timestamp": "on", **settings})
+        self._embedded = EmbeddedServer(
+            folder / "data", overrides={"track_commit_timestamp": "on", **settings}
+        )
         self._numbers = count(1)
         self._filled: set[str] = set()
         self.root = Place("", "", "")
@@ -65,7 +72,9 @@ class BenchServer:
         dsns = self._embedded.start()
         assert dsns.superuser is not None
         self.root = Place(dsns.service, dsns.owner, dsns.superuser).on("postgres")
-        await self.root.execute(sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE)))
+        await self.root.execute(
+            sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE))
+        )
         template = self.root.on(TEMPLATE)
         await migrate(template.owner, template.service)
         await self._have_log_files()
@@ -75,7 +84,12 @@ class BenchServer:
 
         While one is made, all commits wait.
         """
-        segments = WAL_MIB_MIN * 1024 * 1024 // await self.root.value("SELECT pg_size_bytes(current_setting('wal_segment_size'))")
+        segments = (
+            WAL_MIB_MIN
+            * 1024
+            * 1024
+            // await self.root.value("SELECT pg_size_bytes(current_setting('wal_segment_size'))")
+        )
         filled = ("SELECT pg_logical_emit_message(false, 'bench', '')", "SELECT pg_switch_wal()")
         await self.root.execute(*filled * segments, "CHECKPOINT")
 
@@ -94,24 +108,30 @@ class BenchServer:
         return name
 
     @asynccontextmanager
-    async def database(self, template: str = TEMPLATE, *, slow_disk: bool = False) -> AsyncIterator[Place]:
+    async def database(
+        self, template: str = TEMPLATE, *, slow_disk: bool = False
+    ) -> AsyncIterator[Place]:
         """Copy a database for one run. `slow_disk`: every commit waits 2 ms before it flushes, as on a disk that takes so long."""
         name = f"bench_{next(self._numbers)}"
         await self._copy(template, name)
         if slow_disk:
             await self.root.execute(
-                sql.SQL("ALTER DATABASE {} SET commit_delay = {}").format(sql.Identifier(name), sql.Literal(SLOW_DISK_MICROSECONDS)),
+                sql.SQL("ALTER DATABASE {} SET commit_delay = {}").format(
+                    sql.Identifier(name), sql.Literal(SLOW_DISK_MICROSECONDS)
+                ),
                 sql.SQL("ALTER DATABASE {} SET commit_siblings = 0").format(sql.Identifier(name)),
             )
         await self.root.execute("CHECKPOINT")
         try:
             yield self.root.on(name)
         finally:
-            await self.root.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            await self.root.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+            )
 
     async def _copy(self, template: str, name: str) -> None:
         await self.root.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
+            sql.SQL(
+                "CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy"
+            ).format(sql.Identifier(name), sql.Identifier(template))
         )

@@ -11,9 +11,15 @@ from tests.bench.bench import ROOT
 from tests.bench.report import Row
 from tests.bench.server import Place
 
-PRELOADED: Final = {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track_planning": "on"}
+PRELOADED: Final = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track_planning": "on",
+}
 """The server's settings that this takes; they cost a few per cent, so the figures without them are measured elsewhere."""
-BEGIN: Final = ("CREATE EXTENSION IF NOT EXISTS pg_stat_statements", "SELECT pg_stat_statements_reset()")
+BEGIN: Final = (
+    "CREATE EXTENSION IF NOT EXISTS pg_stat_statements",
+    "SELECT pg_stat_statements_reset()",
+)
 _STATEMENTS: Final = """
 SELECT query, calls, total_plan_time + total_exec_time FROM pg_stat_statements
 WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg_stat_statements%'
@@ -36,7 +42,10 @@ class StatementCost(NamedTuple):
 
 async def read_statement_costs(place: Place) -> list[StatementCost]:
     """Return what was counted since `BEGIN`, the dearest first."""
-    return [StatementCost(_name_of(query), calls, milliseconds) for query, calls, milliseconds in await place.rows(_STATEMENTS)]
+    return [
+        StatementCost(_name_of(query), calls, milliseconds)
+        for query, calls, milliseconds in await place.rows(_STATEMENTS)
+    ]
 
 
 def _name_of(query: str) -> str:
@@ -62,7 +71,10 @@ def _skeleton(query: str) -> str:
 
 def statement_rows(what: str, costs: Sequence[StatementCost], messages: int) -> list[Row]:
     """List the statements that cost most, a message."""
-    calls, milliseconds = sum(cost.calls for cost in costs), sum(cost.milliseconds for cost in costs)
+    calls, milliseconds = (
+        sum(cost.calls for cost in costs),
+        sum(cost.milliseconds for cost in costs),
+    )
     first = Row(what, f"{calls / messages:.2f} a message, {milliseconds / messages:.2f} ms")
     return [first, *_dear_rows(costs, messages)]
 
@@ -72,4 +84,7 @@ def _dear_rows(costs: Sequence[StatementCost], messages: int) -> Iterator[Row]:
         of_message = cost.milliseconds / messages
         if of_message >= _SHOWN_MILLISECONDS_MIN:
             each = cost.milliseconds / cost.calls
-            yield Row(f"... {cost.name}", f"{cost.calls / messages:.2f} a message, {each:.3f} ms each, {of_message:.3f} ms a message")
+            yield Row(
+                f"... {cost.name}",
+                f"{cost.calls / messages:.2f} a message, {each:.3f} ms each, {of_message:.3f} ms a message",
+            )

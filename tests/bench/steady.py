@@ -23,7 +23,11 @@ _DEAD_LETTERS: Final = "SELECT count(*) FROM statesvc.dead_letter"
 async def measure(bench: Bench) -> list[Row]:
     scale = bench.scale
     portions: list[dict[str, Any]] = []
-    async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
+    async with (
+        bench.server.database() as place,
+        subscriber() as url,
+        whole_service(bench, place) as service,
+    ):
         await service.post("/v1/subscriptions", {"url": url, "statuses": ["delivered"]})
         for portion in range(scale.steady_seconds // scale.steady_portion_seconds):
             portions.append(seen := await _portion(bench, place, service, portion))
@@ -33,7 +37,9 @@ async def measure(bench: Bench) -> list[Row]:
             )
         dead = await place.value(_DEAD_LETTERS)
     third = max(1, len(portions) // 3)
-    refused = sum(count for seen in portions for status, count in seen["statuses"].items() if status != "200")
+    refused = sum(
+        count for seen in portions for status, count in seen["statuses"].items() if status != "200"
+    )
     load = f"{scale.steady_seconds / 60:.1f} minutes at {scale.steady_rate:,} messages/s, mixed load, all roles"
     return [
         Row(f"{load}: refused", f"{refused:,}", "0", refused == 0),
@@ -50,10 +56,19 @@ async def measure(bench: Bench) -> list[Row]:
     ]
 
 
-async def _portion(bench: Bench, place: Place, service: WholeService, number: int) -> dict[str, Any]:
+async def _portion(
+    bench: Bench, place: Place, service: WholeService, number: int
+) -> dict[str, Any]:
     scale = bench.scale
     count = scale.steady_rate * scale.steady_portion_seconds
-    told = {"mode": "open", "traffic": "mixed", "series": number, "count": count, "rate": scale.steady_rate, "wires": _WIRES}
+    told = {
+        "mode": "open",
+        "traffic": "mixed",
+        "series": number,
+        "count": count,
+        "rate": scale.steady_rate,
+        "wires": _WIRES,
+    }
     seen: dict[str, Any] = await child("load", told={**told, "port": service.port})
     lags = sorted(lag for (lag,) in await place.rows(_LATELY))
     await until_empty(place)

@@ -22,7 +22,9 @@ async def measure(bench: Bench) -> list[Row]:
     for run in range(scale.runs):
         results.append(await _run(bench))
         seen = results[-1]
-        bench.say(f"storm {run + 1}: {seen['count'] / seen['elapsed']:,.0f}/s, p99 {seen['p99'] * 1e3:.1f} ms, lag {seen['lag']:.2f} s")
+        bench.say(
+            f"storm {run + 1}: {seen['count'] / seen['elapsed']:,.0f}/s, p99 {seen['p99'] * 1e3:.1f} ms, lag {seen['lag']:.2f} s"
+        )
     name = f"retry storm, {scale.storm_messages:,} messages x {_COPIES} at once"
     p99, lag = medians(results, "p99"), medians(results, "lag")
     wrong = sum(result["wrong"] for result in results)
@@ -55,5 +57,7 @@ async def _run(bench: Bench) -> dict[str, Any]:
         events = await place.value("SELECT count(*) FROM statesvc.event")
         bodies = await place.value("SELECT count(*) FROM statesvc.body")
         verdicts = await place.value("SELECT count(*) FROM statesvc.message")
-        seen["wrong"] = refused + abs(events - messages) + abs(bodies - messages) + abs(verdicts - messages)
+        seen["wrong"] = (
+            refused + abs(events - messages) + abs(bodies - messages) + abs(verdicts - messages)
+        )
         return seen

@@ -23,7 +23,9 @@ TURNS: Final = 3
 
 
 async def measure(bench: Bench) -> list[Row]:
-    template = await bench.server.filled("bench_alerts", waiting(partial(alerts, bench.scale.alerts)))
+    template = await bench.server.filled(
+        "bench_alerts", waiting(partial(alerts, bench.scale.alerts))
+    )
     seen: dict[str, list[float]] = defaultdict(list)
     async with collecting() as collector:
         ways: Mapping[str, dict[str, str]] = {
@@ -35,7 +37,9 @@ async def measure(bench: Bench) -> list[Row]:
             for way in rotated(list(ways), turn):
                 cost = await drain_cost(bench, template, seals=False, settings=ways[way])
                 seen[way].append(cost.worker + cost.server)
-                bench.say(f"telemetry {turn + 1}, {way}: {cost.worker:.1f} us of the worker, {cost.server:.1f} of the server")
+                bench.say(
+                    f"telemetry {turn + 1}, {way}: {cost.worker:.1f} us of the worker, {cost.server:.1f} of the server"
+                )
     off = median(seen["off"])
     return [
         Row("processor of worker and server for an alert, telemetry off", rate(seen["off"], " us")),
@@ -45,4 +49,9 @@ async def measure(bench: Bench) -> list[Row]:
 
 def _against(way: str, costs: list[float], off: float) -> Row:
     more = median(costs) / off - 1
-    return Row(f"... {way}", f"{rate(costs, ' us')}, {more:+.1%}", f"<= {SHARE_MAX:.0%} more", more <= SHARE_MAX)
+    return Row(
+        f"... {way}",
+        f"{rate(costs, ' us')}, {more:+.1%}",
+        f"<= {SHARE_MAX:.0%} more",
+        more <= SHARE_MAX,
+    )

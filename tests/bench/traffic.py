@@ -56,7 +56,16 @@ def alert(shipment: int, step: int, *, series: int = 0) -> bytes:
     local = at.astimezone(_CHICAGO)
     kind, code, words = _STEPS[step]
     clock = (f"{at:%Y%m%d}".encode(), f"{at:%H%M%S}".encode())
-    return _ALERT % (65 + series, shipment, f"{local:%Y%m%d}".encode(), f"{local:%H%M%S}".encode(), kind, code, words, *clock)
+    return _ALERT % (
+        65 + series,
+        shipment,
+        f"{local:%Y%m%d}".encode(),
+        f"{local:%H%M%S}".encode(),
+        kind,
+        code,
+        words,
+        *clock,
+    )
 
 
 def alert_number(shipment: int, *, series: int = 0) -> str:
@@ -66,7 +75,10 @@ def alert_number(shipment: int, *, series: int = 0) -> str:
 def alerts(count: int, *, series: int = 0) -> Iterator[Push]:
     """Yield alerts step by step over all shipments, so that each shipment's scans come in their order."""
     shipments = -(-count // ALERTS_A_SHIPMENT)
-    return (("ups", alert(place % shipments, place // shipments, series=series)) for place in range(count))
+    return (
+        ("ups", alert(place % shipments, place // shipments, series=series))
+        for place in range(count)
+    )
 
 
 def histories(count: int) -> Iterator[Push]:
@@ -77,7 +89,11 @@ def histories(count: int) -> Iterator[Push]:
 def growing(count: int) -> Iterator[Push]:
     """Yield each shipment after its first, second .. tenth scan; nine of ten scans at the end were told before."""
     parcels = [_parcel(number) for number in range(-(-count // SCANS))]
-    pushes = (("fedex", fedex(parcel, parcel.scans[:told])) for told in range(1, SCANS + 1) for parcel in parcels)
+    pushes = (
+        ("fedex", fedex(parcel, parcel.scans[:told]))
+        for told in range(1, SCANS + 1)
+        for parcel in parcels
+    )
     return islice(pushes, count)
 
 
@@ -93,11 +109,18 @@ def single_scans(count: int, carrier_id: str, *, series: int = 0) -> Iterator[Pu
     """Yield one scan a message, in the carrier's own words; each shipment's in their order. `series` keeps numbers of two loads apart."""
     rng = Random(f"{carrier_id} {series}")
     parcels = [
-        replace(invent(rng, carrier_id, NOW), number=f"{'1Z' if carrier_id == 'ups' else ''}{series:02d}{place:014d}")
+        replace(
+            invent(rng, carrier_id, NOW),
+            number=f"{'1Z' if carrier_id == 'ups' else ''}{series:02d}{place:014d}",
+        )
         for place in range(-(-count // ALERTS_A_SHIPMENT))
     ]
     write = DIALECTS[carrier_id][1]
-    pushes = ((carrier_id, write(parcel, parcel.scans[step : step + 1])) for step in range(ALERTS_A_SHIPMENT) for parcel in parcels)
+    pushes = (
+        (carrier_id, write(parcel, parcel.scans[step : step + 1]))
+        for step in range(ALERTS_A_SHIPMENT)
+        for parcel in parcels
+    )
     return islice(pushes, count)
 
 
@@ -113,7 +136,10 @@ def _stories(rng: Random, series: int) -> Iterator[Push]:
         for told in range(1, SCANS + 1):
             for parcel in parcels:
                 if told <= len(parcel.scans):
-                    yield parcel.carrier_id, DIALECTS[parcel.carrier_id][1](parcel, parcel.scans[:told])
+                    yield (
+                        parcel.carrier_id,
+                        DIALECTS[parcel.carrier_id][1](parcel, parcel.scans[:told]),
+                    )
 
 
 def _parcel(number: int) -> Parcel:
@@ -121,7 +147,9 @@ def _parcel(number: int) -> Parcel:
     scans = tuple(
         ParcelScan(
             step=step,
-            at=(NOW - timedelta(hours=6 * (SCANS - place), seconds=number % 3600)).astimezone(ZoneInfo(town.zone)),
+            at=(NOW - timedelta(hours=6 * (SCANS - place), seconds=number % 3600)).astimezone(
+                ZoneInfo(town.zone)
+            ),
             town=town,
         )
         for place, step in enumerate(_LIFE)

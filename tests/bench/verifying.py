@@ -38,7 +38,9 @@ async def measure(bench: Bench) -> list[Row]:
         data = Path(await place.value("SHOW data_directory"))
         for run in range(bench.scale.runs):
             for name, speeds in found.items():
-                speeds.append(await asyncio.to_thread(_verified, place, data, opens=name.endswith("opened")))
+                speeds.append(
+                    await asyncio.to_thread(_verified, place, data, opens=name.endswith("opened"))
+                )
                 bench.say(
                     f"verify {run + 1}, {name}: {speeds[-1].entries_per_second:,.0f} entries/s, {speeds[-1].whole:,.0f} with its start; "
                     f"{speeds[-1].cpu:.1f} us an event"
@@ -51,14 +53,22 @@ def _rows(name: str, speeds: list[Speed]) -> list[Row]:
     rates = [speed.entries_per_second for speed in speeds]
     return [
         Row(name, rate(rates, " entries/s"), f">= {_BAR:,} entries/s", median(rates) >= _BAR),
-        Row("... with the start of its processes", rate([speed.whole for speed in speeds], " entries/s")),
-        Row("... processor time, server included", f"{median(speed.cpu for speed in speeds):.1f} us an event"),
+        Row(
+            "... with the start of its processes",
+            rate([speed.whole for speed in speeds], " entries/s"),
+        ),
+        Row(
+            "... processor time, server included",
+            f"{median(speed.cpu for speed in speeds):.1f} us an event",
+        ),
     ]
 
 
 def _verified(place: Place, data: Path, *, opens: bool) -> Speed:
     seen: list[tuple[float, int]] = []
-    access = LogAccess(dsn=place.service, master_keys=parse_master_keys(MASTER_KEY).keys if opens else None)
+    access = LogAccess(
+        dsn=place.service, master_keys=parse_master_keys(MASTER_KEY).keys if opens else None
+    )
     order = VerificationRequest(access=access, processes=_PROCESSES)
     began, cpu = time.perf_counter(), own_cpu_seconds() + server_cpu_seconds(data)
     report = Verification(order, lambda done, _: seen.append((time.perf_counter(), done))).run()

@@ -32,7 +32,17 @@ WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'r'
 GROUP BY 1 ORDER BY 2 DESC
 """
 """Bytes by table, partitions and indexes with theirs; the largest first."""
-_OF_EVENTS: Final = ("event", "transition", "event_key", "shipment", "stream", "fanout", "batch", "sealed_batch", "subtree")
+_OF_EVENTS: Final = (
+    "event",
+    "transition",
+    "event_key",
+    "shipment",
+    "stream",
+    "fanout",
+    "batch",
+    "sealed_batch",
+    "subtree",
+)
 """The tables that the fill writes: what stays of an event. Bodies, verdicts and what was sent leave by days and months."""
 
 
@@ -41,7 +51,11 @@ async def measure(bench: Bench) -> list[Row]:
     template = await bench.server.filled("bench_years_seed", lambda place: seed(bench, place))
     async with bench.server.database(template) as place:
         log = await fill(bench, place, months=_MONTHS, events=scale.volume_events)
-        sizes = {name: size / log.events for name, size in await place.rows(TABLE_SIZES) if name in _OF_EVENTS}
+        sizes = {
+            name: size / log.events
+            for name, size in await place.rows(TABLE_SIZES)
+            if name in _OF_EVENTS
+        }
         return [*await _written(bench, place, log.events), *_disk(sizes, log.events)]
 
 
@@ -54,14 +68,24 @@ async def _written(bench: Bench, place: Place, events: int) -> list[Row]:
         known, start = await place.value(_EVENTS), await place.value(_WRITTEN)
         await put_all(place, partial(alerts, messages, series=25)())
         stored = await place.value(_WRITTEN)
-        before = (cpu_seconds(worker.process.pid), cpu_seconds(sealer.process.pid), server_cpu_seconds(data))
+        before = (
+            cpu_seconds(worker.process.pid),
+            cpu_seconds(sealer.process.pid),
+            server_cpu_seconds(data),
+        )
         seconds = await until_empty(place)
         await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
-        after = (cpu_seconds(worker.process.pid), cpu_seconds(sealer.process.pid), server_cpu_seconds(data))
+        after = (
+            cpu_seconds(worker.process.pid),
+            cpu_seconds(sealer.process.pid),
+            server_cpu_seconds(data),
+        )
         applied, end = await place.value(_EVENTS) - known, await place.value(_WRITTEN)
     if applied != messages:
         raise RuntimeError(f"{messages - applied} of {messages} messages were not applied")
-    by_worker, by_sealer, by_server = ((now - then) * 1e6 / messages for now, then in zip(after, before, strict=True))
+    by_worker, by_sealer, by_server = (
+        (now - then) * 1e6 / messages for now, then in zip(after, before, strict=True)
+    )
     wal = (end - start) / messages
     return [
         Row(
@@ -81,7 +105,9 @@ async def _written(bench: Bench, place: Place, events: int) -> list[Row]:
 
 def _disk(sizes: dict[str, float], events: int) -> list[Row]:
     total = sum(sizes.values())
-    parts = ", ".join(f"{name} {size:,.0f}" for name, size in sorted(sizes.items(), key=lambda each: -each[1]))
+    parts = ", ".join(
+        f"{name} {size:,.0f}" for name, size in sorted(sizes.items(), key=lambda each: -each[1])
+    )
     return [
         Row(
             f"disk of an event, of {events:,}, indexes included; four alerts a shipment",

@@ -47,13 +47,20 @@ class WholeService:
         """Return memory, with pages that several processes share divided between them; the server's is not in it."""
         return sum(map(pss_bytes, descendants(self.pid)))
 
-    async def post(self, path: str, document: Any, *, content_type: str = "application/json") -> Any:
+    async def post(
+        self, path: str, document: Any, *, content_type: str = "application/json"
+    ) -> Any:
         """Post a document. Raises RuntimeError for any answer but a success."""
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}", "Content-Type": content_type}
-        async with aiohttp.ClientSession(headers=headers) as session, session.post(f"{self.url}{path}", data=body) as answer:
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(f"{self.url}{path}", data=body) as answer,
+        ):
             if not answer.ok:
-                raise RuntimeError(f"POST {path} was refused: {answer.status} {await answer.text()}")
+                raise RuntimeError(
+                    f"POST {path} was refused: {answer.status} {await answer.text()}"
+                )
             return await answer.json()
 
 
@@ -78,7 +85,9 @@ async def whole_service(bench: Bench, place: Place, **settings: str) -> AsyncIte
             stderr=output,
         )
     try:
-        whole = WholeService(pid=process.pid, port=port, data=Path(await place.value("SHOW data_directory")))
+        whole = WholeService(
+            pid=process.pid, port=port, data=Path(await place.value("SHOW data_directory"))
+        )
         await _ready(whole, process)
         yield whole
     finally:
@@ -94,7 +103,10 @@ async def _ready(service: WholeService, process: asyncio.subprocess.Process) -> 
     async with asyncio.timeout(_START_SECONDS), aiohttp.ClientSession() as session:
         while process.returncode is None:
             try:
-                async with session.get(f"{service.url}/readyz") as ingress, session.get(f"{service.url}/openapi.json") as api:
+                async with (
+                    session.get(f"{service.url}/readyz") as ingress,
+                    session.get(f"{service.url}/openapi.json") as api,
+                ):
                     if ingress.ok and api.ok:
                         return
             except aiohttp.ClientError:

@@ -47,7 +47,10 @@ class Wire(asyncio.Protocol):
         end = head + len(_END_OF_HEAD) + length
         if len(self._received) < end:
             return
-        status, body = int(self._received[9:12]), bytes(self._received[head + len(_END_OF_HEAD) : end])
+        status, body = (
+            int(self._received[9:12]),
+            bytes(self._received[head + len(_END_OF_HEAD) : end]),
+        )
         del self._received[:end]
         self._finish(status, body)
 

@@ -22,9 +22,15 @@ _BARS = {"PgQueuer (psycopg)": 8, "PgQueuer (asyncpg)": 8, "Procrastinate": 20}
 async def measure(bench: Bench) -> list[Row]:
     scale = bench.scale
     loads = {
-        "UPS alerts, 1 scan": await bench.server.filled("bench_alerts", waiting(partial(alerts, scale.alerts))),
-        f"FedEx histories, {SCANS} new scans": await bench.server.filled("bench_histories", waiting(partial(histories, scale.histories))),
-        "FedEx histories, growing": await bench.server.filled("bench_growing", waiting(partial(growing, scale.histories))),
+        "UPS alerts, 1 scan": await bench.server.filled(
+            "bench_alerts", waiting(partial(alerts, scale.alerts))
+        ),
+        f"FedEx histories, {SCANS} new scans": await bench.server.filled(
+            "bench_histories", waiting(partial(histories, scale.histories))
+        ),
+        "FedEx histories, growing": await bench.server.filled(
+            "bench_growing", waiting(partial(growing, scale.histories))
+        ),
     }
     rows = []
     ours: dict[str, list[Drained]] = defaultdict(list)
@@ -39,7 +45,9 @@ async def measure(bench: Bench) -> list[Row]:
                 f"CPU {seen.cpu_seconds / seen.seconds:.0%}; ready rows {limits[name][-1]:,.0f} messages/s"
             )
         rows += _rows(name, ours[name], limits[name])
-    return rows + await _against_peers(bench, [run.messages_per_second for run in ours["UPS alerts, 1 scan"]])
+    return rows + await _against_peers(
+        bench, [run.messages_per_second for run in ours["UPS alerts, 1 scan"]]
+    )
 
 
 def _rows(name: str, runs: list[Drained], limit: list[float]) -> list[Row]:
@@ -55,12 +63,20 @@ def _rows(name: str, runs: list[Drained], limit: list[float]) -> list[Row]:
         Row("... the same SQL fed with ready rows (limit)", rate(limit, " messages/s")),
         Row("... against that limit", f"{to_limit:.2f} x", ">= 0.5 x", to_limit >= 0.5),
         Row("... the worker's share of one core", f"{processor:.0%}"),
-        Row("... events, notifications, messages not applied", f"{last.events:,}, {last.told:,}, {worst:,}", "0 not applied", worst == 0),
+        Row(
+            "... events, notifications, messages not applied",
+            f"{last.events:,}, {last.told:,}, {worst:,}",
+            "0 not applied",
+            worst == 0,
+        ),
     ]
 
 
 async def _limit(bench: Bench, template: str) -> float:
-    async with bench.server.database(template) as recorded, bench.server.database(template) as replayed:
+    async with (
+        bench.server.database(template) as recorded,
+        bench.server.database(template) as replayed,
+    ):
         for place in (recorded, replayed):
             await place.execute(*RELEASE)
         seen = await child("ready_rows", recorded.service, replayed.service)
@@ -72,11 +88,15 @@ async def _against_peers(bench: Bench, ours: list[float]) -> list[Row]:
     if isinstance(python, str):
         return [Row(f"worker against {name}", f"skipped: {python}") for name in _PEERS]
     scale = bench.scale
-    template = await bench.server.filled("bench_peers", waiting(partial(alerts, scale.peer_messages)))
+    template = await bench.server.filled(
+        "bench_peers", waiting(partial(alerts, scale.peer_messages))
+    )
     rows = []
     for name, (module, *arguments) in _PEERS.items():
         try:
-            rates = [await _peer(bench, python, template, module, *arguments) for _ in range(scale.runs)]
+            rates = [
+                await _peer(bench, python, template, module, *arguments) for _ in range(scale.runs)
+            ]
         except ChildError as error:
             rows.append(Row(f"{name}, the same work", f"failed: {error}".replace("\n", " ")))
             continue
@@ -84,7 +104,12 @@ async def _against_peers(bench: Bench, ours: list[float]) -> list[Row]:
         ratio = times(ours, rates)
         rows += [
             Row(f"{name}, the same work on UPS alerts (peer)", rate(rates, " messages/s")),
-            Row(f"... worker against {name}", f"{ratio:.1f} x", f">= {_BARS[name]} x", ratio >= _BARS[name]),
+            Row(
+                f"... worker against {name}",
+                f"{ratio:.1f} x",
+                f">= {_BARS[name]} x",
+                ratio >= _BARS[name],
+            ),
         ]
     return rows
 
@@ -94,5 +119,7 @@ async def _peer(bench: Bench, python: Path, template: str, module: str, *argumen
         seen = await child(module, place.owner, *arguments, python=python)
         applied = await place.value("SELECT count(*) FROM statesvc.event")
         if applied != bench.scale.peer_messages:
-            raise ChildError(f"{module} applied {applied:,} of {bench.scale.peer_messages:,} messages")
+            raise ChildError(
+                f"{module} applied {applied:,} of {bench.scale.peer_messages:,} messages"
+            )
         return float(bench.scale.peer_messages / seen["seconds"])

@@ -55,10 +55,20 @@ _QUERIES: Final = (
     Query("state of a shipment", lambda number, _: f"/v1/shipments/ups/{number}", 5),
     Query("search by number alone", lambda number, _: f"/v1/shipments?tracking_number={number}", 5),
     Query("history", lambda number, _: f"/v1/shipments/ups/{number}/history", 5),
-    Query(f"feed page of {_FEED_PAGE}", lambda number, log: f"/v1/feed?after={_index(number, log)}&limit={_FEED_PAGE}", 10),
+    Query(
+        f"feed page of {_FEED_PAGE}",
+        lambda number, log: f"/v1/feed?after={_index(number, log)}&limit={_FEED_PAGE}",
+        10,
+    ),
     Query("audit", lambda number, _: f"/v1/shipments/ups/{number}/audit"),
-    Query("proof of inclusion", lambda number, log: f"/v1/proofs/inclusion?index={_index(number, log)}"),
-    Query("list by status, a page of 100", lambda _number, _log: "/v1/shipments?status=out_for_delivery&limit=100"),
+    Query(
+        "proof of inclusion",
+        lambda number, log: f"/v1/proofs/inclusion?index={_index(number, log)}",
+    ),
+    Query(
+        "list by status, a page of 100",
+        lambda _number, _log: "/v1/shipments?status=out_for_delivery&limit=100",
+    ),
 )
 
 
@@ -85,15 +95,27 @@ async def measure(bench: Bench) -> list[Row]:
                 bench.say(f"{log.events:,} events in {months} months after {log.seconds:.0f} s")
                 found.append(await _measured(bench, log))
         small, large = found
-        rows.append(Row(f"log of {log.events:,} events over {months} months: filled in", f"{log.seconds:,.0f} s"))
-        rows += [row for query in _QUERIES for row in _rows(query, small[query.what], large[query.what])]
+        rows.append(
+            Row(
+                f"log of {log.events:,} events over {months} months: filled in",
+                f"{log.seconds:,.0f} s",
+            )
+        )
+        rows += [
+            row for query in _QUERIES for row in _rows(query, small[query.what], large[query.what])
+        ]
     return rows
 
 
 def _rows(query: Query, small: Figures, large: Figures) -> Iterator[Row]:
     measured = f"p50 {large.p50_ms:.1f} ms, p99 {large.p99_ms:.1f} ms; of the processors {large.cpu_ms:.1f} ms"
     bar = query.bar_ms
-    yield Row(query.what, measured, "" if bar is None else f"p99 < {bar:.0f} ms", None if bar is None else large.p99_ms < bar)
+    yield Row(
+        query.what,
+        measured,
+        "" if bar is None else f"p99 < {bar:.0f} ms",
+        None if bar is None else large.p99_ms < bar,
+    )
     growth = large.blocks / max(small.blocks, 1.0)
     at_leaves = (large.blocks - large.above_leaves) / max(small.blocks - small.above_leaves, 1.0)
     read = (
@@ -119,7 +141,11 @@ async def _ask(bench: Bench, api: RoleProcess, wire: Wire, log: YearsLog, query:
     paths = cycle([query.path(number, log) for number in targets(log, _CALLS, turn=1)])
     await _reported(wire, next(paths))
     processes = [api.process.pid, *(pid for (pid,) in await log.place.rows(_SERVERS))]
-    before, above, used = await log.place.value(_BLOCKS), await log.place.value(_ABOVE_LEAVES), sum(map(cpu_seconds, processes))
+    before, above, used = (
+        await log.place.value(_BLOCKS),
+        await log.place.value(_ABOVE_LEAVES),
+        sum(map(cpu_seconds, processes)),
+    )
     seconds = await _calls(wire, islice(paths, _CALLS))
     used = sum(map(cpu_seconds, processes)) - used
     await _reported(wire, one := next(paths))

@@ -52,7 +52,9 @@ _OF_COPY: Final = {
     "shipment_id": "md5(shipment_id::text || %(copy)s::text)::uuid",
     "batch_id": "batch_id + %(copy)s::bigint * %(batches)s",
     "event_id": "%(day)s || left(md5(event_id || %(copy)s::text), 26)",
-    **dict.fromkeys(("number", "tracking_number"), "'1ZY' || lpad(%(copy)s::text, 6, '0') || right(number, 9)"),
+    **dict.fromkeys(
+        ("number", "tracking_number"), "'1ZY' || lpad(%(copy)s::text, 6, '0') || right(number, 9)"
+    ),
 }
 """Values that a copy has of its own, by column; its times are shifted."""
 
@@ -77,13 +79,23 @@ async def seed(bench: Bench, place: Place) -> None:
 async def fill(bench: Bench, place: Place, *, months: int, events: int) -> YearsLog:
     """Copy the seed of `place` into `months` of the past until the log has so many events."""
     began = time.perf_counter()
-    await place.execute(*(f"ALTER SYSTEM SET {name} = off".encode() for name in _HASTE), "SELECT pg_reload_conf()", *_SEED)
+    await place.execute(
+        *(f"ALTER SYSTEM SET {name} = off".encode() for name in _HASTE),
+        "SELECT pg_reload_conf()",
+        *_SEED,
+    )
     # a transaction each: nine tables with their indexes are some fifty locks
     await place.execute(*(_MONTH.format(month).encode() for month in range(1, months)))
-    first, batches = (await place.rows("SELECT date_trunc('month', min(recorded_at), 'UTC'), max(batch_id) FROM statesvc.event"))[0]
+    first, batches = (
+        await place.rows(
+            "SELECT date_trunc('month', min(recorded_at), 'UTC'), max(batch_id) FROM statesvc.event"
+        )
+    )[0]
     (seeded,) = (await place.rows("SELECT min(recorded_at) FROM statesvc.event"))[0]
     copies = max(1, events // _SEED_EVENTS - 1)
-    await place.execute(f"SELECT setval('statesvc.batch_id_seq', {(copies + 1) * batches})".encode())
+    await place.execute(
+        f"SELECT setval('statesvc.batch_id_seq', {(copies + 1) * batches})".encode()
+    )
     statements = [await _copying(place, name) for name in _TABLES]
     left = _copies(first, seeded, months=months - 1, copies=copies, batches=batches)
     await asyncio.gather(*(_write(bench, place, statements, left) for _ in range(_WRITERS)))
@@ -93,22 +105,33 @@ async def fill(bench: Bench, place: Place, *, months: int, events: int) -> Years
         await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
     bench.say(f"sealed after {time.perf_counter() - began:.0f} s")
     await place.execute("VACUUM ANALYZE")
-    await place.execute(*(f"ALTER SYSTEM RESET {name}".encode() for name in _HASTE), "SELECT pg_reload_conf()")
+    await place.execute(
+        *(f"ALTER SYSTEM RESET {name}".encode() for name in _HASTE), "SELECT pg_reload_conf()"
+    )
     await place.execute("CHECKPOINT")
     # what was written without fsync goes to the disk before anything is measured
     os.sync()
     bench.say(f"analysed after {time.perf_counter() - began:.0f} s")
     held = await place.value("SELECT count(*) FROM statesvc.event")
-    return YearsLog(place=place, events=held, months=months, copies=copies, seconds=time.perf_counter() - began)
+    return YearsLog(
+        place=place, events=held, months=months, copies=copies, seconds=time.perf_counter() - began
+    )
 
 
-def _copies(first: datetime, seeded: datetime, *, months: int, copies: int, batches: int) -> Iterator[dict[str, Any]]:
+def _copies(
+    first: datetime, seeded: datetime, *, months: int, copies: int, batches: int
+) -> Iterator[dict[str, Any]]:
     """Yield the copies, the oldest first; those of a month are spread over it. `first`: of the month that has the seed."""
     for copy in range(copies):
         back, place = months - copy * months // copies, (copy * months / copies) % 1
         month = first.year * 12 + first.month - 1 - back
         at = first.replace(year=month // 12, month=month % 12 + 1) + place * _SPREAD
-        yield {"copy": copy + 1, "batches": batches, "day": f"d1-{at:%y%m%d}-", "shift": at - seeded}
+        yield {
+            "copy": copy + 1,
+            "batches": batches,
+            "day": f"d1-{at:%y%m%d}-",
+            "shift": at - seeded,
+        }
 
 
 async def _copying(place: Place, table: str) -> str:
@@ -116,12 +139,17 @@ async def _copying(place: Place, table: str) -> str:
         "SELECT attname, atttypid::regtype::text FROM pg_attribute"
         f" WHERE attrelid = 'seed.{table}'::regclass AND attnum > 0 ORDER BY attnum"
     )
-    values = [_OF_COPY.get(name, f"{name} + %(shift)s" if kind.startswith("timestamp") else name) for name, kind in columns]
+    values = [
+        _OF_COPY.get(name, f"{name} + %(shift)s" if kind.startswith("timestamp") else name)
+        for name, kind in columns
+    ]
     names = ", ".join(name for name, _ in columns)
     return f"INSERT INTO statesvc.{table} ({names}) SELECT {', '.join(values)} FROM seed.{table}"
 
 
-async def _write(bench: Bench, place: Place, statements: list[str], left: Iterator[dict[str, Any]]) -> None:
+async def _write(
+    bench: Bench, place: Place, statements: list[str], left: Iterator[dict[str, Any]]
+) -> None:
     async with await AsyncConnection.connect(place.superuser, autocommit=True) as connection:
         for copy in left:
             async with connection.transaction():
@@ -134,4 +162,7 @@ async def _write(bench: Bench, place: Place, statements: list[str], left: Iterat
 def targets(log: YearsLog, count: int, *, turn: int) -> list[str]:
     """Return tracking numbers of shipments from all over the log, others at each turn."""
     step = max(1, log.copies // count)
-    return [f"1ZY{copy:06d}{(copy + turn) * 7919 % SEED_SHIPMENTS:09d}" for copy in islice(range(1, log.copies + 1, step), count)]
+    return [
+        f"1ZY{copy:06d}{(copy + turn) * 7919 % SEED_SHIPMENTS:09d}"
+        for copy in islice(range(1, log.copies + 1, step), count)
+    ]

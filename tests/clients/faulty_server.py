@@ -11,7 +11,10 @@ from tests.world.ports import free_port
 
 def answer(status: int, body: bytes = b"{}", *, headers: str = "") -> bytes:
     content_type = "application/json" if status < 400 else "application/problem+json"
-    return f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+    return (
+        f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode()
+        + body
+    )
 
 
 @dataclass
@@ -24,7 +27,9 @@ class FaultyServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", int(self.url.rpartition(":")[2]))
+        server = await asyncio.start_server(
+            self._serve, "127.0.0.1", int(self.url.rpartition(":")[2])
+        )
         try:
             yield self
         finally:
@@ -59,12 +64,20 @@ class LossyProxy(FaultyServer):
     async def _reply(self, head: str, body: bytes) -> bytes | None:
         host, _, port = self.target.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        kept = [line for line in head.split("\r\n") if line and not line.lower().startswith("connection:")]
+        kept = [
+            line
+            for line in head.split("\r\n")
+            if line and not line.lower().startswith("connection:")
+        ]
         writer.write("\r\n".join([*kept, "Connection: close", "", ""]).encode() + body)
         answered = await reader.read()
         writer.close()
         self.carried_out += 1
-        return self.script[len(self.requests) - 1] if len(self.requests) <= len(self.script) else answered
+        return (
+            self.script[len(self.requests) - 1]
+            if len(self.requests) <= len(self.script)
+            else answered
+        )
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[str, bytes]:

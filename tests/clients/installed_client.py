@@ -21,7 +21,11 @@ def bytes_max(client: str) -> int:
 def build_wheel(folder: Path) -> Path:
     """Build the wheel from a copy of the sources, so that builds do not meet in the checkout."""
     sources = folder / "sources"
-    shutil.copytree(CLIENTS, sources, ignore=shutil.ignore_patterns("core", "sync", "node_modules", "__pycache__"))
+    shutil.copytree(
+        CLIENTS,
+        sources,
+        ignore=shutil.ignore_patterns("core", "sync", "node_modules", "__pycache__"),
+    )
     (wheel,) = WheelBuilder(str(sources / "python")).build(directory=str(folder / "wheels"))
     return Path(wheel)
 

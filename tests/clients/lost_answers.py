@@ -17,7 +17,11 @@ COUNTED: Final = {
     "subscribe": "SELECT count(*) FROM statesvc.subscription",
     **{
         call: f"SELECT count(*) FROM statesvc.action WHERE verb = '{verb}'"
-        for call, verb in (("rotate", "subscription.rotate_secret"), ("resend", "subscription.resend"), ("pause", "subscription.pause"))
+        for call, verb in (
+            ("rotate", "subscription.rotate_secret"),
+            ("resend", "subscription.resend"),
+            ("pause", "subscription.pause"),
+        )
     },
 }
 
@@ -65,10 +69,19 @@ async def told_service(making: Awaitable[Service]) -> AsyncIterator[Told]:
     async with await making as service:
         await service.start("api", "worker")
         headers = {"Content-Type": "application/json"}
-        status, made = await service.post("/v1/subscriptions", json.dumps({"url": "http://127.0.0.1:9/"}), **headers)
+        status, made = await service.post(
+            "/v1/subscriptions", json.dumps({"url": "http://127.0.0.1:9/"}), **headers
+        )
         assert status == 201, made
-        event = {"carrier_id": "ups", "event_id": "S-0", "tracking_number": "T0", "occurred_at": "2026-05-01T10:00:00+02:00"}
-        status, appended = await service.post("/v1/events", json.dumps(event | {"status": "picked_up"}), **headers)
+        event = {
+            "carrier_id": "ups",
+            "event_id": "S-0",
+            "tracking_number": "T0",
+            "occurred_at": "2026-05-01T10:00:00+02:00",
+        }
+        status, appended = await service.post(
+            "/v1/events", json.dumps(event | {"status": "picked_up"}), **headers
+        )
         assert status == 201, appended
         async with asyncio.timeout(30):
             while not (told := await service.rows("SELECT webhook_id FROM statesvc.notification")):  # noqa: ASYNC110 - another process decides
@@ -82,11 +95,22 @@ async def effects(told: Told, make_call: MakeCall) -> list[tuple[str, str, int, 
     for lost in CALLS:
         before = await told.service.value(COUNTED[lost.call])
         async with LossyProxy(lost.script, target=told.service.api.url).running() as proxy:
-            outcome = await make_call(proxy.url, lost.timeout, lost.call, told.subscription_id, told.webhook_id)
+            outcome = await make_call(
+                proxy.url, lost.timeout, lost.call, told.subscription_id, told.webhook_id
+            )
             async with asyncio.timeout(30):
                 while proxy.carried_out < len(proxy.requests):  # noqa: ASYNC110 - the client gave up, the service goes on
                     await asyncio.sleep(0.02)
-        found.append((lost.call, outcome, len(proxy.requests), await told.service.value(COUNTED[lost.call]) - before))
-    status, resumed = await told.service.post(f"/v1/subscriptions/{told.subscription_id}/resume", "")
+        found.append(
+            (
+                lost.call,
+                outcome,
+                len(proxy.requests),
+                await told.service.value(COUNTED[lost.call]) - before,
+            )
+        )
+    status, resumed = await told.service.post(
+        f"/v1/subscriptions/{told.subscription_id}/resume", ""
+    )
     assert status == 200, resumed
     return found

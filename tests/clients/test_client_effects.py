@@ -17,7 +17,12 @@ pytestmark = pytest.mark.usefixtures("own_processes", "installed_client")
 
 
 def called(client: Any, call: str, subscription_id: str, webhook_id: str) -> Any:
-    event = {"carrier_id": "ups", "tracking_number": "T1", "occurred_at": "2026-05-01T10:00:00+02:00", "status": "in_transit"}
+    event = {
+        "carrier_id": "ups",
+        "tracking_number": "T1",
+        "occurred_at": "2026-05-01T10:00:00+02:00",
+        "status": "in_transit",
+    }
     subscription = UUID(subscription_id)
     match call:
         case "submit":
@@ -32,9 +37,13 @@ def called(client: Any, call: str, subscription_id: str, webhook_id: str) -> Any
             return client.subscriptions.resend(subscription, webhook_id)
 
 
-async def test_a_lost_answer_makes_no_second_effect(service_maker: Callable[..., Awaitable[Service]], tmp_path: Path) -> None:
+async def test_a_lost_answer_makes_no_second_effect(
+    service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
+) -> None:
     package = importlib.import_module("statesvc_client")
-    policy = importlib.import_module("statesvc_client.retries").RetryPolicy(first_wait=0.01, longest_wait=0.02)
+    policy = importlib.import_module("statesvc_client.retries").RetryPolicy(
+        first_wait=0.01, longest_wait=0.02
+    )
     options = {"key": BOOTSTRAP_KEY, "retries": policy}
 
     async def ended(answered: Awaitable[Any]) -> str:

@@ -24,7 +24,11 @@ def package(installed_client: Path) -> Any:
 def signed(*, at: datetime | None = None, secret: str = SECRET) -> dict[str, str]:
     stamp = at or datetime.now(UTC)
     signature = Webhook(secret).sign("n1-abc", stamp, BODY.decode())
-    return {"Webhook-Id": "n1-abc", "Webhook-Timestamp": str(int(stamp.timestamp())), "Webhook-Signature": signature}
+    return {
+        "Webhook-Id": "n1-abc",
+        "Webhook-Timestamp": str(int(stamp.timestamp())),
+        "Webhook-Signature": signature,
+    }
 
 
 def test_a_signed_notification_is_read(package: Any) -> None:
@@ -50,8 +54,12 @@ def test_headers_are_taken_as_the_standard_library_has_them(package: Any) -> Non
         ({"Webhook-Signature": ""}, BODY, "no signature is of this secret"),
     ],
 )
-def test_anything_else_is_refused_with_its_reason(package: Any, changed: dict[str, Any], body: bytes, reason: str) -> None:
+def test_anything_else_is_refused_with_its_reason(
+    package: Any, changed: dict[str, Any], body: bytes, reason: str
+) -> None:
     at = datetime.now(UTC) - changed.pop("age", timedelta())
     headers: dict[str, Any] = signed(at=at, secret=changed.pop("secret", SECRET)) | changed
     with pytest.raises(package.InvalidSignatureError, match=reason):
-        package.verify(SECRET, {name: value for name, value in headers.items() if value is not None}, body)
+        package.verify(
+            SECRET, {name: value for name, value in headers.items() if value is not None}, body
+        )

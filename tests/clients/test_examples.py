@@ -24,7 +24,12 @@ FRAGMENTS: Final = {
 
 def programs() -> Iterator[tuple[str, str]]:
     """Iterate over the programs that stand alone, each with the module name of where it stands."""
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *CLIENTS.glob("*/README.md"), *ROOT.glob("examples/*/*.md")]
+    pages = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *CLIENTS.glob("*/README.md"),
+        *ROOT.glob("examples/*/*.md"),
+    ]
     for page in sorted(pages):
         name = str(page.relative_to(ROOT))
         blocks = re.findall(r"^```python.*\n([\s\S]*?)^```$", page.read_text("utf-8"), re.MULTILINE)
@@ -35,7 +40,11 @@ def programs() -> Iterator[tuple[str, str]]:
     document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
     for path, calls in document["paths"].items():
         for method, call in calls.items():
-            yield from ((f"{method} {path}", sample["source"]) for sample in call.get("x-codeSamples", ()) if sample["lang"] == "Python")
+            yield from (
+                (f"{method} {path}", sample["source"])
+                for sample in call.get("x-codeSamples", ())
+                if sample["lang"] == "Python"
+            )
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -45,7 +54,23 @@ def test_all_programs_in_python_type_check(installed_client: Path, tmp_path: Pat
         paths.append(tmp_path / f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}.py")
         paths[-1].write_text(program)
     assert len(paths) > 50
-    command: list[str | Path] = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--cache-dir", tmp_path / "cache"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file",
+        os.devnull,
+        "--cache-dir",
+        tmp_path / "cache",
+    ]
     environment = {**os.environ, "MYPYPATH": str(installed_client)}
-    ended = subprocess.run([*command, *paths], env=environment, capture_output=True, text=True, timeout=170, check=False)
+    ended = subprocess.run(
+        [*command, *paths],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stdout[-4000:]

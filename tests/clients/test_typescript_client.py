@@ -19,7 +19,16 @@ from tests.acceptance.processes import BOOTSTRAP_KEY, Service
 from tests.clients.faulty_server import FaultyServer, answer
 from tests.clients.installed_client import CLIENTS, bytes_max
 from tests.clients.lost_answers import ONCE, effects, told_service
-from tests.clients.test_client_retries import APPENDED, AWAY, CUT, HALF, LIMITED, PROXY, QUEUE, SILENCE
+from tests.clients.test_client_retries import (
+    APPENDED,
+    AWAY,
+    CUT,
+    HALF,
+    LIMITED,
+    PROXY,
+    QUEUE,
+    SILENCE,
+)
 from tests.world.programs import required
 
 PROGRAMS: Final = Path(__file__).with_name("typescript")
@@ -41,25 +50,55 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
     folder = tmp_path_factory.mktemp("typescript")
     sources = folder / "sources" / "typescript"
-    shutil.copytree(CLIENTS / "typescript", sources, ignore=shutil.ignore_patterns("dist", "node_modules", "schema.ts"))
+    shutil.copytree(
+        CLIENTS / "typescript",
+        sources,
+        ignore=shutil.ignore_patterns("dist", "node_modules", "schema.ts"),
+    )
     shutil.copy(CLIENTS / "openapi.json", sources.parent)
     sources.joinpath("node_modules").symlink_to(MODULES)
     run("npm", "pack", "--pack-destination", folder, folder=sources)
     (packed,) = folder.glob("*.tgz")
-    assert 0.8 * bytes_max("typescript") < packed.stat().st_size < bytes_max("typescript"), f"{packed.stat().st_size} bytes packed"
+    assert 0.8 * bytes_max("typescript") < packed.stat().st_size < bytes_max("typescript"), (
+        f"{packed.stat().st_size} bytes packed"
+    )
     # they stand here already: nothing is fetched
-    run("npm", "pack", "--ignore-scripts", "--pack-destination", folder, *(MODULES / name for name in DEPENDENCIES), folder=folder)
+    run(
+        "npm",
+        "pack",
+        "--ignore-scripts",
+        "--pack-destination",
+        folder,
+        *(MODULES / name for name in DEPENDENCIES),
+        folder=folder,
+    )
     application = folder / "application"
     application.mkdir()
     application.joinpath("package.json").write_text('{"type": "module"}')
-    run("npm", "install", "--offline", "--no-audit", "--no-fund", *folder.glob("*.tgz"), folder=application)
+    run(
+        "npm",
+        "install",
+        "--offline",
+        "--no-audit",
+        "--no-fund",
+        *folder.glob("*.tgz"),
+        folder=application,
+    )
     application.joinpath("process.d.ts").write_text(PROCESS)
     for program in PROGRAMS.glob("*.ts"):
         shutil.copy(program, application)
     for number, example in enumerate(examples()):
         application.joinpath(f"example_{number}.ts").write_text(example)
     names = [path.name for path in application.glob("*.ts")]
-    options = ("--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.asynciterable")
+    options = (
+        "--strict",
+        "--target",
+        "es2022",
+        "--module",
+        "nodenext",
+        "--lib",
+        "es2022,dom,dom.asynciterable",
+    )
     run(MODULES / ".bin" / "tsc", *options, *names, folder=application)
     return application
 
@@ -68,15 +107,26 @@ def examples() -> list[str]:
     """Return the programs of the README, and those for Node of the page of the API."""
     document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
     calls = [call for path in document["paths"].values() for call in path.values()]
-    shown = [sample["source"] for call in calls for sample in call.get("x-codeSamples", ()) if sample["lang"] == "JavaScript"]
-    programs = re.findall(r"^```ts\n([\s\S]*?)^```$", (CLIENTS / "typescript" / "README.md").read_text("utf-8"), re.MULTILINE)
+    shown = [
+        sample["source"]
+        for call in calls
+        for sample in call.get("x-codeSamples", ())
+        if sample["lang"] == "JavaScript"
+    ]
+    programs = re.findall(
+        r"^```ts\n([\s\S]*?)^```$",
+        (CLIENTS / "typescript" / "README.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
     assert programs
     assert shown
     return [*programs, *shown]
 
 
 def run(*command: str | Path, folder: Path) -> str:
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
+    ended = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=170, check=False
+    )
     assert ended.returncode == 0, f"{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
     return ended.stdout
 
@@ -102,14 +152,20 @@ async def test_it_repeats_only_what_has_no_second_effect(
     application: Path, call: str, script: list[bytes | None], outcome: str, tries: int
 ) -> None:
     async with FaultyServer(script).running() as server:
-        printed = await asyncio.to_thread(run, "node", "faults.js", server.url, call, folder=application)
+        printed = await asyncio.to_thread(
+            run, "node", "faults.js", server.url, call, folder=application
+        )
         assert (printed.strip(), len(server.requests)) == (outcome, tries)
 
 
 async def test_a_pause_that_is_asked_for_is_kept(application: Path) -> None:
     began = time.monotonic()
     async with FaultyServer([answer(429, headers="Retry-After: 1\r\n"), QUEUE]).running() as server:
-        assert (await asyncio.to_thread(run, "node", "faults.js", server.url, "read", folder=application)).strip() == "done"
+        assert (
+            await asyncio.to_thread(
+                run, "node", "faults.js", server.url, "read", folder=application
+            )
+        ).strip() == "done"
     assert time.monotonic() - began >= 1
 
 
@@ -118,7 +174,9 @@ def test_both_clients_repeat_the_same_calls(installed_client: Path) -> None:
         (CLIENTS / "typescript" / "src" / "retries.ts").read_text(),
         (installed_client / "statesvc_client" / "retries.py").read_text(),
     ]
-    patterns = [re.search(r"REPEATABLE_POSTS = (?:/|re\.compile\(r\")(.*\$)[/\"]", text) for text in written]
+    patterns = [
+        re.search(r"REPEATABLE_POSTS = (?:/|re\.compile\(r\")(.*\$)[/\"]", text) for text in written
+    ]
     in_node, in_python = (found[1] for found in patterns if found)
     assert in_node.replace(r"\/", "/") == in_python
 
@@ -143,7 +201,9 @@ def test_it_verifies_what_the_service_signs(application: Path) -> None:
             "Webhook-Timestamp": str(int(stamp.timestamp())),
             "Webhook-Signature": Webhook(secret).sign("n1", stamp, body),
         }
-        return run("node", "signatures.js", SECRET, json.dumps(headers), sent, folder=application).strip()
+        return run(
+            "node", "signatures.js", SECRET, json.dumps(headers), sent, folder=application
+        ).strip()
 
     now = datetime.now(UTC)
     assert verdict(SECRET, now, body) == "shipment.delivered_for_test"
@@ -157,7 +217,15 @@ async def test_a_caller_submits_reads_and_follows(
 ) -> None:
     async with await service_maker(tmp_path, {}) as service:
         await service.start("api", "worker", "sealer")
-        printed = await asyncio.to_thread(run, "node", "caller.js", service.api.url, BOOTSTRAP_KEY, BOOTSTRAP_KEY, folder=application)
+        printed = await asyncio.to_thread(
+            run,
+            "node",
+            "caller.js",
+            service.api.url,
+            BOOTSTRAP_KEY,
+            BOOTSTRAP_KEY,
+            folder=application,
+        )
     way = ["picked_up", "in_transit", "delivered"]
     assert json.loads(printed) == {
         "verdicts": ["appended"] * 3,

@@ -12,10 +12,20 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = (
-    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/python/README.md", "clients/typescript/README.md"),
+    *(
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "clients/python/README.md",
+        "clients/typescript/README.md",
+    ),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
-BLOCK: Final = re.compile(r"(?:^ *<!-- not run: (?P<reason>[^\n]+) -->\n)?^ *```sh\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(
+    r"(?:^ *<!-- not run: (?P<reason>[^\n]+) -->\n)?^ *```sh\n(?P<text>.*?)^ *```",
+    re.MULTILINE | re.DOTALL,
+)
 INLINE: Final = re.compile(r"`(statesvc [a-z][^`]*)`")
 COMMAND: Final = re.compile(r" *(?:statesvc|curl|make|pip|python3?|docker|psql) ")
 FENCED: Final = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -50,20 +60,33 @@ def _is_whole(text: str) -> bool:
 
 def blocks(page: str) -> list[Block]:
     """Return the page's blocks, in their order."""
-    return [Block(page, match["text"], match["reason"] or "") for match in BLOCK.finditer((ROOT / page).read_text("utf-8"))]
+    return [
+        Block(page, match["text"], match["reason"] or "")
+        for match in BLOCK.finditer((ROOT / page).read_text("utf-8"))
+    ]
 
 
 def commands_not_run(page: str) -> Iterator[str]:
     """Yield commands of ours within sentences and in the blocks that are not run, up to what they are piped into."""
     in_sentences = INLINE.findall(FENCED.sub("", (ROOT / page).read_text("utf-8")))
-    in_blocks = (command for block in blocks(page) if block.reason for command in block.commands() if command.startswith("statesvc "))
+    in_blocks = (
+        command
+        for block in blocks(page)
+        if block.reason
+        for command in block.commands()
+        if command.startswith("statesvc ")
+    )
     for found in (*in_sentences, *in_blocks):
         yield re.split(r" (?:\||&&|#) ", found)[0]
 
 
 def unmarked(page: str) -> list[str]:
     """Return lines that look like commands in blocks that name no language: nothing would run them."""
-    without_language = re.findall(r"^ *```\n(.*?)^ *```", _balanced((ROOT / page).read_text("utf-8")), re.MULTILINE | re.DOTALL)
+    without_language = re.findall(
+        r"^ *```\n(.*?)^ *```",
+        _balanced((ROOT / page).read_text("utf-8")),
+        re.MULTILINE | re.DOTALL,
+    )
     return [line for text in without_language for line in text.splitlines() if COMMAND.match(line)]
 
 

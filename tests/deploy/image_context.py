@@ -12,7 +12,11 @@ DOCKERFILE: Final = ROOT / "deploy" / "docker" / "Dockerfile"
 def copied() -> list[str]:
     """Return the files and folders that its first stage names."""
     first_stage = DOCKERFILE.read_text("utf-8").split("\nFROM ")[1]
-    return [name for line in re.findall(r"^COPY (.+)$", first_stage, re.MULTILINE) for name in line.split()[:-1]]
+    return [
+        name
+        for line in re.findall(r"^COPY (.+)$", first_stage, re.MULTILINE)
+        for name in line.split()[:-1]
+    ]
 
 
 def copy_to(folder: Path) -> None:

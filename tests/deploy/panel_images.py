@@ -33,7 +33,18 @@ WIDTH: Final = 620
 HEIGHT: Final = 190
 _LEFT: Final = 70
 _BOTTOM: Final = 22
-_COLOURS: Final = ("#3b7dd8", "#d97a1e", "#3a9d5d", "#b23a48", "#7b5ea7", "#8a6d3b", "#d6589f", "#4d4d4d", "#a5a52a", "#2aa5a0")
+_COLOURS: Final = (
+    "#3b7dd8",
+    "#d97a1e",
+    "#3a9d5d",
+    "#b23a48",
+    "#7b5ea7",
+    "#8a6d3b",
+    "#d6589f",
+    "#4d4d4d",
+    "#a5a52a",
+    "#2aa5a0",
+)
 _STYLE: Final = (
     "body{font:13px sans-serif;width:1330px}main{display:flex;flex-wrap:wrap;gap:10px}section{border:1px solid #ccc;"
     "padding:8px;width:630px}h2{font-size:14px;margin:0 0 4px}b{font-size:34px}small{display:inline-block;margin:0 10px 0 0}p{color:red}"
@@ -53,11 +64,17 @@ async def curves(prometheus: Prometheus, panel: Panel, since: float, until: floa
     found = []
     for query in panel.queries:
         expression = query.expression.replace("$__rate_interval", INTERVAL)
-        for found_series in await prometheus.ask_range(expression, since=since, until=until, step=STEP_SECONDS):
+        for found_series in await prometheus.ask_range(
+            expression, since=since, until=until, step=STEP_SECONDS
+        ):
             legend = query.legend
             for label, value in found_series["metric"].items():
                 legend = legend.replace(f"{{{{{label}}}}}", value)
-            points = [(float(at) - since, float(value)) for at, value in found_series["values"] if math.isfinite(float(value))]
+            points = [
+                (float(at) - since, float(value))
+                for at, value in found_series["values"]
+                if math.isfinite(float(value))
+            ]
             if points:
                 found.append(Curve(legend, points))
     return found
@@ -84,7 +101,10 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
     if not lines:
         return f"<section>{title}<p>no data</p></section>"
     if panel.kind == "stat":
-        values = "".join(f"<b>{shown(line.points[-1][1], panel.unit)}</b> <small>{html.escape(line.legend)}</small>" for line in lines)
+        values = "".join(
+            f"<b>{shown(line.points[-1][1], panel.unit)}</b> <small>{html.escape(line.legend)}</small>"
+            for line in lines
+        )
         return f"<section>{title}{values}</section>"
     top = max((value for line in lines for _, value in line.points), default=0) * 1.1 or 1.0
     least = min(0.0, *(value for line in lines for _, value in line.points))
@@ -92,14 +112,20 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
     for share in (0, 0.5, 1):
         y = (HEIGHT - _BOTTOM) * (1 - share) + 4
         text = shown(least + (top - least) * share, panel.unit)
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end" font-size="11">{text}</text>')
-        parts.append(f'<line x1="{_LEFT}" x2="{WIDTH}" y1="{y:.0f}" y2="{y:.0f}" stroke="#e4e4e4"/>')
+        parts.append(
+            f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end" font-size="11">{text}</text>'
+        )
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{WIDTH}" y1="{y:.0f}" y2="{y:.0f}" stroke="#e4e4e4"/>'
+        )
     for place, line in enumerate(lines):
         points = " ".join(
             f"{_LEFT + (WIDTH - _LEFT) * at / seconds:.1f},{(HEIGHT - _BOTTOM) * (1 - (value - least) / (top - least)) + 4:.1f}"
             for at, value in line.points
         )
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{_COLOURS[place % len(_COLOURS)]}" stroke-width="1.6"/>')
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{_COLOURS[place % len(_COLOURS)]}" stroke-width="1.6"/>'
+        )
     legends = "".join(
         f'<small><span style="color:{_COLOURS[place % len(_COLOURS)]}">■</span> {html.escape(line.legend or "(none)")}</small>'
         for place, line in enumerate(lines)
@@ -110,7 +136,10 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
 
 async def document(prometheus: Prometheus, dashboard: Dashboard, since: float, until: float) -> str:
     """Draw a dashboard as HTML."""
-    sections = [drawn(panel, await curves(prometheus, panel, since, until), until - since) for panel in dashboard.panels]
+    sections = [
+        drawn(panel, await curves(prometheus, panel, since, until), until - since)
+        for panel in dashboard.panels
+    ]
     return f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style><h1>{dashboard.title}</h1><main>{''.join(sections)}</main>"
 
 

@@ -17,7 +17,8 @@ from tests.deploy.demo import scraped_demo
 from tests.world.prometheus import Prometheus
 
 needs_prometheus = pytest.mark.skipif(
-    shutil.which("prometheus") is None and not os.environ.get("CI"), reason="prometheus is not installed (Debian: prometheus)"
+    shutil.which("prometheus") is None and not os.environ.get("CI"),
+    reason="prometheus is not installed (Debian: prometheus)",
 )
 INTERVAL: Final = "30s"
 SHOWN_SECONDS: Final = 120
@@ -25,16 +26,28 @@ STEP_SECONDS: Final = 2
 
 
 def test_the_files_are_those_of_the_script() -> None:
-    stale = [one.uid for one in DASHBOARDS if (FOLDER / f"{one.uid}.json").read_text("utf-8") != text(one)]
+    stale = [
+        one.uid
+        for one in DASHBOARDS
+        if (FOLDER / f"{one.uid}.json").read_text("utf-8") != text(one)
+    ]
     assert stale == [], "run python -m deploy.grafana.dashboards"
 
 
 def test_no_two_queries_of_a_panel_have_the_same_legend() -> None:
-    assert [panel.title for _, panel in panels() if len({query.legend for query in panel.queries}) < len(panel.queries)] == []
+    assert [
+        panel.title
+        for _, panel in panels()
+        if len({query.legend for query in panel.queries}) < len(panel.queries)
+    ] == []
 
 
 def test_every_line_over_time_has_a_legend() -> None:
-    assert [panel.title for _, panel in panels() if panel.kind == "timeseries" and not all(query.legend for query in panel.queries)] == []
+    assert [
+        panel.title
+        for _, panel in panels()
+        if panel.kind == "timeseries" and not all(query.legend for query in panel.queries)
+    ] == []
 
 
 async def shows_something(prometheus: Prometheus, panel: Panel, query: Query, since: float) -> bool:
@@ -43,7 +56,9 @@ async def shows_something(prometheus: Prometheus, panel: Panel, query: Query, si
     if panel.kind == "stat":
         found = [one["value"] for one in await prometheus.ask(expression)]
     else:
-        lines = await prometheus.ask_range(expression, since=since, until=time.time(), step=STEP_SECONDS)
+        lines = await prometheus.ask_range(
+            expression, since=since, until=time.time(), step=STEP_SECONDS
+        )
         found = [point for line in lines for point in line["values"]]
     return any(math.isfinite(float(value)) for _, value in found)
 

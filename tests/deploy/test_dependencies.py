@@ -32,7 +32,9 @@ def test_the_page_lists_them(listed: list[Dependency]) -> None:
     assert page(text, listed) == text, "run python -m deploy.packaging.dependencies"
 
 
-def test_what_an_extra_brings_is_listed_with_it_and_what_is_always_there_without(listed: list[Dependency]) -> None:
+def test_what_an_extra_brings_is_listed_with_it_and_what_is_always_there_without(
+    listed: list[Dependency],
+) -> None:
     extras = {each.name: each.extras for each in listed}
     assert extras["psycopg-binary"] == extras["aiohttp"] == frozenset()
     assert extras["typst"] == {"pdf"}
@@ -53,18 +55,27 @@ def test_a_package_that_is_not_installed_is_named() -> None:
         dependencies({"dependencies": [], "optional-dependencies": {"x": ["statesvc-none"]}}, {})
 
 
-def test_the_bill_of_materials_names_each_with_its_licence_and_is_the_same_every_time(tmp_path: Path, listed: list[Dependency]) -> None:
+def test_the_bill_of_materials_names_each_with_its_licence_and_is_the_same_every_time(
+    tmp_path: Path, listed: list[Dependency]
+) -> None:
     wheel = tmp_path / "statesvc.whl"
     wheel.write_bytes(b"the wheel")
     text = bill_of_materials(wheel, "0.1.0", listed, BUILT_AT)
     assert bill_of_materials(wheel, "0.1.0", listed[::-1], BUILT_AT) == text
     bill = json.loads(text)
-    assert {part["purl"] for part in bill["components"]} == {f"pkg:pypi/{each.name}@{each.version}" for each in listed}
+    assert {part["purl"] for part in bill["components"]} == {
+        f"pkg:pypi/{each.name}@{each.version}" for each in listed
+    }
     assert all(part["licenses"] for part in bill["components"])
     needed = {part["ref"]: part.get("dependsOn", []) for part in bill["dependencies"]}
-    assert any(ref.startswith("psycopg-pool==") for ref in needed[next(ref for ref in needed if ref.startswith("psycopg=="))])
+    assert any(
+        ref.startswith("psycopg-pool==")
+        for ref in needed[next(ref for ref in needed if ref.startswith("psycopg=="))]
+    )
 
 
 def test_a_bill_that_breaks_its_schema_is_refused() -> None:
     with pytest.raises(InvalidBillError):
-        validate('{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [{"name": "without a type"}]}')
+        validate(
+            '{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [{"name": "without a type"}]}'
+        )

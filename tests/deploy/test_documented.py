@@ -27,19 +27,33 @@ NO_COMMAND: Final = {"statesvc key id"}
 """The label of a digest."""
 UPS_BODY: Final = ROOT / "tests/events/carriers/fixtures/ups/track_alert_delivered_signed.json"
 KEY: Final = "a-long-and-random-first-key"
-SETTINGS: Final = {"STATESVC_BOOTSTRAP_KEY": KEY, "STATESVC_WEBHOOK_SECRET_UPS": "my-ups-credential"}
+SETTINGS: Final = {
+    "STATESVC_BOOTSTRAP_KEY": KEY,
+    "STATESVC_WEBHOOK_SECRET_UPS": "my-ups-credential",
+}
 FINDINGS: Final = {"backup", "doctor", "status"}
 """Commands that end with 1 where they find something: a server of tests gives cause."""
 CURL: Final = 'curl() { command curl --silent --show-error --fail-with-body "$@"; }; '
 
 
 def _royalmail(number: int) -> bytes:
-    event = {"eventCode": "EVZZ9", "eventName": "Handed over", "eventDateTime": "2026-03-02T10:04:00+00:00", "locationName": "Leeds DO"}
-    return json.dumps({"mailPieces": {"mailPieceId": f"AB{number:09}GB", "events": [event]}}).encode()
+    event = {
+        "eventCode": "EVZZ9",
+        "eventName": "Handed over",
+        "eventDateTime": "2026-03-02T10:04:00+00:00",
+        "locationName": "Leeds DO",
+    }
+    return json.dumps(
+        {"mailPieces": {"mailPieceId": f"AB{number:09}GB", "events": [event]}}
+    ).encode()
 
 
 def is_run_here(block: Block) -> bool:
-    return not block.reason and block.page not in RUN_ELSEWHERE and not block.page.startswith("docs/runbook/")
+    return (
+        not block.reason
+        and block.page not in RUN_ELSEWHERE
+        and not block.page.startswith("docs/runbook/")
+    )
 
 
 class Reader:
@@ -48,17 +62,28 @@ class Reader:
     def __init__(self, service: Service, folder: Path, subscription: str) -> None:
         self._service = service
         self._folder = folder
-        self._environment = {**service.environment, "KEY": KEY, "API": service.api.url, "ID": subscription}
+        self._environment = {
+            **service.environment,
+            "KEY": KEY,
+            "API": service.api.url,
+            "ID": subscription,
+        }
 
     async def try_out(self, block: Block) -> list[str]:
         """Run a block, and return what went wrong."""
-        return [f"{block.page}: {command}\n{why}" for command in block.commands() if (why := await self._run(command))]
+        return [
+            f"{block.page}: {command}\n{why}"
+            for command in block.commands()
+            if (why := await self._run(command))
+        ]
 
     async def _run(self, command: str) -> str:
         words = shlex.split(command, comments=True)
         match words[0]:
             case "make":
-                return await self._shell(f"make --dry-run --directory {ROOT} {shlex.join(words[1:])}")
+                return await self._shell(
+                    f"make --dry-run --directory {ROOT} {shlex.join(words[1:])}"
+                )
             case "statesvc":
                 return await self._ours(command)
             case _:
@@ -68,7 +93,9 @@ class Reader:
         """Rewrite a command to be forked from a process that has loaded the service; what comes after a pipe or `>` is the shell's."""
         ours, _, rest = re.sub(r" (?=[|>] )", "\0", command, count=1).partition("\0")
         words = shlex.split(ours, comments=True)[1:]
-        exit_code, output, errors = await self._service.run(*map(_as_of_now, words), folder=self._folder)
+        exit_code, output, errors = await self._service.run(
+            *map(_as_of_now, words), folder=self._folder
+        )
         if exit_code not in ({0, 1} if words[0] in FINDINGS else {0}):
             return f"{exit_code}: {errors}{output}"
         return await self._shell(f"cat {rest}", output) if rest else ""
@@ -76,7 +103,9 @@ class Reader:
     def _here(self, command: str) -> str:
         role = "ingress" if "/v1/webhooks/" in command else "api"
         url = next(each.url for each in self._service.roles if each.role == role)
-        return command.replace("localhost:8080", url.removeprefix("http://")).replace("@tests/", f"@{ROOT}/tests/")
+        return command.replace("localhost:8080", url.removeprefix("http://")).replace(
+            "@tests/", f"@{ROOT}/tests/"
+        )
 
     async def _shell(self, command: str, given: str = "") -> str:
         process = await asyncio.create_subprocess_exec(
@@ -96,30 +125,49 @@ def _as_of_now(word: str) -> str:
     return re.sub(r"2026-\d\d-\d\dT\d\d:\d\d:\d\dZ", datetime.now(UTC).isoformat(), word)
 
 
-async def test_each_command_does_what_its_page_shows(service_maker: ServiceMaker, tmp_path: Path) -> None:
+async def test_each_command_does_what_its_page_shows(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
     service = await service_maker(tmp_path / "service", SETTINGS)
     async with service:
         service.session.headers["Authorization"] = f"Bearer {KEY}"
         await service.start("ingress", "api", "worker", "sealer")
         reader = await _reader(service, tmp_path)
-        wrong = [why for page in PAGES for block in blocks(page) if is_run_here(block) for why in await reader.try_out(block)]
+        wrong = [
+            why
+            for page in PAGES
+            for block in blocks(page)
+            if is_run_here(block)
+            for why in await reader.try_out(block)
+        ]
     assert wrong == [], "\n\n".join(wrong)
 
 
 async def _reader(service: Service, folder: Path) -> Reader:
     """Prepare a reader: five messages with a code that nobody knows, and one that is delivered; with a subscription and a case."""
     ingress = next(role for role in service.roles if role.role == "ingress")
-    for carrier_id, body in (("ups", UPS_BODY.read_bytes()), *(("royalmail", _royalmail(number)) for number in range(5))):
+    for carrier_id, body in (
+        ("ups", UPS_BODY.read_bytes()),
+        *(("royalmail", _royalmail(number)) for number in range(5)),
+    ):
         async with service.session.post(
-            f"{ingress.url}/v1/webhooks/{carrier_id}", data=body, headers={"credential": "my-ups-credential"}
+            f"{ingress.url}/v1/webhooks/{carrier_id}",
+            data=body,
+            headers={"credential": "my-ups-credential"},
         ) as answer:
             assert answer.status == 200, await answer.text()
-    status, subscription = await service.post("/v1/subscriptions", '{"url": "http://127.0.0.1:9/"}', **{"Content-Type": "application/json"})
+    status, subscription = await service.post(
+        "/v1/subscriptions",
+        '{"url": "http://127.0.0.1:9/"}',
+        **{"Content-Type": "application/json"},
+    )
     assert status == 201, subscription
     await service.drained()
     async with asyncio.timeout(30):
         await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
-    (case,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs/disputes.md").read_text("utf-8"), re.DOTALL)
+    (case,) = re.findall(
+        r"```json\n(.*?)```", (ROOT / "docs/disputes.md").read_text("utf-8"), re.DOTALL
+    )
     folder.joinpath("case.json").write_text(case)
     return Reader(service, folder, subscription["id"])
 
@@ -142,7 +190,9 @@ def _help_of(words: list[str], said: dict[tuple[str, ...], str]) -> str:
     return said[key]
 
 
-def test_a_command_that_is_not_run_names_subcommands_and_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_is_not_run_names_subcommands_and_options_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     said: dict[tuple[str, ...], str] = {}
     wrong = []
     for page in PAGES:
@@ -153,7 +203,9 @@ def test_a_command_that_is_not_run_names_subcommands_and_options_that_there_are(
             printed = "".join(_help_of(path[:end], said) for end in range(1, len(path) + 1))
             options = [word.partition("=")[0] for word in words if word.startswith("--")]
             anywhere = _help_of([], said)
-            if command not in NO_COMMAND and (not printed or any(option not in printed + anywhere for option in options)):
+            if command not in NO_COMMAND and (
+                not printed or any(option not in printed + anywhere for option in options)
+            ):
                 wrong.append(f"{page}: {command}")
     capsys.readouterr()
     assert wrong == []

@@ -32,7 +32,9 @@ def test_a_wait_is_known_of_every_alert_and_whether_it_looks_at_windows() -> Non
 
 
 def test_blocks_within_a_list_are_commands_too() -> None:
-    assert 'statesvc psql --owner -c "SELECT pg_terminate_backend(PID)"' in commands(RUNBOOK / "AckLatency.md", "Do")
+    assert 'statesvc psql --owner -c "SELECT pg_terminate_backend(PID)"' in commands(
+        RUNBOOK / "AckLatency.md", "Do"
+    )
 
 
 def test_each_incident_has_a_row_which_a_newer_one_replaces() -> None:

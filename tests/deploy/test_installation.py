@@ -48,19 +48,29 @@ def test_the_image_gets_what_it_copies_and_nothing_else() -> None:
 
 @pytest.mark.usefixtures("own_processes")
 def test_compose_keeps_to_its_schema() -> None:
-    run(PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "docker" / "compose.yml")
+    run(
+        PROGRAMS / "check-jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        DEPLOY / "docker" / "compose.yml",
+    )
 
 
 def test_compose_mounts_files_that_exist_and_sets_settings_that_exist() -> None:
     mounts = [
-        mount.split(":")[0] for service in COMPOSE["services"].values() for mount in service.get("volumes", ()) if mount.startswith(".")
+        mount.split(":")[0]
+        for service in COMPOSE["services"].values()
+        for mount in service.get("volumes", ())
+        if mount.startswith(".")
     ]
     assert [mount for mount in mounts if not (DEPLOY / "docker" / mount).exists()] == []
     assert unknown_variables(COMPOSE["services"]["statesvc"]["environment"], SECTIONS) == []
 
 
 def test_prometheus_asks_up_where_its_metrics_are_and_nobody_else_can() -> None:
-    (job,) = yaml.safe_load((DEPLOY / "docker" / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
+    (job,) = yaml.safe_load((DEPLOY / "docker" / "prometheus.yml").read_text("utf-8"))[
+        "scrape_configs"
+    ]
     port = HttpSettings().default_metrics_port(HttpSettings.model_fields["port"].default)
     assert job["static_configs"][0]["targets"] == [f"statesvc:{port}"]
     assert COMPOSE["services"]["statesvc"]["environment"]["STATESVC_METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - within the network of compose
@@ -70,20 +80,32 @@ def test_prometheus_asks_up_where_its_metrics_are_and_nobody_else_can() -> None:
 def test_no_route_of_kubernetes_leads_to_the_metrics() -> None:
     (config,), (routes,) = of_kind("ConfigMap"), of_kind("Ingress")
     (rule,) = routes["spec"]["rules"]
-    assert {path["backend"]["service"]["port"]["name"] for path in rule["http"]["paths"]} == {"http"}
+    assert {path["backend"]["service"]["port"]["name"] for path in rule["http"]["paths"]} == {
+        "http"
+    }
     for deployment in of_kind("Deployment"):
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
-        assert ports == {"http": config["data"]["STATESVC_PORT"], "metrics": config["data"]["STATESVC_METRICS_PORT"]}
-        assert deployment["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == ports["metrics"]
+        assert ports == {
+            "http": config["data"]["STATESVC_PORT"],
+            "metrics": config["data"]["STATESVC_METRICS_PORT"],
+        }
+        assert (
+            deployment["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"]
+            == ports["metrics"]
+        )
 
 
 def test_the_manifests_are_what_their_declaration_says() -> None:
-    assert manifests.FILE.read_text("utf-8") == manifests.text(), "run python -m deploy.kubernetes.manifests"
+    assert manifests.FILE.read_text("utf-8") == manifests.text(), (
+        "run python -m deploy.kubernetes.manifests"
+    )
 
 
 def of_kind(kind: str) -> Iterator[dict[str, Any]]:
-    return (manifest for manifest in yaml.safe_load_all(manifests.text()) if manifest["kind"] == kind)
+    return (
+        manifest for manifest in yaml.safe_load_all(manifests.text()) if manifest["kind"] == kind
+    )
 
 
 def test_the_manifests_keep_to_the_schemas_of_kubernetes() -> None:
@@ -105,16 +127,23 @@ def test_the_migration_can_be_applied_again_and_each_release_has_its_own() -> No
 def test_each_role_has_a_deployment_a_service_and_a_budget_that_find_its_pods() -> None:
     for kind in ("Deployment", "Service", "PodDisruptionBudget"):
         found = list(of_kind(kind))
-        assert [manifest["metadata"]["name"] for manifest in found] == [f"statesvc-{role}" for role in ROLES]
+        assert [manifest["metadata"]["name"] for manifest in found] == [
+            f"statesvc-{role}" for role in ROLES
+        ]
         for manifest, deployment in zip(found, of_kind("Deployment"), strict=True):
             selector = manifest["spec"]["selector"]
-            assert selector.get("matchLabels", selector) == deployment["spec"]["template"]["metadata"]["labels"]
+            assert (
+                selector.get("matchLabels", selector)
+                == deployment["spec"]["template"]["metadata"]["labels"]
+            )
 
 
 def test_a_pod_has_time_to_drain_and_settings_that_exist() -> None:
     (config,) = of_kind("ConfigMap")
     assert unknown_variables(config["data"], SECTIONS) == []
-    needs = float(config["data"]["STATESVC_DRAIN_SECONDS"]) + float(config["data"]["STATESVC_GRACE_SECONDS"])
+    needs = float(config["data"]["STATESVC_DRAIN_SECONDS"]) + float(
+        config["data"]["STATESVC_GRACE_SECONDS"]
+    )
     for deployment in of_kind("Deployment"):
         pod = deployment["spec"]["template"]["spec"]
         assert pod["terminationGracePeriodSeconds"] > needs
@@ -127,6 +156,9 @@ def test_the_unit_is_right_and_exposes_little(tmp_path: Path) -> None:
     unit = tmp_path / "statesvc@up.service"
     unit.write_text(UNIT.read_text("utf-8").replace("/opt/statesvc/bin/statesvc", "/bin/true"))
     run(analyze, "verify", unit)
-    exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", run(analyze, "security", "--offline=true", "--no-pager", unit))
+    exposure = re.search(
+        r"Overall exposure level for \S+: ([\d.]+)",
+        run(analyze, "security", "--offline=true", "--no-pager", unit),
+    )
     assert exposure is not None
     assert float(exposure[1]) <= EXPOSURE_MAX

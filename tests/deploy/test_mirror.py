@@ -31,7 +31,13 @@ class Upstream:
         self._text = text
 
     async def answer(self, request: web.Request) -> web.Response:
-        self.got.append((request.raw_path, {name.lower(): value for name, value in request.headers.items()}, await request.read()))
+        self.got.append(
+            (
+                request.raw_path,
+                {name.lower(): value for name, value in request.headers.items()},
+                await request.read(),
+            )
+        )
         if self.silent:
             await asyncio.Event().wait()
         return web.Response(text=self._text)
@@ -49,14 +55,26 @@ class Upstream:
             await runner.cleanup()
 
 
-async def test_both_get_the_same_push_and_the_answer_is_ours_whatever_the_old_view_does(tmp_path: Path) -> None:
+async def test_both_get_the_same_push_and_the_answer_is_ours_whatever_the_old_view_does(
+    tmp_path: Path,
+) -> None:
     ours, old, port = Upstream("ours"), Upstream("old"), free_port()
     text = re.findall(r"```nginx\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)[0]
-    for stated, here in (("127.0.0.1:8080", f"127.0.0.1:{ours.port}"), ("127.0.0.1:8000", f"127.0.0.1:{old.port}")):
+    for stated, here in (
+        ("127.0.0.1:8080", f"127.0.0.1:{ours.port}"),
+        ("127.0.0.1:8000", f"127.0.0.1:{old.port}"),
+    ):
         text = text.replace(stated, here)
     text = text.replace("listen 8443", f"listen 127.0.0.1:{port}")
-    url, headers = f"http://127.0.0.1:{port}/webhooks/clickpost?token=t%2Fu", {"webhook_key": "secret", "X-Signature": "abc"}
-    async with nginx_with(text, tmp_path, port=port), aiohttp.ClientSession() as session, ours.running():
+    url, headers = (
+        f"http://127.0.0.1:{port}/webhooks/clickpost?token=t%2Fu",
+        {"webhook_key": "secret", "X-Signature": "abc"},
+    )
+    async with (
+        nginx_with(text, tmp_path, port=port),
+        aiohttp.ClientSession() as session,
+        ours.running(),
+    ):
 
         async def push() -> tuple[int, str]:
             async with session.post(URL(url, encoded=True), data=BODY, headers=headers) as answer:
@@ -67,8 +85,14 @@ async def test_both_get_the_same_push_and_the_answer_is_ours_whatever_the_old_vi
             async with asyncio.timeout(10):
                 while not old.got:  # noqa: ASYNC110 - another server's
                     await asyncio.sleep(0.01)
-            (our_path, our_headers, our_body), (old_path, old_headers, old_body) = ours.got[0], old.got[0]
-            assert (our_path, old_path) == ("/v1/webhooks/clickpost?token=t%2Fu", "/webhooks/clickpost?token=t%2Fu")
+            (our_path, our_headers, our_body), (old_path, old_headers, old_body) = (
+                ours.got[0],
+                old.got[0],
+            )
+            assert (our_path, old_path) == (
+                "/v1/webhooks/clickpost?token=t%2Fu",
+                "/webhooks/clickpost?token=t%2Fu",
+            )
             assert our_body == old_body == BODY
             for name, value in (("webhook_key", "secret"), ("x-signature", "abc")):
                 assert our_headers[name] == old_headers[name] == value

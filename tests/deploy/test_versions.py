@@ -18,7 +18,9 @@ NAMED: Final = re.compile(r"statesvc(?:-client|_client|-deploy)?[-:/](\d+\.\d+\.
 
 
 def tracked() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     return [ROOT / name for name in listed if not name.startswith(("CHANGELOG.md", "tests/"))]
 
 
@@ -29,7 +31,11 @@ def test_every_file_and_image_is_named_with_the_version_of_the_service() -> None
         if found:
             named[path.relative_to(ROOT).as_posix()] = found
     assert {name: found for name, found in named.items() if found != {__version__}} == {}
-    assert {"deploy/docker/Dockerfile", "deploy/docker/compose.yml", "docs/install.md"} <= named.keys()
+    assert {
+        "deploy/docker/Dockerfile",
+        "deploy/docker/compose.yml",
+        "docs/install.md",
+    } <= named.keys()
 
 
 @pytest.mark.parametrize(
@@ -48,10 +54,16 @@ def test_what_is_written_by_hand_has_the_version(name: str, pattern: str) -> Non
 
 def test_clients_manifests_and_the_openapi_document_have_the_version() -> None:
     clients = ROOT / "clients"
-    (image,) = yaml.safe_load((ROOT / "deploy/kubernetes/kustomization.yaml").read_text("utf-8"))["images"]
+    (image,) = yaml.safe_load((ROOT / "deploy/kubernetes/kustomization.yaml").read_text("utf-8"))[
+        "images"
+    ]
     assert {
-        "python": tomllib.loads((clients / "python/pyproject.toml").read_text("utf-8"))["project"]["version"],
-        "typescript": json.loads((clients / "typescript/package.json").read_text("utf-8"))["version"],
+        "python": tomllib.loads((clients / "python/pyproject.toml").read_text("utf-8"))["project"][
+            "version"
+        ],
+        "typescript": json.loads((clients / "typescript/package.json").read_text("utf-8"))[
+            "version"
+        ],
         "openapi": json.loads((clients / "openapi.json").read_text("utf-8"))["info"]["version"],
         "kustomization": image["newTag"],
     } == dict.fromkeys(("python", "typescript", "openapi", "kustomization"), __version__)

@@ -33,7 +33,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.usefixtures("own_processes")
 def test_it_has_one_package_and_no_import_of_another_of_ours(wheel: Path) -> None:
-    assert [path.name for path in wheel.iterdir() if not path.name.endswith(".dist-info")] == ["statesvc"]
+    assert [path.name for path in wheel.iterdir() if not path.name.endswith(".dist-info")] == [
+        "statesvc"
+    ]
     imports = (
         node.module.partition(".")[0]
         for path in wheel.rglob("*.py")
@@ -45,8 +47,18 @@ def test_it_has_one_package_and_no_import_of_another_of_ours(wheel: Path) -> Non
 
 @pytest.mark.usefixtures("own_processes")
 def test_it_has_every_file_that_is_committed(wheel: Path) -> None:
-    listed = subprocess.run(["git", "ls-files", "statesvc", *MOVED], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    places = [name if name.startswith("statesvc/") else f"statesvc/{name}" for name in listed if "carriers/lists/" not in name]
+    listed = subprocess.run(
+        ["git", "ls-files", "statesvc", *MOVED],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    places = [
+        name if name.startswith("statesvc/") else f"statesvc/{name}"
+        for name in listed
+        if "carriers/lists/" not in name
+    ]
     pages = [f"statesvc/runbook/{page.name}" for page in (ROOT / "docs" / "runbook").iterdir()]
     assert [place for place in (*places, *pages) if not (wheel / place).is_file()] == []
 
@@ -57,9 +69,19 @@ def test_it_reads_a_payload_without_the_tree(wheel: Path, tmp_path: Path) -> Non
     command = ["normalize", "ups", str(PAYLOAD)]
     libraries = sysconfig.get_path("purelib")
     found = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", RUN, wheel, libraries, *command], cwd=tmp_path, check=False, capture_output=True, text=True
+        [sys.executable, "-I", "-S", "-c", RUN, wheel, libraries, *command],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
     )
-    tree = subprocess.run([sys.executable, "-m", "statesvc", *command], cwd=ROOT, check=True, capture_output=True, text=True)
+    tree = subprocess.run(
+        [sys.executable, "-m", "statesvc", *command],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert (found.stdout, found.stderr) == (tree.stdout, "")
     assert "1ZTEST000300000011" in found.stdout
 

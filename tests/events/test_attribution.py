@@ -24,28 +24,48 @@ from tests.events.carriers.carrier_fixtures import RECEIVED_AT, fixture_paths
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FIXTURES: Final = [
-    pytest.param(carrier_id, path, id=f"{carrier_id}/{path.name}") for carrier_id in CARRIERS for path in fixture_paths(carrier_id)
+    pytest.param(carrier_id, path, id=f"{carrier_id}/{path.name}")
+    for carrier_id in CARRIERS
+    for path in fixture_paths(carrier_id)
 ]
 
 
 def explained(carrier_id: str, body: bytes) -> Attribution:
     carrier = CARRIERS[carrier_id]
     identified = partial(identify, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True)
-    return attribute(body, normalizer=carrier.normalizers[carrier.stable], received_at=RECEIVED_AT, identify=identified)
+    return attribute(
+        body,
+        normalizer=carrier.normalizers[carrier.stable],
+        received_at=RECEIVED_AT,
+        identify=identified,
+    )
 
 
 @pytest.mark.parametrize(("carrier_id", "path"), FIXTURES)
-def test_every_number_code_status_and_time_of_a_fixture_comes_from_somewhere(carrier_id: str, path: Path) -> None:
+def test_every_number_code_status_and_time_of_a_fixture_comes_from_somewhere(
+    carrier_id: str, path: Path
+) -> None:
     found = explained(carrier_id, path.read_bytes())
     assert found.is_faithful
     assert found.untried == 0
     for each in found.events:
         reading, raw = each.reading, each.reading.raw
         has_code = bool(raw.type or raw.code or raw.reason)
-        expected = {"number": reading.tracking_number, "code": has_code, "time": reading.time.printed}
+        expected = {
+            "number": reading.tracking_number,
+            "code": has_code,
+            "time": reading.time.printed,
+        }
         expected["status"] = has_code and reading.kind in {Kind.SCAN, Kind.INFO}
-        assert {name for name, said in expected.items() if said and not each.origins.get(name)} == set()
-    said = {pointer for each in found.events for pointers in each.origins.values() for pointer in pointers}
+        assert {
+            name for name, said in expected.items() if said and not each.origins.get(name)
+        } == set()
+    said = {
+        pointer
+        for each in found.events
+        for pointers in each.origins.values()
+        for pointer in pointers
+    }
     assert not said & set(found.ignored)
 
 
@@ -58,7 +78,13 @@ def toy(body: bytes, _received_at: datetime) -> Normalized:
     value = read_json(body)
     if not isinstance(value, dict) or not isinstance(value.get("scans"), list):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no scans")
-    return Normalized(readings=tuple(_reading(value, scan) for scan in value["scans"] if isinstance(scan, dict) and scan.get("day")))
+    return Normalized(
+        readings=tuple(
+            _reading(value, scan)
+            for scan in value["scans"]
+            if isinstance(scan, dict) and scan.get("day")
+        )
+    )
 
 
 def _reading(value: dict[str, Any], scan: dict[str, Any]) -> Reading:
@@ -81,7 +107,10 @@ def _reading(value: dict[str, Any], scan: dict[str, Any]) -> Reading:
 
 def toy_attribution(body: bytes) -> Attribution:
     return attribute(
-        body, normalizer=toy, received_at=NOON, identify=partial(identify, carrier_id="ups", digest=bytes, allow_unnumbered=True)
+        body,
+        normalizer=toy,
+        received_at=NOON,
+        identify=partial(identify, carrier_id="ups", digest=bytes, allow_unnumbered=True),
     )
 
 
@@ -93,17 +122,26 @@ SCAN: Final = st.fixed_dictionaries(
     },
     optional={
         "note": st.text(max_size=5),
-        "weight": st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)),
+        "weight": st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.floats(allow_nan=False, allow_infinity=False),
+        ),
     },
 )
 
 
-NAME: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=4).filter(lambda name: name not in {"scans", "number"})
+NAME: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=4).filter(
+    lambda name: name not in {"scans", "number"}
+)
 
 
 @pytest.mark.slow
 @given(st.lists(SCAN, max_size=4), st.dictionaries(NAME, st.integers()))
-def test_what_is_read_is_attributed_and_what_is_not_is_ignored(scans: list[dict[str, Any]], others: dict[str, int]) -> None:
+def test_what_is_read_is_attributed_and_what_is_not_is_ignored(
+    scans: list[dict[str, Any]], others: dict[str, int]
+) -> None:
     found = toy_attribution(json.dumps({"number": "N1", "scans": scans, **others}).encode())
     read = [index for index, scan in enumerate(scans) if scan["day"]]
     assert len(found.events) == len(read)
@@ -120,7 +158,10 @@ def test_what_is_read_is_attributed_and_what_is_not_is_ignored(scans: list[dict[
             assert origins["zone"] == {f"{where}/town"}
     printed = {f"/{name.replace('~', '~0').replace('/', '~1')}" for name in others}
     unread = {
-        f"/scans/{index}/{name}" for index, scan in enumerate(scans) for name in ("note", "weight") if scan.get(name) not in {None, ""}
+        f"/scans/{index}/{name}"
+        for index, scan in enumerate(scans)
+        for name in ("note", "weight")
+        if scan.get(name) not in {None, ""}
     }
     assert printed | unread <= set(found.ignored)
 
@@ -129,7 +170,9 @@ def test_two_values_that_say_the_same_are_found_together() -> None:
     def either(body: bytes, _received_at: datetime) -> Normalized:
         scan = read_json(body)
         code = "D1" if "D1" in {scan.get("code"), scan.get("rollup")} else "none"
-        return Normalized(readings=(_reading({"number": "N1"}, {"code": code, "day": "2026-03-01"}),))
+        return Normalized(
+            readings=(_reading({"number": "N1"}, {"code": code, "day": "2026-03-01"}),)
+        )
 
     found = attribute(
         b'{"code": "D1", "rollup": "D1", "note": "x"}',
@@ -137,7 +180,9 @@ def test_two_values_that_say_the_same_are_found_together() -> None:
         received_at=NOON,
         identify=partial(identify, carrier_id="ups", digest=bytes, allow_unnumbered=True),
     )
-    assert found.events[0].origins["code"] == found.events[0].origins["status"] == ["/code", "/rollup"]
+    assert (
+        found.events[0].origins["code"] == found.events[0].origins["status"] == ["/code", "/rollup"]
+    )
     assert found.ignored == ("/note",)
 
 
@@ -149,13 +194,18 @@ def test_a_value_without_which_nothing_is_read_is_needed() -> None:
 
     body = b'{"version": "2", "number": "N1", "scans": [{"code": "D1", "day": "2026-03-01"}]}'
     found = attribute(
-        body, normalizer=versioned, received_at=NOON, identify=partial(identify, carrier_id="ups", digest=bytes, allow_unnumbered=True)
+        body,
+        normalizer=versioned,
+        received_at=NOON,
+        identify=partial(identify, carrier_id="ups", digest=bytes, allow_unnumbered=True),
     )
     assert found.needed == ("/version",)
 
 
 def test_what_the_bounds_leave_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = json.dumps({"number": "N1", "scans": [{"code": "D1", "day": "2026-03-01"}] * 20}).encode()
+    body = json.dumps(
+        {"number": "N1", "scans": [{"code": "D1", "day": "2026-03-01"}] * 20}
+    ).encode()
     monkeypatch.setattr(attribution, "LEAVES_MAX", 5)
     assert toy_attribution(body).untried == 41 - 5
     monkeypatch.setattr(attribution, "BYTES_MAX", len(body) * 20)
@@ -195,7 +245,10 @@ def test_a_document_is_as_before_once_its_values_are_put_back(body: bytes) -> No
     [
         (b'{"a": {"b": [1, {"c": "x"}]}, "d/e": 2}', ["/a/b/0", "/a/b/1/c", "/d~1e"]),
         (b'{"inner": "[{\\"a\\": 1}]"}', ["/inner/0/a"]),
-        (b"<r k='1'><b>2</b><b>3</b><c><d>4</d></c></r>", ["/r/@k", "/r/b[1]", "/r/b[2]", "/r/c/d"]),
+        (
+            b"<r k='1'><b>2</b><b>3</b><c><d>4</d></c></r>",
+            ["/r/@k", "/r/b[1]", "/r/b[2]", "/r/c/d"],
+        ),
         (b"content=%3Ca%3E1%3C%2Fa%3E", ["/a"]),
         (b'{"a": 1}\n{"a": 2}', ["/0/a", "/1/a"]),
     ],
@@ -207,7 +260,15 @@ def test_each_value_has_a_pointer(body: bytes, pointers: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"x", b"7", b"<a>", b"<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>", b"\xff\x00"]
+    "body",
+    [
+        b"",
+        b"x",
+        b"7",
+        b"<a>",
+        b"<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>",
+        b"\xff\x00",
+    ],
 )
 def test_what_is_no_document_has_no_values(body: bytes) -> None:
     document = alterable(body)
@@ -215,7 +276,9 @@ def test_what_is_no_document_has_no_values(body: bytes) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("body", [b"<r>" + b"<b>1</b>" * 20_000 + b"</r>", b"[" + b'{"a": "[[1]]"},' * 20_000 + b"1]"])
+@pytest.mark.parametrize(
+    "body", [b"<r>" + b"<b>1</b>" * 20_000 + b"</r>", b"[" + b'{"a": "[[1]]"},' * 20_000 + b"1]"]
+)
 def test_many_values_are_counted_in_a_walk_over_them(body: bytes) -> None:
     document = alterable(body)
     assert document is not None
@@ -232,7 +295,9 @@ def test_a_text_in_a_text_is_opened_to_a_bound() -> None:
 
 
 @given(st.sampled_from(["ups", "dhl_unified", "usps", "aftership", "epcis"]), st.data())
-def test_a_mutated_body_is_explained_or_unreadable_and_nothing_else(carrier_id: str, data: st.DataObject) -> None:
+def test_a_mutated_body_is_explained_or_unreadable_and_nothing_else(
+    carrier_id: str, data: st.DataObject
+) -> None:
     path = data.draw(st.sampled_from(fixture_paths(carrier_id)))
     body = bytearray(path.read_bytes()[:3000])
     for _ in range(data.draw(st.integers(0, 3))):

@@ -6,7 +6,16 @@ from typing import Final
 
 import pytest
 
-from events.clear_part import is_stand_in, known_texts, listed_code, looks_like_code, postal_prefix, restored, split, stand_in
+from events.clear_part import (
+    is_stand_in,
+    known_texts,
+    listed_code,
+    looks_like_code,
+    postal_prefix,
+    restored,
+    split,
+    stand_in,
+)
 from events.entry.kinds import Provenance, event_document, leaf, part_bytes
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify, shipment_id
@@ -22,19 +31,44 @@ def digest(data: bytes) -> bytes:
 
 def reading(raw: Raw, place: EventPlace) -> Reading:
     time = PrintedTime(
-        printed="20260301 140500", instant=AT, tz_source=TzSource.EXPLICIT, precision=TimePrecision.SECOND, identity="20260301T140500"
+        printed="20260301 140500",
+        instant=AT,
+        tz_source=TzSource.EXPLICIT,
+        precision=TimePrecision.SECOND,
+        identity="20260301T140500",
     )
-    return Reading(tracking_number="1Z999", kind=Kind.UNMAPPED, raw=raw, time=time, place=place, native_id="scan-1")
+    return Reading(
+        tracking_number="1Z999",
+        kind=Kind.UNMAPPED,
+        raw=raw,
+        time=time,
+        place=place,
+        native_id="scan-1",
+    )
 
 
 @pytest.mark.parametrize(
-    "code", ["OT", "I", "out_for_delivery", "InTransit", "??", "e=10", "021", "urn:epc:id:sgln:0614141.07346.1234", ""]
+    "code",
+    [
+        "OT",
+        "I",
+        "out_for_delivery",
+        "InTransit",
+        "??",
+        "e=10",
+        "021",
+        "urn:epc:id:sgln:0614141.07346.1234",
+        "",
+    ],
 )
 def test_codes(code: str) -> None:
     assert looks_like_code(code)
 
 
-@pytest.mark.parametrize("text", [NAME, "Zoë", "+4915112345678", "01511234567", "a@example.test", "x" * 81, "a\u200bb", "'"])
+@pytest.mark.parametrize(
+    "text",
+    [NAME, "Zoë", "+4915112345678", "01511234567", "a@example.test", "x" * 81, "a\u200bb", "'"],
+)
 def test_texts(text: str) -> None:
     assert not looks_like_code(text)
     standing = stand_in(text, "ups", digest)
@@ -47,12 +81,23 @@ def test_the_same_statement_is_split_alike_each_time() -> None:
     for _ in range(2):
         plain = split(Raw(code="OT"), EventPlace(city="Reno"), carrier_id="ups", digest=digest)
         assert (plain.sealed_raw, plain.sealed_place) == (None, None)
-        named = split(Raw(code=NAME), EventPlace(country="US", postal_code="89501"), carrier_id="ups", digest=digest)
-        assert (named.sealed_raw, named.sealed_place) == (Raw(code=NAME), EventPlace(country="US", postal_code="89501"))
+        named = split(
+            Raw(code=NAME),
+            EventPlace(country="US", postal_code="89501"),
+            carrier_id="ups",
+            digest=digest,
+        )
+        assert (named.sealed_raw, named.sealed_place) == (
+            Raw(code=NAME),
+            EventPlace(country="US", postal_code="89501"),
+        )
 
 
 def test_a_text_is_found_again_in_any_spelling_by_its_carrier_alone() -> None:
-    spellings = {stand_in(text, "ups", digest) for text in ("Out for Delivery", "out  for delivery.", "ＯＵＴ FOR DELIVERY")}
+    spellings = {
+        stand_in(text, "ups", digest)
+        for text in ("Out for Delivery", "out  for delivery.", "ＯＵＴ FOR DELIVERY")
+    }
     assert len(spellings) == 1
     assert spellings != {stand_in("Out for Delivery", "usps", digest)}
     raw = Raw(type="T", code=spellings.pop(), further=(stand_in(NAME, "ups", digest),))
@@ -77,16 +122,24 @@ def test_a_text_is_found_again_in_any_spelling_by_its_carrier_alone() -> None:
         ("US", None, None),
     ],
 )
-def test_a_postcode_leaves_a_coarse_area(country: str | None, postal_code: str | None, prefix: str | None) -> None:
+def test_a_postcode_leaves_a_coarse_area(
+    country: str | None, postal_code: str | None, prefix: str | None
+) -> None:
     assert postal_prefix(country, postal_code) == prefix
 
 
 def test_no_byte_of_a_leaf_holds_what_is_sealed() -> None:
     raw = Raw(type=f"{NAME} 1", code=NAME, reason=f"{NAME} 2", further=("021", f"{NAME} 3"))
-    place = EventPlace(city="Reno", region="NV", postal_code="89501-7777", country="US", facility=f"{NAME} 4")
+    place = EventPlace(
+        city="Reno", region="NV", postal_code="89501-7777", country="US", facility=f"{NAME} 4"
+    )
     event = identify(reading(raw, place), carrier_id="ups", digest=digest)
     source = Provenance(
-        message_id=shipment_id("a", "b", ""), body_commitment=bytes(32), received_at=AT, normalizer="ups", normalizer_version="1"
+        message_id=shipment_id("a", "b", ""),
+        body_commitment=bytes(32),
+        received_at=AT,
+        normalizer="ups",
+        normalizer_version="1",
     )
     document = event_document(
         event,
@@ -110,7 +163,9 @@ def test_no_byte_of_a_leaf_holds_what_is_sealed() -> None:
 
 def test_what_is_all_codes_is_not_repeated_in_the_sealed_part() -> None:
     event = identify(
-        reading(Raw(type="I", code="OT"), EventPlace(city="Reno", country="US", facility="F7")), carrier_id="ups", digest=digest
+        reading(Raw(type="I", code="OT"), EventPlace(city="Reno", country="US", facility="F7")),
+        carrier_id="ups",
+        digest=digest,
     )
     assert not event.personal
     assert event.carrier_code == "I/OT"

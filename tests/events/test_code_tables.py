@@ -34,17 +34,41 @@ def words(raw: Raw) -> dict[str, str | None]:
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("raw", CODES, ids=["code", "type and code", "code and reason"])
 def test_what_is_exported_is_read_as_it_was_taught(raw: Raw, tmp_path: Path) -> None:
-    rows = {carrier_id: row for carrier_id in CARRIERS if isinstance(row := row_of(carrier_id, raw, None), TableRow)}
+    rows = {
+        carrier_id: row
+        for carrier_id in CARRIERS
+        if isinstance(row := row_of(carrier_id, raw, None), TableRow)
+    }
     assert rows
-    shutil.copytree(ROOT / "events", tmp_path / "events", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "events", tmp_path / "events", ignore=shutil.ignore_patterns("__pycache__")
+    )
     patch = patch_of(dict.fromkeys(rows.values(), LOST))
-    assert [line for line in patch.splitlines() if line.startswith("-") and not line.startswith("---")] == [], "other rows stay as they are"
-    applied = subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch, text=True, capture_output=True, check=False)
+    assert [
+        line for line in patch.splitlines() if line.startswith("-") and not line.startswith("---")
+    ] == [], "other rows stay as they are"
+    applied = subprocess.run(
+        ["git", "apply", "-"],
+        cwd=tmp_path,
+        input=patch,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     assert applied.returncode == 0, applied.stderr
     asked = json.dumps([[carrier_id, words(raw)] for carrier_id in rows])
-    read = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, input=asked, text=True, capture_output=True, check=True).stdout
+    read = subprocess.run(
+        [sys.executable, "-c", READ],
+        cwd=tmp_path,
+        input=asked,
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout
     wrong = [line for line in read.splitlines() if not line.endswith(" lost")]
-    assert wrong == [], "an exported row of these is not read as taught: say in events/code_tables.py how their tables spell a code"
+    assert wrong == [], (
+        "an exported row of these is not read as taught: say in events/code_tables.py how their tables spell a code"
+    )
 
 
 def test_every_row_of_every_table_that_a_code_names_is_found_and_says_what_is_read() -> None:
@@ -70,7 +94,9 @@ def test_texts_go_where_a_table_has_them() -> None:
         row = row_of(carrier_id, raw, text)
         assert isinstance(row, TableRow)
         assert row.key == key
-    assert row_of("usps", Raw(code="Handed to the robot"), None) == TableRow("usps_codes.csv", ("", "handed to the robot"))
+    assert row_of("usps", Raw(code="Handed to the robot"), None) == TableRow(
+        "usps_codes.csv", ("", "handed to the robot")
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +112,9 @@ def test_texts_go_where_a_table_has_them() -> None:
         ("purolator", Raw(code="Other"), None, "distinguishes texts"),
     ],
 )
-def test_where_no_row_says_the_same_the_reason_is_said(carrier_id: str, raw: Raw, text: str | None, why: str | None) -> None:
+def test_where_no_row_says_the_same_the_reason_is_said(
+    carrier_id: str, raw: Raw, text: str | None, why: str | None
+) -> None:
     row = row_of(carrier_id, raw, text)
     if why is None:
         assert isinstance(row, TableRow)
@@ -102,5 +130,7 @@ def test_a_row_that_is_there_is_changed_and_one_that_says_the_same_makes_no_patc
     assert shipped is not None
     assert patch_of({row: shipped}) == ""
     held = Meaning(Kind.SCAN, Status.EXCEPTION, Reason.HELD)
-    assert "-event,EVGPD,,out_for_delivery,\n+event,EVGPD,,exception,held\n" in patch_of({row: held})
+    assert "-event,EVGPD,,out_for_delivery,\n+event,EVGPD,,exception,held\n" in patch_of(
+        {row: held}
+    )
     assert "+event,EVGPD,info,,\n" in patch_of({row: Meaning(Kind.INFO)})

@@ -78,7 +78,13 @@ FULL: Final = CarrierEvent(
 def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
     """Return an event as the log keeps it, parsed."""
     shipment_id = UUID(int=1)
-    source = Provenance(message_id=UUID(int=2), body_commitment=bytes(32), received_at=NOON, normalizer="ups", normalizer_version="1")
+    source = Provenance(
+        message_id=UUID(int=2),
+        body_commitment=bytes(32),
+        received_at=NOON,
+        normalizer="ups",
+        normalizer_version="1",
+    )
     document = event_document(
         event,
         source=source,
@@ -103,18 +109,30 @@ def refusals(document: dict[str, Any], name: str) -> list[str]:
 
 
 def fields(name: str) -> dict[str, Shape]:
-    return {place.removeprefix(f"{name}/"): shape for place, shape in shapes(schema()).items() if place.startswith(f"{name}/")}
+    return {
+        place.removeprefix(f"{name}/"): shape
+        for place, shape in shapes(schema()).items()
+        if place.startswith(f"{name}/")
+    }
 
 
 def leaves(document: dict[str, Any]) -> set[str]:
     found = set(document)
-    return found.union(*({f"{name}/{part}" for part in value} for name, value in document.items() if isinstance(value, dict)))
+    return found.union(
+        *(
+            {f"{name}/{part}" for part in value}
+            for name, value in document.items()
+            if isinstance(value, dict)
+        )
+    )
 
 
 def unknown(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document as a later version may write it."""
     more = {"unheard_of": {"a": [1, None]}, "zz": "x"}
-    return {name: value | more if isinstance(value, dict) else value for name, value in document.items()} | more
+    return {
+        name: value | more if isinstance(value, dict) else value for name, value in document.items()
+    } | more
 
 
 def test_the_committed_schema_is_the_declared_one_and_only_grew() -> None:
@@ -124,7 +142,12 @@ def test_the_committed_schema_is_the_declared_one_and_only_grew() -> None:
 @pytest.mark.parametrize("event", [SCANT, FULL], ids=["scant", "full"])
 def test_the_log_and_the_api_write_what_is_declared(event: CarrierEvent) -> None:
     document = logged(event, None if event is SCANT else b"\x01" * 32)
-    assert refusals(document, "logged") == refusals(printed(document), "printed") == refusals(printed(document, pii=False), "printed") == []
+    assert (
+        refusals(document, "logged")
+        == refusals(printed(document), "printed")
+        == refusals(printed(document, pii=False), "printed")
+        == []
+    )
 
 
 def test_nothing_is_written_that_is_not_declared_and_nothing_declared_is_never_written() -> None:
@@ -134,12 +157,21 @@ def test_nothing_is_written_that_is_not_declared_and_nothing_declared_is_never_w
 
 def test_the_models_of_the_api_say_what_is_declared() -> None:
     model = closed_words(TypeAdapter(ShipmentEvent).json_schema(mode="serialization"))
-    root = {"$defs": {**model["$defs"], "printed": {key: value for key, value in model.items() if key != "$defs"}}}
-    modelled = {place: shape for place, shape in shapes(root).items() if place.startswith("printed/")}
-    declared = {place: shape for place, shape in shapes(schema()).items() if place.startswith("printed/")}
-    assert {place: (shape.types, shape.words, shape.required) for place, shape in modelled.items()} == {
-        place: (shape.types, shape.words, shape.required) for place, shape in declared.items()
+    root = {
+        "$defs": {
+            **model["$defs"],
+            "printed": {key: value for key, value in model.items() if key != "$defs"},
+        }
     }
+    modelled = {
+        place: shape for place, shape in shapes(root).items() if place.startswith("printed/")
+    }
+    declared = {
+        place: shape for place, shape in shapes(schema()).items() if place.startswith("printed/")
+    }
+    assert {
+        place: (shape.types, shape.words, shape.required) for place, shape in modelled.items()
+    } == {place: (shape.types, shape.words, shape.required) for place, shape in declared.items()}
 
 
 def removed(new: dict[str, Any]) -> None:
@@ -163,30 +195,77 @@ BREAKS: Final[dict[str, tuple[Change, str]]] = {
         lambda new: property_of(new, "location")["properties"].pop("city"),
         "printed/location/city: removed or renamed",
     ),
-    "removed a whole shape": (lambda new: new["$defs"].pop("printed"), "printed: removed or renamed"),
-    "retyped": (lambda new: property_of(new, "version").update(type="string"), "printed/version: retyped"),
-    "null where there was none": (lambda new: property_of(new, "event_id").update(type=["string", "null"]), "printed/event_id: retyped"),
-    "never null any more": (lambda new: property_of(new, "piece").update(type="string"), "printed/piece: retyped"),
+    "removed a whole shape": (
+        lambda new: new["$defs"].pop("printed"),
+        "printed: removed or renamed",
+    ),
+    "retyped": (
+        lambda new: property_of(new, "version").update(type="string"),
+        "printed/version: retyped",
+    ),
+    "null where there was none": (
+        lambda new: property_of(new, "event_id").update(type=["string", "null"]),
+        "printed/event_id: retyped",
+    ),
+    "never null any more": (
+        lambda new: property_of(new, "piece").update(type="string"),
+        "printed/piece: retyped",
+    ),
     "retyped members": (
-        lambda new: property_of(new, "raw", "logged")["properties"]["further"]["items"].update(type="integer"),
+        lambda new: property_of(new, "raw", "logged")["properties"]["further"]["items"].update(
+            type="integer"
+        ),
         "logged/raw/further/*: retyped",
     ),
-    "a format less": (lambda new: property_of(new, "occurred_at").pop("format"), "printed/occurred_at: retyped"),
-    "another format": (lambda new: property_of(new, "occurred_at").update(format="date"), "printed/occurred_at: narrowed by `format`"),
-    "a word less": (lambda new: property_of(new, "status", "logged")["enum"].remove("lost"), "logged/status: narrowed, without 'lost'"),
+    "a format less": (
+        lambda new: property_of(new, "occurred_at").pop("format"),
+        "printed/occurred_at: retyped",
+    ),
+    "another format": (
+        lambda new: property_of(new, "occurred_at").update(format="date"),
+        "printed/occurred_at: narrowed by `format`",
+    ),
+    "a word less": (
+        lambda new: property_of(new, "status", "logged")["enum"].remove("lost"),
+        "logged/status: narrowed, without 'lost'",
+    ),
     "a list of words": (
         lambda new: property_of(new, "carrier_id").update(enum=["ups"]),
         "printed/carrier_id: narrowed, to a list of words",
     ),
-    "a pattern": (lambda new: property_of(new, "event_id").update(pattern="^d1-"), "printed/event_id: narrowed by `pattern`"),
-    "a bound": (lambda new: property_of(new, "carrier_code").update(maxLength=9), "printed/carrier_code: narrowed by `maxLength`"),
-    "a higher minimum": (lambda new: property_of(new, "version").update(minimum=1), "printed/version: narrowed by `minimum`"),
-    "closed": (lambda new: new["$defs"]["logged"].update(additionalProperties=False), "logged: narrowed by `additionalProperties`"),
-    "a keyword nobody knows": (lambda new: property_of(new, "raw", "logged").update({"not": {}}), "logged/raw: narrowed by `not`"),
-    "newly required": (lambda new: new["$defs"]["logged"]["required"].append("piece"), "logged/piece: now required"),
-    "required no more": (lambda new: new["$defs"]["logged"]["required"].remove("raw"), "logged/raw: no longer required"),
+    "a pattern": (
+        lambda new: property_of(new, "event_id").update(pattern="^d1-"),
+        "printed/event_id: narrowed by `pattern`",
+    ),
+    "a bound": (
+        lambda new: property_of(new, "carrier_code").update(maxLength=9),
+        "printed/carrier_code: narrowed by `maxLength`",
+    ),
+    "a higher minimum": (
+        lambda new: property_of(new, "version").update(minimum=1),
+        "printed/version: narrowed by `minimum`",
+    ),
+    "closed": (
+        lambda new: new["$defs"]["logged"].update(additionalProperties=False),
+        "logged: narrowed by `additionalProperties`",
+    ),
+    "a keyword nobody knows": (
+        lambda new: property_of(new, "raw", "logged").update({"not": {}}),
+        "logged/raw: narrowed by `not`",
+    ),
+    "newly required": (
+        lambda new: new["$defs"]["logged"]["required"].append("piece"),
+        "logged/piece: now required",
+    ),
+    "required no more": (
+        lambda new: new["$defs"]["logged"]["required"].remove("raw"),
+        "logged/raw: no longer required",
+    ),
     "new and required": (
-        lambda new: (property_of(new, "location").update(required=["dock"]), property_of(new, "location")["properties"].update(dock={})),
+        lambda new: (
+            property_of(new, "location").update(required=["dock"]),
+            property_of(new, "location")["properties"].update(dock={}),
+        ),
         "printed/location/dock: new and required",
     ),
 }
@@ -199,16 +278,27 @@ def test_a_change_that_breaks_a_reader_is_named(name: str) -> None:
     change(new)
     assert any(line.startswith(line_start) for line in breaks(schema(), new))
     assert any(line_start in line for line in faults({1: schema()}, new))
-    assert any(line.startswith(f"2.json against 1.json: {line_start}") for line in faults({1: schema(), 2: new}, new))
+    assert any(
+        line.startswith(f"2.json against 1.json: {line_start}")
+        for line in faults({1: schema(), 2: new}, new)
+    )
 
 
 ADDITIONS: Final[dict[str, Change]] = {
-    "a field": lambda new: new["$defs"]["logged"]["properties"].update(container={"type": "string"}),
-    "a field of a part": lambda new: property_of(new, "location")["properties"].update(dock={"type": "string"}),
-    "a part with a field that it always has": lambda new: new["$defs"]["printed"]["properties"].update(
+    "a field": lambda new: new["$defs"]["logged"]["properties"].update(
+        container={"type": "string"}
+    ),
+    "a field of a part": lambda new: property_of(new, "location")["properties"].update(
+        dock={"type": "string"}
+    ),
+    "a part with a field that it always has": lambda new: new["$defs"]["printed"][
+        "properties"
+    ].update(
         vessel={"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     ),
-    "a shape": lambda new: new["$defs"].update(conflict={"type": "object", "properties": {"a": {}}, "required": ["a"]}),
+    "a shape": lambda new: new["$defs"].update(
+        conflict={"type": "object", "properties": {"a": {}}, "required": ["a"]}
+    ),
     "a word": lambda new: property_of(new, "reason")["enum"].append("locker_full"),
     "a lower minimum": lambda new: property_of(new, "version").update(minimum=-1),
     "a pattern less": lambda new: property_of(new, "previous_hash", "logged").pop("pattern"),
@@ -228,7 +318,9 @@ def test_an_addition_is_allowed_as_a_new_version(name: str) -> None:
 def test_a_version_that_has_landed_may_not_change(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.test")
-        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True, capture_output=True)
+        subprocess.run(
+            ["git", "-C", tmp_path, *identity, *arguments], check=True, capture_output=True
+        )
 
     folder = tmp_path / FOLDER
     folder.mkdir(parents=True)
@@ -251,7 +343,9 @@ def test_a_version_that_has_landed_may_not_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("event", [SCANT, FULL], ids=["scant", "full"])
-def test_fields_of_a_later_version_change_nothing_for_the_fold_and_the_api(event: CarrierEvent) -> None:
+def test_fields_of_a_later_version_change_nothing_for_the_fold_and_the_api(
+    event: CarrierEvent,
+) -> None:
     document = logged(event)
     later = unknown(document)
     assert fact_from_canonical(later) == fact_from_canonical(document)
@@ -269,4 +363,6 @@ def test_a_sender_may_state_fields_of_a_later_version() -> None:
         "status": "delivered",
         "location": {"city": "Reno"},
     }
-    assert read_line(orjson.dumps(unknown(stated)), lambda _: bytes) == read_line(orjson.dumps(stated), lambda _: bytes)
+    assert read_line(orjson.dumps(unknown(stated)), lambda _: bytes) == read_line(
+        orjson.dumps(stated), lambda _: bytes
+    )

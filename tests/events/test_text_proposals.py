@@ -27,14 +27,24 @@ OF_TEXTS_MIN = 0.7
         ("Label created", Status.INFO_RECEIVED, None),
     ],
 )
-def test_a_text_proposes_what_such_texts_mean(text: str, status: Status, reason: Reason | None) -> None:
+def test_a_text_proposes_what_such_texts_mean(
+    text: str, status: Status, reason: Reason | None
+) -> None:
     found = proposed(text)
     assert found is not None
     assert (found.meaning.status, found.meaning.reason) == (status, reason)
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "Something new", "Will be delivered tomorrow", "Your parcel is expected to be delivered soon", "DLVRD7"]
+    "text",
+    [
+        None,
+        "",
+        "Something new",
+        "Will be delivered tomorrow",
+        "Your parcel is expected to be delivered soon",
+        "DLVRD7",
+    ],
 )
 def test_a_text_that_says_nothing_clear_proposes_nothing(text: str | None) -> None:
     assert proposed(text) is None
@@ -60,6 +70,10 @@ def test_proposals_for_the_texts_of_the_corpora_are_nearly_always_right() -> Non
     }
     if not texts:
         pytest.skip(NO_CORPUS)
-    made = [(found.meaning.status, status) for text, status in texts if (found := proposed(text)) is not None]
+    made = [
+        (found.meaning.status, status)
+        for text, status in texts
+        if (found := proposed(text)) is not None
+    ]
     assert len(made) / len(texts) >= OF_TEXTS_MIN
     assert sum(found == status for found, status in made) / len(made) >= RIGHT_MIN

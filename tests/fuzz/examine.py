@@ -66,7 +66,9 @@ def _timed(carrier: Carrier, body: bytes) -> Normalized:
         return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
     finally:
         spent = time.thread_time() - started
-        if spent > bound:  # a collection of garbage falls into one reading, what grows with the body shows in each
+        if (
+            spent > bound
+        ):  # a collection of garbage falls into one reading, what grows with the body shows in each
             spent = min(_seconds(carrier, body) for _ in range(READINGS_AGAIN))
         assert spent <= bound, f"{spent:.2f} s for a body of {len(body)} bytes"
 
@@ -86,7 +88,9 @@ def _weighed(carrier: Carrier, body: bytes) -> Normalized:
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak <= MEMORY_MAX + MEMORY_TIMES_MAX * len(body), f"{peak >> 20} MiB for a body of {len(body)} bytes"
+        assert peak <= MEMORY_MAX + MEMORY_TIMES_MAX * len(body), (
+            f"{peak >> 20} MiB for a body of {len(body)} bytes"
+        )
 
 
 def _examine(normalized: Normalized, carrier: Carrier) -> None:
@@ -101,11 +105,15 @@ def _examine(normalized: Normalized, carrier: Carrier) -> None:
         event = _identified(reading, carrier)
         if event is not None and normalize_number(event.tracking_number):
             number = normalize_number(event.tracking_number)
-            told = facts.setdefault(shipment_id(carrier.carrier_id, number, event.discriminator), {})
+            told = facts.setdefault(
+                shipment_id(carrier.carrier_id, number, event.discriminator), {}
+            )
             told.setdefault(event.event_id, _logged(event, number))
     for told in facts.values():
         in_order = list(told.values())
-        assert fold(in_order) == fold(reversed(in_order)), "the state depends on the order of arrival"
+        assert fold(in_order) == fold(reversed(in_order)), (
+            "the state depends on the order of arrival"
+        )
 
 
 def _declared(error: UnreadableMessageError) -> None:
@@ -120,12 +128,16 @@ def _sound(reading: Reading) -> None:
     assert reading.status is not Status.UNKNOWN, "`unknown` is the initial state only"
     assert reading.reason is None or type(reading.reason) is Reason, "reason"
     assert (reading.kind is not Kind.SCAN) or reading.status is not None, "a scan without a status"
-    assert reading.kind not in (Kind.INFO, Kind.UNMAPPED) or reading.status is None, f"{reading.kind} with a status"
+    assert reading.kind not in (Kind.INFO, Kind.UNMAPPED) or reading.status is None, (
+        f"{reading.kind} with a status"
+    )
     moment, place, raw = reading.time, reading.place, reading.raw
     assert type(moment.tz_source) is TzSource, "tz_source"
     assert type(moment.precision) is TimePrecision, "time_precision"
     assert moment.instant.utcoffset() is not None, "a time without offset"
-    assert abs(moment.instant.utcoffset() or timedelta()) <= _OFFSET_MAX, "an offset beyond 15 hours"
+    assert abs(moment.instant.utcoffset() or timedelta()) <= _OFFSET_MAX, (
+        "an offset beyond 15 hours"
+    )
     assert 1 <= moment.instant.astimezone(UTC).year <= 9999, "a time outside the years 1 to 9999"
     optional = {
         "tracking_number": reading.tracking_number,
@@ -151,7 +163,11 @@ def _sound(reading: Reading) -> None:
     for name, value in optional.items():
         if value is not None:
             _storable(name, value)
-    for name, value in (("discriminator", reading.discriminator), ("stamp", reading.stamp), ("printed", moment.printed)):
+    for name, value in (
+        ("discriminator", reading.discriminator),
+        ("stamp", reading.stamp),
+        ("printed", moment.printed),
+    ):
         _storable(name, value)
     _storable("identity", moment.identity)
     assert type(raw.further) is tuple, "raw.further"
@@ -162,16 +178,22 @@ def _sound(reading: Reading) -> None:
 def _storable(name: str, value: object) -> None:
     assert type(value) is str, f"{name} is of type {type(value).__name__}"
     assert "\x00" not in value, f"{name} holds a NUL"
-    assert value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value), f"{name} holds a surrogate"
+    assert value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value), (
+        f"{name} holds a surrogate"
+    )
 
 
 def _identified(reading: Reading, carrier: Carrier) -> Event | None:
     try:
-        event = identify(reading, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True)
+        event = identify(
+            reading, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True
+        )
     except UnreadableMessageError as error:
         _declared(error)
         return None
-    assert 0 < len(event.event_id.encode()) <= EVENT_ID_BYTES_MAX, "the event id is no key of an index"
+    assert 0 < len(event.event_id.encode()) <= EVENT_ID_BYTES_MAX, (
+        "the event id is no key of an index"
+    )
     return event
 
 
@@ -179,14 +201,22 @@ def _logged(event: Event, number: str) -> Fact:
     """Return the fact of the event, after all of its entries were built and read back."""
     shipment = shipment_id(event.carrier_id, number, event.discriminator)
     source = Provenance(
-        message_id=UUID(int=1), body_commitment=bytes(32), received_at=RECEIVED_AT, normalizer=event.carrier_id, normalizer_version="1"
+        message_id=UUID(int=1),
+        body_commitment=bytes(32),
+        received_at=RECEIVED_AT,
+        normalizer=event.carrier_id,
+        normalizer_version="1",
     )
     signer = event.personal.signed_by
     signer_digest = None if signer is None else _digest(signer.encode())
     facts = facts_digest(event, _digest)
     if event.estimated_delivery is not None:
         value = value_digest(
-            shipment_id=shipment, field="estimated_delivery", value=event.estimated_delivery, stamp=event.stamp, digest=_digest
+            shipment_id=shipment,
+            field="estimated_delivery",
+            value=event.estimated_delivery,
+            stamp=event.stamp,
+            digest=_digest,
         )
         enrichment_id(anchor=event.event_id, value=value)
     part_bytes(event.personal)
@@ -211,7 +241,9 @@ def _logged(event: Event, number: str) -> Fact:
         signer_digest=signer_digest,
     )
     told = fact_of(event, signer_digest=signer_digest, version=1)
-    assert fact_from_canonical(orjson.loads(leaf(document, epoch=1).canonical)) == told, "the log reads back another fact"
+    assert fact_from_canonical(orjson.loads(leaf(document, epoch=1).canonical)) == told, (
+        "the log reads back another fact"
+    )
     return told
 
 

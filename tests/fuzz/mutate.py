@@ -44,7 +44,11 @@ def amplified(bodies: Sequence[bytes], rng: Random, size: int) -> bytes:
     """Return one of `bodies` with a member repeated until it has about `size` bytes: what takes quadratic time shows."""
     body = rng.choice(bodies)
     try:
-        large = mutate_xml.amplified(body, rng, size) if _is_xml(body) else mutate_json.amplified(body, rng, size)
+        large = (
+            mutate_xml.amplified(body, rng, size)
+            if _is_xml(body)
+            else mutate_json.amplified(body, rng, size)
+        )
     except ValueError:
         large = body * (size // len(body) + 1)
     return large[:BYTES_MAX]

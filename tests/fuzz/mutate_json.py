@@ -29,7 +29,9 @@ def mutated(body: bytes, rng: Random) -> bytes:
 def amplified(body: bytes, rng: Random, size: int) -> bytes:
     """Return the body with one member of a list repeated until it has about `size` bytes. Raises ValueError for another text."""
     root: Any = {"root": json.loads(body)}
-    found: list[tuple[Any, Any]] = [(holder, key) for holder, key in _members(root) if isinstance(holder, list)] or list(_members(root))
+    found: list[tuple[Any, Any]] = [
+        (holder, key) for holder, key in _members(root) if isinstance(holder, list)
+    ] or list(_members(root))
     holder, key = rng.choice(found)
     times = max(1, size // len(json.dumps(holder[key])))
     if isinstance(holder, list):
@@ -77,7 +79,9 @@ def _remove(holder: Any, key: Any, rng: Random) -> None:
 
 
 def _wrap(holder: Any, key: Any, rng: Random) -> None:
-    holder[key] = rng.choice(([holder[key]], {"item": holder[key]}, [[holder[key]]], {"0": holder[key]}))
+    holder[key] = rng.choice(
+        ([holder[key]], {"item": holder[key]}, [[holder[key]]], {"0": holder[key]})
+    )
 
 
 def _unwrap(holder: Any, key: Any, rng: Random) -> None:
@@ -92,7 +96,11 @@ def _retype(holder: Any, key: Any, rng: Random) -> None:
         case bool() | None:
             holder[key] = rng.choice(("", "null", 0, str(holder[key])))
         case str(text):
-            holder[key] = int(text) if text.isascii() and text.isdigit() and len(text) < 300 else list(text[:50])
+            holder[key] = (
+                int(text)
+                if text.isascii() and text.isdigit() and len(text) < 300
+                else list(text[:50])
+            )
         case int() | float():
             holder[key] = str(holder[key])
         case list(members):
@@ -110,7 +118,9 @@ def _repeat(holder: Any, key: Any, rng: Random) -> None:
 
 def _rename(holder: Any, key: Any, rng: Random) -> None:
     if isinstance(holder, dict):
-        name = rng.choice((key.upper(), key.lower(), f"ns:{key}", f"@{key}", key + " ", rng.choice(TEXTS)))
+        name = rng.choice(
+            (key.upper(), key.lower(), f"ns:{key}", f"@{key}", key + " ", rng.choice(TEXTS))
+        )
         holder[name] = holder.pop(key)
 
 
@@ -127,7 +137,9 @@ def _spoil(holder: Any, key: Any, rng: Random) -> None:
     """Put something into the middle of a text."""
     if isinstance(holder[key], str):
         at = rng.randrange(len(holder[key]) + 1)
-        holder[key] = holder[key][:at] + rng.choice(TEXTS)[:200] + holder[key][at + rng.choice((0, 1)) :]
+        holder[key] = (
+            holder[key][:at] + rng.choice(TEXTS)[:200] + holder[key][at + rng.choice((0, 1)) :]
+        )
 
 
 CHANGES: Final[tuple[Callable[[Any, Any, Random], None], ...]] = (
@@ -152,9 +164,16 @@ def _printed(value: Any, rng: Random) -> bytes:
         case 0:
             text = _with_member_twice(text, rng)
         case 1:
-            text = re.sub(r"(?<=: )\d+", rng.choice(("1" * 5000, "1e999", "-0", "NaN", "-Infinity", "01", "1." + "0" * 300)), text, count=1)
+            text = re.sub(
+                r"(?<=: )\d+",
+                rng.choice(("1" * 5000, "1e999", "-0", "NaN", "-Infinity", "01", "1." + "0" * 300)),
+                text,
+                count=1,
+            )
         case 2:
-            return text.encode(rng.choice(("utf-8-sig", "utf-16", "utf-16-be", "utf-32")), "surrogatepass")
+            return text.encode(
+                rng.choice(("utf-8-sig", "utf-16", "utf-16-be", "utf-32")), "surrogatepass"
+            )
         case 3:
             return text.encode(rng.choice(("latin-1", "cp1252", "gb18030")), "replace")
         case _:

@@ -59,7 +59,9 @@ def _parsed(body: bytes) -> etree._Element:
 def _legible(text: str) -> str:
     """Drop what XML cannot print."""
     return "".join(
-        character for character in text if character in "\t\n\r" or " " <= character < "\ud800" or "\ue000" <= character < "\ufffe"
+        character
+        for character in text
+        if character in "\t\n\r" or " " <= character < "\ud800" or "\ue000" <= character < "\ufffe"
     )
 
 
@@ -89,7 +91,9 @@ def _empty(element: etree._Element, rng: Random) -> None:
 
 def _rename(element: etree._Element, rng: Random) -> None:
     local = str(element.tag).rpartition("}")[2]
-    element.tag = rng.choice((local, local.upper(), local.lower(), f"{{urn:other}}{local}", "Envelope", "x"))
+    element.tag = rng.choice(
+        (local, local.upper(), local.lower(), f"{{urn:other}}{local}", "Envelope", "x")
+    )
 
 
 def _wrap(element: etree._Element, rng: Random) -> None:
@@ -119,7 +123,14 @@ def _decorate(element: etree._Element, rng: Random) -> None:
 
 def _interrupt(element: etree._Element, rng: Random) -> None:
     """Put a comment, an instruction or an entity into the middle of a text."""
-    inserted = rng.choice((etree.Comment("c"), etree.ProcessingInstruction("p", "i"), etree.Entity("nbsp"), etree.Entity("amp")))
+    inserted = rng.choice(
+        (
+            etree.Comment("c"),
+            etree.ProcessingInstruction("p", "i"),
+            etree.Entity("nbsp"),
+            etree.Entity("amp"),
+        )
+    )
     inserted.tail = element.text
     element.text = None
     element.insert(0, inserted)

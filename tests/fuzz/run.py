@@ -64,16 +64,24 @@ def fuzz(carrier_id: str, seconds: float) -> Report:
     seen: set[str] = set()
     for number, (name, body) in enumerate(bodies(carrier_id)):
         try:
-            report.outcomes[examine(CARRIERS[carrier_id], body, weigh=number % WEIGHED_EVERY == 0)] += 1
+            report.outcomes[
+                examine(CARRIERS[carrier_id], body, weigh=number % WEIGHED_EVERY == 0)
+            ] += 1
         except Exception as error:  # noqa: BLE001 - whatever comes out is what we look for
             report.outcomes["fault"] += 1
             frame = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__} in {Path(frame.filename).name} line {frame.lineno}: {str(error)[:200]}"
-            if (key := re.sub(r"\d+", "0", told) if isinstance(error, AssertionError) else told.partition(":")[0]) not in seen:
+            if (
+                key := re.sub(r"\d+", "0", told)
+                if isinstance(error, AssertionError)
+                else told.partition(":")[0]
+            ) not in seen:
                 seen.add(key)
                 kept = Path(tempfile.gettempdir()) / f"statesvc-fuzz-{carrier_id}-{name}"
                 kept.write_bytes(body)
-                report.faults.append(f"{told}\n    python -m tests.fuzz {carrier_id} --only {name}    ({kept})")
+                report.faults.append(
+                    f"{told}\n    python -m tests.fuzz {carrier_id} --only {name}    ({kept})"
+                )
         if time.monotonic() > until or len(seen) >= FAULTS_MAX:
             return report
     raise AssertionError("mutations have no end")

@@ -16,4 +16,8 @@ def fixtures(carrier_id: str) -> tuple[bytes, ...]:
 def payloads(carrier_id: str) -> tuple[bytes, ...]:
     """Return the bodies of a carrier in the corpus; none where that is absent."""
     folder = CORPUS / carrier_id
-    return tuple(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()) if folder.is_dir() else ()
+    return (
+        tuple(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+        if folder.is_dir()
+        else ()
+    )

@@ -20,7 +20,13 @@ MUTATIONS: Final = 50
 WEIGHED: Final = 5
 LARGE_BYTES: Final = 100_000
 
-SOUND: Final = Reading(tracking_number="1", kind=Kind.SCAN, status=Status.DELIVERED, raw=Raw(code="D"), time=received(RECEIVED_AT))
+SOUND: Final = Reading(
+    tracking_number="1",
+    kind=Kind.SCAN,
+    status=Status.DELIVERED,
+    raw=Raw(code="D"),
+    time=received(RECEIVED_AT),
+)
 
 
 @pytest.mark.parametrize("carrier_id", CARRIERS)
@@ -32,7 +38,9 @@ def test_a_mutated_body_is_read_or_refused_as_declared(carrier_id: str) -> None:
         try:
             examine(CARRIERS[carrier_id], body, weigh=number < WEIGHED)
         except Exception as error:
-            error.add_note(f"mutation {number} of {carrier_id}: python -m tests.fuzz {carrier_id} --only {number}")
+            error.add_note(
+                f"mutation {number} of {carrier_id}: python -m tests.fuzz {carrier_id} --only {number}"
+            )
             raise
 
 
@@ -60,7 +68,9 @@ def greedy() -> Normalized:
 
 DEFECTS: Final[dict[str, Callable[[], Normalized]]] = {
     "an undeclared error": raising(KeyError("x")),
-    "an error of ours that is not its own": raising(UnreadableMessageError(Cause.NORMALIZER_FAILED, "x")),
+    "an error of ours that is not its own": raising(
+        UnreadableMessageError(Cause.NORMALIZER_FAILED, "x")
+    ),
     "the body in an error": raising(UnreadableMessageError(Cause.UNREADABLE, "x" * 5000)),
     "a scan without a status": saying(status=None),
     "a status that is text": saying(status="delivered"),
@@ -68,18 +78,26 @@ DEFECTS: Final[dict[str, Callable[[], Normalized]]] = {
     "a NUL": saying(piece="a\x00"),
     "a lone surrogate": saying(description="\ud800"),
     "a time without offset": saying(time=received(datetime(2026, 1, 1))),  # noqa: DTZ001 - the defect
-    "a time before the first year": saying(time=received(datetime.fromisoformat("0001-01-01T00:00:00+14:00"))),
+    "a time before the first year": saying(
+        time=received(datetime.fromisoformat("0001-01-01T00:00:00+14:00"))
+    ),
     "too much memory": greedy,
 }
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_planted_defect_is_found(defect: str) -> None:
-    carrier = replace(CARRIERS["ups"], stable="1", normalizers={"1": lambda _body, _received_at: DEFECTS[defect]()})
+    carrier = replace(
+        CARRIERS["ups"],
+        stable="1",
+        normalizers={"1": lambda _body, _received_at: DEFECTS[defect]()},
+    )
     with pytest.raises((AssertionError, KeyError, OverflowError)):
         examine(carrier, b"{}", weigh=True)
 
 
 def test_a_sound_reading_passes() -> None:
-    carrier = replace(CARRIERS["ups"], stable="1", normalizers={"1": lambda _body, _received_at: saying()()})
+    carrier = replace(
+        CARRIERS["ups"], stable="1", normalizers={"1": lambda _body, _received_at: saying()()}
+    )
     assert examine(carrier, b"{}") == "events"

@@ -38,10 +38,16 @@ def push(service: Installation) -> None:
     days = [
         ups_alert(NUMBER, "P/PU", day=1, minute=600, text="Picked up"),
         ups_alert(NUMBER, "I/AR", day=2, minute=400, text="Arrived"),
-        ups_alert(NUMBER, "D/FS", day=3, minute=700, text="Delivered at the front door", signer=SIGNER),
+        ups_alert(
+            NUMBER, "D/FS", day=3, minute=700, text="Delivered at the front door", signer=SIGNER
+        ),
     ]
     for day, said in enumerate(days, start=1):
-        answered(carrier.post("/v1/webhooks/ups", content=said.body, headers={"Content-Type": "application/json"}))
+        answered(
+            carrier.post(
+                "/v1/webhooks/ups", content=said.body, headers={"Content-Type": "application/json"}
+            )
+        )
 
         def is_sealed(seen: int = day) -> bool:
             found = reader.get(f"/v1/shipments/ups/{NUMBER}/history").json().get("items", [])
@@ -104,7 +110,10 @@ def check_zip(file: Path, key: str) -> dict[str, object]:
         names = sorted(archive.namelist())
     evidence = folder / "evidence.json"
     content = evidence.read_bytes()
-    require(json.loads(content)["shipment"]["signed_by"] == SIGNER, "the evidence does not name the signer")
+    require(
+        json.loads(content)["shipment"]["signed_by"] == SIGNER,
+        "the evidence does not name the signer",
+    )
     _verify(folder, key, expected=0)
     _verify(folder, _another_key(key.partition("+")[0]), expected=1)
     evidence.write_bytes(content.replace(SIGNER.encode(), b"S. Omebodys", 1))
@@ -117,15 +126,22 @@ def _verify(folder: Path, key: str, *, expected: int) -> None:
     """Verify with no package, no variable of this environment, and no network."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
     command = [*_cut_off(), python, "-I", "-S", "verify_evidence.py", ".", "--key", key]
-    ended = subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=60, check=False)
-    require(ended.returncode == expected, f"the verifier ended with {ended.returncode}, not {expected}: {ended.stdout}{ended.stderr}")
+    ended = subprocess.run(
+        command, cwd=folder, env={}, capture_output=True, text=True, timeout=60, check=False
+    )
+    require(
+        ended.returncode == expected,
+        f"the verifier ended with {ended.returncode}, not {expected}: {ended.stdout}{ended.stderr}",
+    )
 
 
 @functools.cache
 def _cut_off() -> Sequence[str]:
     """Return what runs a command in a network of its own with nothing in it; nothing where the machine forbids that."""
     unshare = ["/usr/bin/unshare", "--map-root-user", "--net"]
-    is_allowed = subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0
+    is_allowed = (
+        subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0
+    )
     return unshare if is_allowed else []
 
 
@@ -143,17 +159,32 @@ async def travel(service: Installation) -> dict[str, object]:
     async with browser.page() as page:
         measured = await read(page, service.url, agent, service.home)
     from_the_command_line(service, agent, key)
-    return {**measured, **check_pdf(service.home / "then.pdf"), **check_zip(service.home / "today.zip", key)}
+    return {
+        **measured,
+        **check_pdf(service.home / "then.pdf"),
+        **check_zip(service.home / "today.zip", key),
+    }
 
 
 def from_the_command_line(service: Installation, agent: str, key: str) -> None:
     """Do the same with an address and the key alone; a hold takes a scope that the agent does not have."""
-    require("in_transit" in service.command(agent, "shipments", "history", "ups", NUMBER), "the history does not say where it was")
-    require(NUMBER in service.command(agent, "shipments", "find", NUMBER[-5:]), "the last five characters do not find it")
+    require(
+        "in_transit" in service.command(agent, "shipments", "history", "ups", NUMBER),
+        "the history does not say where it was",
+    )
+    require(
+        NUMBER in service.command(agent, "shipments", "find", NUMBER[-5:]),
+        "the last five characters do not find it",
+    )
     said = service.command(agent, "evidence", "ups", NUMBER)
-    require(f"UPS reported parcel {NUMBER} as delivered on 3 " in said, f"the command does not say what page 1 says: {said}")
+    require(
+        f"UPS reported parcel {NUMBER} as delivered on 3 " in said,
+        f"the command does not say what page 1 says: {said}",
+    )
     check_zip(service.home / "desk" / f"evidence-ups-{NUMBER}.zip", key)
-    refused = service.command(agent, "legal-hold", "place", "ups", NUMBER, "--why", "case 7", exit_code=1)
+    refused = service.command(
+        agent, "legal-hold", "place", "ups", NUMBER, "--why", "case 7", exit_code=1
+    )
     require("takes a key with scope `admin`" in refused, f"the refusal says otherwise: {refused}")
 
 

@@ -20,7 +20,9 @@ def travel() -> dict[str, object]:
         python = client_environment(service.home)
         installed_seconds = time.monotonic() - began
         keys = {f"{scope.upper()}_KEY": service.key(scope, scope) for scope in ("ingest", "read")}
-        printed = run([python, PROGRAM], environment=keys | {"URL": service.url}, folder=service.home)
+        printed = run(
+            [python, PROGRAM], environment=keys | {"URL": service.url}, folder=service.home
+        )
         shown = service.command(keys["READ_KEY"], "shipments", "find", "1ZJOURNEY0000000002")
         require("delivered" in shown, f"the command finds another state: {shown}")
         return {"installed_seconds": round(installed_seconds, 1), "import_seconds": float(printed)}

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 began = time.monotonic()
-from statesvc_client import AsyncClient, Client, ConflictError, ForbiddenError, NotFoundError, UnauthorizedError  # noqa: E402
+from statesvc_client import (  # noqa: E402
+    AsyncClient,
+    Client,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnauthorizedError,
+)
 
 IMPORT_SECONDS = time.monotonic() - began
 URL = os.environ["URL"]
@@ -50,7 +57,9 @@ def submit() -> None:
         assert [line.verdict for line in client.events.submit_many(others)] == ["appended"] * 3
         with refused(ConflictError, "conflict"):
             client.events.submit(first | {"status": "delivered"})
-        client.shipments.set_references("ups", NUMBER, order_id="Order 4711", metadata={"shop": "eu"})
+        client.shipments.set_references(
+            "ups", NUMBER, order_id="Order 4711", metadata={"shop": "eu"}
+        )
 
 
 def ask() -> None:
@@ -59,10 +68,16 @@ def ask() -> None:
         (ordered,) = client.shipments.list(reference="order 4711")
         shipment = client.shipments.get("ups", NUMBER)
         assert (
-            found.shipment_id == ordered.shipment_id == shipment.shipment_id == client.shipments.get_by_id(shipment.shipment_id).shipment_id
+            found.shipment_id
+            == ordered.shipment_id
+            == shipment.shipment_id
+            == client.shipments.get_by_id(shipment.shipment_id).shipment_id
         )
         assert (shipment.status, shipment.version) == ("delivered", len(WAY))
-        assert tuple(event.status for event in client.shipments.history("ups", NUMBER, page_size=3)) == WAY
+        assert (
+            tuple(event.status for event in client.shipments.history("ups", NUMBER, page_size=3))
+            == WAY
+        )
         assert client.shipments.references("ups", NUMBER).order_id == "Order 4711"
         with refused(NotFoundError, "not_found"):
             client.shipments.get("ups", "1ZNEVER")
@@ -87,7 +102,9 @@ async def follow() -> None:
             await again.aclose()
         pages = [page async for page in client.log.transition_pages(page_size=1)]
         assert tuple(change.to for page in pages for change in page.items) == CHANGES
-        assert [shipment.status async for shipment in client.shipments.list(status="delivered")] == ["delivered"]
+        assert [
+            shipment.status async for shipment in client.shipments.list(status="delivered")
+        ] == ["delivered"]
 
 
 if __name__ == "__main__":

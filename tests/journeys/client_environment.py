@@ -22,11 +22,24 @@ def client_environment(home: Path) -> Path:
     return python
 
 
-def run(command: list[str | Path], *, environment: dict[str, str] | None = None, folder: Path | None = None) -> str:
+def run(
+    command: list[str | Path],
+    *,
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
+) -> str:
     """Return what a program printed. Raises FailedStepError where it fails."""
     ended = subprocess.run(
-        command, env=os.environ | (environment or {}), cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        command,
+        env=os.environ | (environment or {}),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     if ended.returncode:
-        raise FailedStepError(f"{command[0]} ended with {ended.returncode}: {ended.stdout[-1000:]}{ended.stderr[-2000:]}")
+        raise FailedStepError(
+            f"{command[0]} ended with {ended.returncode}: {ended.stdout[-1000:]}{ended.stderr[-2000:]}"
+        )
     return ended.stdout

@@ -26,7 +26,10 @@ TEST_SECONDS_MAX: Final = 120
 @asynccontextmanager
 async def brokers(folder: Path) -> AsyncIterator[dict[str, str]]:
     """Run both brokers; yield their addresses by name."""
-    async with running_rabbitmq(folder / "rabbitmq") as rabbitmq, running_redis(folder / "redis") as redis:
+    async with (
+        running_rabbitmq(folder / "rabbitmq") as rabbitmq,
+        running_redis(folder / "redis") as redis,
+    ):
         yield {"rabbitmq": f"{rabbitmq.address}/", "redis": redis.address}
 
 
@@ -36,9 +39,22 @@ async def run_tests(folder: Path) -> dict[str, object]:
     async with brokers(folder) as addresses:
         for name, address in addresses.items():
             began = time.monotonic()
-            given = os.environ | {"BROKER_URL": address, "DATABASE_FILE": str(folder / f"{name}.sqlite3")}
-            command: list[str | Path] = [ENVIRONMENT / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLE]
-            tests = await asyncio.create_subprocess_exec(*command, cwd=EXAMPLE, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            given = os.environ | {
+                "BROKER_URL": address,
+                "DATABASE_FILE": str(folder / f"{name}.sqlite3"),
+            }
+            command: list[str | Path] = [
+                ENVIRONMENT / "bin" / "python",
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                EXAMPLE,
+            ]
+            tests = await asyncio.create_subprocess_exec(
+                *command, cwd=EXAMPLE, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
             async with asyncio.timeout(TEST_SECONDS_MAX):
                 printed, _ = await tests.communicate()
             if tests.returncode:

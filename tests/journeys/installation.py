@@ -34,7 +34,11 @@ class Installation:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.url = f"http://127.0.0.1:{port_for_up()}"
-        given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+        given = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("STATESVC_", "DATABASE_URL"))
+        }
         self._elsewhere = given
         """The environment of another machine."""
         self._environment = {
@@ -49,7 +53,12 @@ class Installation:
         desk = self.home / "desk"
         desk.mkdir(exist_ok=True)
         (desk / "key").write_text(key, "utf-8")
-        return self._run(["--url", self.url, "--key-file", "key", *arguments], self._elsewhere, folder=desk, exit_code=exit_code)
+        return self._run(
+            ["--url", self.url, "--key-file", "key", *arguments],
+            self._elsewhere,
+            folder=desk,
+            exit_code=exit_code,
+        )
 
     @functools.cached_property
     def _admin(self) -> str:
@@ -58,16 +67,44 @@ class Installation:
         made: str = json.loads(self._run(arguments, self._environment, folder=self.home))["key"]
         return made
 
-    def _run(self, arguments: Sequence[str], environment: Mapping[str, str], *, folder: Path, exit_code: int = 0) -> str:
+    def _run(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        folder: Path,
+        exit_code: int = 0,
+    ) -> str:
         command = [sys.executable, "-m", "statesvc", *arguments]
         given = {**environment, "PYTHONPATH": str(ROOT)}
-        ended = subprocess.run(command, env=given, cwd=folder, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+        ended = subprocess.run(
+            command,
+            env=given,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
         if ended.returncode != exit_code:
-            raise FailedStepError(f"statesvc {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr[-2000:]}")
+            raise FailedStepError(
+                f"statesvc {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr[-2000:]}"
+            )
         return ended.stderr if exit_code else ended.stdout
 
     def key(self, name: str, *scopes: str) -> str:
-        made: str = json.loads(self.command(self._admin, "keys", "create", "--name", name, "--scopes", ",".join(scopes), "--json"))["key"]
+        made: str = json.loads(
+            self.command(
+                self._admin,
+                "keys",
+                "create",
+                "--name",
+                name,
+                "--scopes",
+                ",".join(scopes),
+                "--json",
+            )
+        )["key"]
         return made
 
     def caller(self, name: str, *scopes: str) -> httpx.Client:
@@ -80,13 +117,23 @@ class Installation:
         """Run it, ready, for the time of the block. `arguments`: further ones of `statesvc up`."""
         log = self.home / "up.log"
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "statesvc", "up", "--port", self.url.rpartition(":")[2], *arguments]
+            command = [
+                sys.executable,
+                "-m",
+                "statesvc",
+                "up",
+                "--port",
+                self.url.rpartition(":")[2],
+                *arguments,
+            ]
             process = subprocess.Popen(command, env=self._environment, stdout=output, stderr=output)
         try:
             until(lambda: is_ready(self.url), "a running service", seconds=START_SECONDS)
             yield
         except FailedStepError as failure:
-            raise FailedStepError(f"{failure}\n{log.read_text(errors='replace')[-3000:]}") from failure
+            raise FailedStepError(
+                f"{failure}\n{log.read_text(errors='replace')[-3000:]}"
+            ) from failure
         finally:
             process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -126,7 +173,10 @@ def require(holds: object, what: str) -> None:
 
 def answered(answer: httpx.Response, status: int = 200) -> Any:
     """Return the JSON of an answer with the status that was expected."""
-    require(answer.status_code == status, f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text[:500]}")
+    require(
+        answer.status_code == status,
+        f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text[:500]}",
+    )
     return answer.json() if answer.content else None
 
 
@@ -149,5 +199,7 @@ def main(travel: Callable[[], dict[str, object]]) -> int:
     except FailedStepError as failure:
         sys.stderr.write(f"{failure}\n")
         return 1
-    sys.stdout.write(json.dumps({**measured, "total_seconds": round(time.monotonic() - began, 1)}) + "\n")
+    sys.stdout.write(
+        json.dumps({**measured, "total_seconds": round(time.monotonic() - began, 1)}) + "\n"
+    )
     return 0

@@ -24,7 +24,10 @@ from tests.world.ports import free_port, port_for_up
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "newcomer.md"
-FENCED: Final = re.compile(r'^```(?P<language>sh|python|json)(?: title="(?P<title>[\w.]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+FENCED: Final = re.compile(
+    r'^```(?P<language>sh|python|json)(?: title="(?P<title>[\w.]+)")?\n(?P<text>.*?)^```$',
+    re.MULTILINE | re.DOTALL,
+)
 SERVERS: Final = ("statesvc --env-file", "python3 receiver.py")
 """Beginnings of the last line of a block that goes on running."""
 NUMBER: Final = "1ZTEST000300000011"
@@ -56,7 +59,9 @@ class Block:
 
     def after(self, earlier: "Block") -> "Block":
         """Return the block in the terminal of an earlier one: where that went and what it exported."""
-        terminal = [line for line in earlier.text.splitlines() if line.startswith(("cd ", "export "))]
+        terminal = [
+            line for line in earlier.text.splitlines() if line.startswith(("cd ", "export "))
+        ]
         return Block("\n".join([*terminal, self.text]), self.title)
 
 
@@ -72,8 +77,17 @@ class Journey:
         self._parcels = home / "parcels"
         self._python = python
         self._ports = {"8080": str(port_for_up()), "9000": str(free_port())}
-        given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL", "VIRTUAL_ENV"))}
-        self.environment = {**given, "HOME": str(home), "STATESVC_PORT": self._ports["8080"], "PATH": self._path(given["PATH"])}
+        given = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("STATESVC_", "DATABASE_URL", "VIRTUAL_ENV"))
+        }
+        self.environment = {
+            **given,
+            "HOME": str(home),
+            "STATESVC_PORT": self._ports["8080"],
+            "PATH": self._path(given["PATH"]),
+        }
         self._servers: list[subprocess.Popen[bytes]] = []
 
     def _path(self, path: str) -> str:
@@ -81,9 +95,13 @@ class Journey:
         programs = self._home / "bin"
         programs.mkdir()
         (programs / "python3").symlink_to(
-            subprocess.check_output([self._python, "-c", "import sys; print(sys.executable)"], text=True).strip()
+            subprocess.check_output(
+                [self._python, "-c", "import sys; print(sys.executable)"], text=True
+            ).strip()
         )
-        return os.pathsep.join([str(programs), *(part for part in path.split(os.pathsep) if ".venv" not in part)])
+        return os.pathsep.join(
+            [str(programs), *(part for part in path.split(os.pathsep) if ".venv" not in part)]
+        )
 
     def run(self, block: Block, *, folder: Path) -> str:
         """Run a block to its end, or start the server that it ends with. Return what it printed."""
@@ -95,9 +113,19 @@ class Journey:
             self._start(text, folder)
             return ""
         command = ["bash", "-euo", "pipefail", "-c", text]
-        ended = subprocess.run(command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=STEP_SECONDS, check=False)
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=STEP_SECONDS,
+            check=False,
+        )
         if ended.returncode:
-            raise JourneyError(f"{text}\nended with {ended.returncode}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}{self.output()}")
+            raise JourneyError(
+                f"{text}\nended with {ended.returncode}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}{self.output()}"
+            )
         return ended.stdout
 
     def _start(self, text: str, folder: Path) -> None:
@@ -105,7 +133,13 @@ class Journey:
         command = "\n".join([*lines[:-1], f"exec {lines[-1]}"])
         with self._log().open("wb") as log:
             self._servers.append(
-                subprocess.Popen(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=self.environment, stdout=log, stderr=log)
+                subprocess.Popen(
+                    ["bash", "-euo", "pipefail", "-c", command],
+                    cwd=folder,
+                    env=self.environment,
+                    stdout=log,
+                    stderr=log,
+                )
             )
 
     def _on_free_ports(self, text: str) -> str:
@@ -120,17 +154,23 @@ class Journey:
     def until_listening(self, port: str) -> None:
         url = f"http://127.0.0.1:{self._ports[port]}/"
         probe = ["curl", "--silent", "--output", os.devnull, url]
-        self._until(lambda: subprocess.run(probe, check=False).returncode == 0, f"an answer of {url}")
+        self._until(
+            lambda: subprocess.run(probe, check=False).returncode == 0, f"an answer of {url}"
+        )
 
     def _until(self, happened: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + READY_SECONDS
         while not happened():
-            if time.monotonic() > deadline or any(server.poll() is not None for server in self._servers):
+            if time.monotonic() > deadline or any(
+                server.poll() is not None for server in self._servers
+            ):
                 raise JourneyError(f"no sign of {what}:\n{self.output()}")
             time.sleep(0.02)
 
     def output(self) -> str:
-        return "".join(log.read_text(errors="replace") for log in sorted(self._home.glob("server-*.log")))
+        return "".join(
+            log.read_text(errors="replace") for log in sorted(self._home.glob("server-*.log"))
+        )
 
     def _log(self) -> Path:
         return self._home / f"server-{len(self._servers)}.log"
@@ -175,7 +215,11 @@ def travel(python: str, *, extras: bool) -> dict[str, object]:
         pushed = newcomer.run(push, folder=home)
         newcomer.until("genuine {", "a genuine notification")
         received = time.monotonic()
-        if '"duplicate":false' not in pushed or '"to":"delivered"' not in newcomer.output() or "FORGED" in newcomer.output():
+        if (
+            '"duplicate":false' not in pushed
+            or '"to":"delivered"' not in newcomer.output()
+            or "FORGED" in newcomer.output()
+        ):
             raise JourneyError(f"the page says otherwise: {pushed}\n{newcomer.output()}")
         answers = newcomer.run(ask.after(push), folder=home)
         if answers.count("delivered") < 3:
@@ -185,7 +229,9 @@ def travel(python: str, *, extras: bool) -> dict[str, object]:
             raise JourneyError("with an address and a key alone the history is another one")
         (wheel,) = (ROOT / "dist").glob("*.whl")
         measured: dict[str, object] = {
-            "python": subprocess.check_output([home / "statesvc/bin/python", "--version"], text=True).split()[1],
+            "python": subprocess.check_output(
+                [home / "statesvc/bin/python", "--version"], text=True
+            ).split()[1],
             "wheel_bytes": wheel.stat().st_size,
             "install_seconds": round(installed - began, 1),
             "up_seconds": round(running - installed, 1),
@@ -206,7 +252,11 @@ def _import_all(newcomer: Journey, wheel: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--python", default=sys.executable, help="the interpreter to travel with")
-    parser.add_argument("--extras", action="store_true", help="then install all extras and import every module of the wheel")
+    parser.add_argument(
+        "--extras",
+        action="store_true",
+        help="then install all extras and import every module of the wheel",
+    )
     options = parser.parse_args()
     try:
         measured = travel(options.python, extras=options.extras)

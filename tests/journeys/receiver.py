@@ -29,7 +29,10 @@ class Receiver(BaseHTTPRequestHandler):
         except InvalidSignatureError as error:
             self._answer(str(error).encode(), "text/plain", status=401)
             return
-        received = {"headers": {name.lower(): value for name, value in self.headers.items()}, "body": base64.b64encode(body).decode()}
+        received = {
+            "headers": {name.lower(): value for name, value in self.headers.items()},
+            "body": base64.b64encode(body).decode(),
+        }
         with Path(FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(received) + "\n")
         self._answer(b"", "text/plain")
@@ -50,7 +53,9 @@ class Receiver(BaseHTTPRequestHandler):
 
 def _ticket() -> bytes:
     with Client(os.environ["URL"], key=os.environ["KEY"]) as client:
-        ticket: bytes = create_stream_ticket.sync_detailed(client=client.core, body=TicketRequest()).content
+        ticket: bytes = create_stream_ticket.sync_detailed(
+            client=client.core, body=TicketRequest()
+        ).content
         return ticket
 
 

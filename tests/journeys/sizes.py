@@ -25,20 +25,55 @@ CELL: Final = re.compile(r"^\| `(?P<extra>\w+)` \| (?P<megabytes>[^|]+) \|", re.
 
 def by_pip(asked: str, folder: Path, python: str) -> None:
     run(python, "-m", "venv", folder)
-    run(folder / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", CONSTRAINTS, asked)
+    run(
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "-c",
+        CONSTRAINTS,
+        asked,
+    )
 
 
 def by_uv(asked: str, folder: Path, python: str) -> None:
     run("uv", "venv", "--quiet", "--python", python, folder)
-    run("uv", "pip", "install", "--quiet", "--link-mode", "copy", "--python", folder / "bin" / "python", "-c", CONSTRAINTS, asked)
+    run(
+        "uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--link-mode",
+        "copy",
+        "--python",
+        folder / "bin" / "python",
+        "-c",
+        CONSTRAINTS,
+        asked,
+    )
 
 
 def by_pipx(asked: str, folder: Path, python: str) -> None:
     homes = {"PIPX_HOME": str(folder), "PIPX_BIN_DIR": str(folder / "links")}
-    run("pipx", "install", "--quiet", "--python", python, f"--pip-args=-c {CONSTRAINTS}", asked, **homes)
+    run(
+        "pipx",
+        "install",
+        "--quiet",
+        "--python",
+        python,
+        f"--pip-args=-c {CONSTRAINTS}",
+        asked,
+        **homes,
+    )
 
 
-WAYS: Final[dict[str, Callable[[str, Path, str], None]]] = {"pip": by_pip, "uv": by_uv, "pipx": by_pipx}
+WAYS: Final[dict[str, Callable[[str, Path, str], None]]] = {
+    "pip": by_pip,
+    "uv": by_uv,
+    "pipx": by_pipx,
+}
 
 
 def run(*command: str | Path, **environment: str) -> None:
@@ -61,7 +96,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def written(page: str, sizes: dict[str, float]) -> str:
     """Return the page with what each extra adds."""
-    return CELL.sub(lambda row: f"| `{row['extra']}` | {sizes[row['extra']]:.0f} |" if row["extra"] in sizes else row[0], page)
+    return CELL.sub(
+        lambda row: (
+            f"| `{row['extra']}` | {sizes[row['extra']]:.0f} |" if row["extra"] in sizes else row[0]
+        ),
+        page,
+    )
 
 
 def main() -> int:

@@ -26,7 +26,16 @@ import svix
 from playwright.async_api import Page, expect
 
 from tests.journeys.client_environment import client_environment, run
-from tests.journeys.installation import ROOT, Installation, answered, installation, main, require, scan, until
+from tests.journeys.installation import (
+    ROOT,
+    Installation,
+    answered,
+    installation,
+    main,
+    require,
+    scan,
+    until,
+)
 from tests.world import browser
 from tests.world.ports import free_port
 
@@ -78,13 +87,24 @@ class Subscriber:
     def step(self, name: str, *arguments: str) -> Any:
         """Take a step of `subscriber_program.py`, and return what it came to."""
         printed = run(
-            [self._python, PROGRAMS / "subscriber_program.py", name, *arguments], environment=self._environment, folder=self._home
+            [self._python, PROGRAMS / "subscriber_program.py", name, *arguments],
+            environment=self._environment,
+            folder=self._home,
         )
         return json.loads(printed)
 
     def start(self) -> None:
-        command: list[str | Path] = [self._python, PROGRAMS / "receiver.py", str(self._port), self._file, self._secrets, self._page]
-        self._process = subprocess.Popen(command, cwd=self._home, env=os.environ | self._environment)
+        command: list[str | Path] = [
+            self._python,
+            PROGRAMS / "receiver.py",
+            str(self._port),
+            self._file,
+            self._secrets,
+            self._page,
+        ]
+        self._process = subprocess.Popen(
+            command, cwd=self._home, env=os.environ | self._environment
+        )
         until(self._answers, "the receiver")
 
     def kill(self) -> None:
@@ -130,7 +150,9 @@ def _of_the_guide() -> Verify:
 
 
 VERIFIERS: Final[Mapping[str, Verify]] = {
-    "standardwebhooks": lambda secret, headers, body: standardwebhooks.Webhook(secret).verify(body, dict(headers)),
+    "standardwebhooks": lambda secret, headers, body: standardwebhooks.Webhook(secret).verify(
+        body, dict(headers)
+    ),
     "svix": lambda secret, headers, body: svix.Webhook(secret).verify(body, dict(headers)),
     "guide": _of_the_guide(),
 }
@@ -139,8 +161,14 @@ VERIFIERS: Final[Mapping[str, Verify]] = {
 def verified(secret: str, notification: Received) -> None:
     """Verify by each verifier, which also refuses it with one byte changed."""
     for name, verify in VERIFIERS.items():
-        require(accepts(verify, secret, notification, notification.body), f"{name} refuses a notification")
-        require(not accepts(verify, secret, notification, notification.body + b" "), f"{name} takes an altered body")
+        require(
+            accepts(verify, secret, notification, notification.body),
+            f"{name} refuses a notification",
+        )
+        require(
+            not accepts(verify, secret, notification, notification.body + b" "),
+            f"{name} takes an altered body",
+        )
 
 
 def accepts(verify: Verify, secret: str, notification: Received, body: bytes) -> bool:
@@ -160,7 +188,9 @@ def travel() -> dict[str, object]:
             subscriber.kill()
 
 
-def _travel(service: Installation, carrier: httpx.Client, subscriber: Subscriber) -> dict[str, object]:
+def _travel(
+    service: Installation, carrier: httpx.Client, subscriber: Subscriber
+) -> dict[str, object]:
     subscriber.start()
     since = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
     subscription = subscriber.step("subscribe", f"{subscriber.url}/hook")
@@ -173,7 +203,9 @@ def _travel(service: Installation, carrier: httpx.Client, subscriber: Subscriber
     (first,) = subscriber.received(1)
     verified(secret, first)
     measured["event_to_verified_seconds"] = round(time.monotonic() - began, 2)
-    signature = {name: value for name, value in first.headers.items() if name.startswith("webhook-")}
+    signature = {
+        name: value for name, value in first.headers.items() if name.startswith("webhook-")
+    }
     altered = httpx.post(f"{subscriber.url}/hook", headers=signature, content=first.body + b" ")
     require(altered.status_code == httpx.codes.UNAUTHORIZED, "the client takes an altered body")
 
@@ -185,14 +217,26 @@ def _travel(service: Installation, carrier: httpx.Client, subscriber: Subscriber
     subscriber.start()
     notifications = subscriber.received(3)
     measured["recovered_to_caught_up_seconds"] = round(time.monotonic() - killed, 1)
-    require([each.to for each in notifications] == ["picked_up", "in_transit", "out_for_delivery"], "out of order, or repeated")
+    require(
+        [each.to for each in notifications] == ["picked_up", "in_transit", "out_for_delivery"],
+        "out of order, or repeated",
+    )
 
-    require(subscriber.step("replay", subscription_id, since, "dry_run") == 3, "the dry run counts otherwise")
+    require(
+        subscriber.step("replay", subscription_id, since, "dry_run") == 3,
+        "the dry run counts otherwise",
+    )
     require(len(subscriber.received(3)) == 3, "a dry run sends nothing")
     require(subscriber.step("replay", subscription_id, since) == 3, "the replay counts otherwise")
     replayed = subscriber.received(6)
-    require([each.id for each in replayed[3:]] == [each.id for each in replayed[:3]], "a replay has ids of its own")
-    require([each.body for each in replayed[3:]] == [each.body for each in replayed[:3]], "a replay says something else")
+    require(
+        [each.id for each in replayed[3:]] == [each.id for each in replayed[:3]],
+        "a replay has ids of its own",
+    )
+    require(
+        [each.body for each in replayed[3:]] == [each.body for each in replayed[:3]],
+        "a replay says something else",
+    )
 
     rotated = subscriber.step("rotate", subscription_id)
     said(carrier, "delivery_attempted", day=4)
@@ -205,26 +249,51 @@ def _travel(service: Installation, carrier: httpx.Client, subscriber: Subscriber
 
     _from_the_command_line(service, subscriber, subscription_id)
     portal = subscriber.step("open_portal")
-    return measured | asyncio.run(_in_a_browser(service, carrier, subscriber, portal, subscription_id))
+    return measured | asyncio.run(
+        _in_a_browser(service, carrier, subscriber, portal, subscription_id)
+    )
 
 
 def _looks_back(subscriber: Subscriber, subscription_id: str) -> None:
     """Compare what the service says that it told with what came, and have one sent again under its id."""
     received = subscriber.received(7)
-    until(lambda: len(subscriber.step("told", subscription_id)) == 4, "four notifications that were delivered")
+    until(
+        lambda: len(subscriber.step("told", subscription_id)) == 4,
+        "four notifications that were delivered",
+    )
     told = {each["id"]: each for each in subscriber.step("told", subscription_id)}
-    require(told.keys() == {each.id for each in received}, "the service lists other notifications than came")
-    require(all(told[each.id]["body"].encode() == each.body for each in received), "a body is shown otherwise than it was sent")
-    require(told[received[1].id]["tries"] > told[received[6].id]["tries"], "the attempts that failed are not listed")
-    require(subscriber.step("resend", subscription_id, received[1].id) == received[1].id, "another one is sent again")
+    require(
+        told.keys() == {each.id for each in received},
+        "the service lists other notifications than came",
+    )
+    require(
+        all(told[each.id]["body"].encode() == each.body for each in received),
+        "a body is shown otherwise than it was sent",
+    )
+    require(
+        told[received[1].id]["tries"] > told[received[6].id]["tries"],
+        "the attempts that failed are not listed",
+    )
+    require(
+        subscriber.step("resend", subscription_id, received[1].id) == received[1].id,
+        "another one is sent again",
+    )
     resent = subscriber.received(8)[7]
-    require((resent.id, resent.body) == (received[1].id, received[1].body), "what is sent again is another one")
+    require(
+        (resent.id, resent.body) == (received[1].id, received[1].body),
+        "what is sent again is another one",
+    )
 
 
-def _from_the_command_line(service: Installation, subscriber: Subscriber, subscription_id: str) -> None:
+def _from_the_command_line(
+    service: Installation, subscriber: Subscriber, subscription_id: str
+) -> None:
     """Use an address and the shop's key alone; other work takes a scope that it does not have."""
     key = subscriber.key
-    require(subscriber.url in service.command(key, "subscriptions", "list"), "the list lacks the subscription")
+    require(
+        subscriber.url in service.command(key, "subscriptions", "list"),
+        "the list lacks the subscription",
+    )
     service.command(key, "subscriptions", "pause", subscription_id)
     service.command(key, "subscriptions", "resume", subscription_id)
     service.command(key, "subscriptions", "test", subscription_id)
@@ -237,7 +306,11 @@ def said(carrier: httpx.Client, status: str, *, day: int) -> None:
 
 
 async def _in_a_browser(
-    service: Installation, carrier: httpx.Client, subscriber: Subscriber, portal: str, subscription_id: str
+    service: Installation,
+    carrier: httpx.Client,
+    subscriber: Subscriber,
+    portal: str,
+    subscription_id: str,
 ) -> dict[str, object]:
     async with browser.page() as page:
         # the stream begins where it is opened: what is said before the browser is there does not come
@@ -246,10 +319,16 @@ async def _in_a_browser(
         began = time.monotonic()
         said(carrier, "delivered", day=5)
         await expect(page.locator("li")).to_contain_text('"to":"delivered"', timeout=60_000)
-        measured: dict[str, object] = {"event_to_browser_seconds": round(time.monotonic() - began, 2)}
+        measured: dict[str, object] = {
+            "event_to_browser_seconds": round(time.monotonic() - began, 2)
+        }
         await page.goto(service.url + portal)
         await _looked_at(page, "portal")
-        await page.get_by_role("link", name=subscription_id).or_(page.locator(f'a[href*="{subscription_id}"]')).first.click()
+        await (
+            page.get_by_role("link", name=subscription_id)
+            .or_(page.locator(f'a[href*="{subscription_id}"]'))
+            .first.click()
+        )
         await _looked_at(page, "portal-subscription")
         return measured
 

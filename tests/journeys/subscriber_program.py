@@ -24,19 +24,26 @@ def subscribe(client: Client, url: str) -> dict[str, Any]:
 
 
 def failures(client: Client, subscription_id: str) -> int:
-    return sum(attempt.outcome != "delivered" for attempt in client.subscriptions.attempts(UUID(subscription_id), page_size=1))
+    return sum(
+        attempt.outcome != "delivered"
+        for attempt in client.subscriptions.attempts(UUID(subscription_id), page_size=1)
+    )
 
 
 def replay(client: Client, subscription_id: str, since: str, dry_run: str = "") -> int:
     """Return how many are sent again, or would be."""
     began = datetime.fromisoformat(since)
-    parts = client.subscriptions.replay(UUID(subscription_id), since=began, delivered_too=True, dry_run=bool(dry_run))
+    parts = client.subscriptions.replay(
+        UUID(subscription_id), since=began, delivered_too=True, dry_run=bool(dry_run)
+    )
     return sum(part.put for part in parts)
 
 
 def rotate(client: Client, subscription_id: str) -> str:
     """Return the new secret; the former one signs too."""
-    secret: str = client.subscriptions.rotate_secret(UUID(subscription_id), grace_hours=24, why="a year has passed").secret
+    secret: str = client.subscriptions.rotate_secret(
+        UUID(subscription_id), grace_hours=24, why="a year has passed"
+    ).secret
     return secret
 
 
@@ -44,12 +51,19 @@ def told(client: Client, subscription_id: str) -> list[dict[str, Any]]:
     """Return what the service says that it sent, the newest first."""
     subscription = UUID(subscription_id)
     listed = [*client.subscriptions.notifications(subscription, outcome="delivered", page_size=2)]
-    bodies = [client.subscriptions.notification(subscription, each.webhook_id).body for each in listed]
-    return [{"id": each.webhook_id, "tries": len(each.attempts), "body": body} for each, body in zip(listed, bodies, strict=True)]
+    bodies = [
+        client.subscriptions.notification(subscription, each.webhook_id).body for each in listed
+    ]
+    return [
+        {"id": each.webhook_id, "tries": len(each.attempts), "body": body}
+        for each, body in zip(listed, bodies, strict=True)
+    ]
 
 
 def resend(client: Client, subscription_id: str, webhook_id: str) -> str:
-    resent: str = client.subscriptions.resend(UUID(subscription_id), webhook_id, why="it was lost here").webhook_id
+    resent: str = client.subscriptions.resend(
+        UUID(subscription_id), webhook_id, why="it was lost here"
+    ).webhook_id
     return resent
 
 

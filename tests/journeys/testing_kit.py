@@ -36,8 +36,23 @@ def travel() -> dict[str, object]:
         home, began = Path(folder), time.monotonic()
         run([sys.executable, "-m", "venv", home / "venv"])
         python = home / "venv" / "bin" / "python"
-        install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run([*install, "--constraint", ROOT / "constraints.txt", f"{ROOT}[embedded]", f"{ROOT / 'clients' / 'python'}[testing]"])
+        install: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
+        run(
+            [
+                *install,
+                "--constraint",
+                ROOT / "constraints.txt",
+                f"{ROOT}[embedded]",
+                f"{ROOT / 'clients' / 'python'}[testing]",
+            ]
+        )
         installed = time.monotonic()
         (home / "test_user.py").write_text(text + TESTS)
         printed = run([python, "-m", "pytest", "-q", "test_user.py"], folder=home)
@@ -49,9 +64,13 @@ def travel() -> dict[str, object]:
 
 def run(command: list[str | Path], *, folder: Path | None = None) -> str:
     """Return what a program printed."""
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
     if ended.returncode:
-        raise FailedStepError(f"{command[0]} ended with {ended.returncode}: {ended.stdout[-3000:]}{ended.stderr[-2000:]}")
+        raise FailedStepError(
+            f"{command[0]} ended with {ended.returncode}: {ended.stdout[-3000:]}{ended.stderr[-2000:]}"
+        )
     return ended.stdout
 
 

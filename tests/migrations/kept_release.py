@@ -74,26 +74,41 @@ class KeptRelease:
     @property
     def answers(self) -> dict[str, Any]:
         """Answers of its API by path."""
-        answers: dict[str, Any] = json.loads(gzip.decompress((self.folder / "answers.json.gz").read_bytes()))
+        answers: dict[str, Any] = json.loads(
+            gzip.decompress((self.folder / "answers.json.gz").read_bytes())
+        )
         return answers
 
 
 def kept_releases() -> list[KeptRelease]:
     """Return all that are kept, oldest first."""
-    return [KeptRelease(folder) for folder in sorted(FOLDER.iterdir()) if folder.is_dir()] if FOLDER.is_dir() else []
+    return (
+        [KeptRelease(folder) for folder in sorted(FOLDER.iterdir()) if folder.is_dir()]
+        if FOLDER.is_dir()
+        else []
+    )
 
 
 async def _live(service: Service, subscriber: str) -> None:
     for wish in ({"url": f"{subscriber}/kept"}, {"url": f"{subscriber}/gone", "payload": "full"}):
-        status, answer = await service.post("/v1/subscriptions", json.dumps(wish), **{"Content-Type": "application/json"})
+        status, answer = await service.post(
+            "/v1/subscriptions", json.dumps(wish), **{"Content-Type": "application/json"}
+        )
         assert status == 201, answer
-    status, answer = await _put(service, "/v1/shipments/ups/1ZKEPTNEVERHEARD01/awaited", {"hours": 1})
+    status, answer = await _put(
+        service, "/v1/shipments/ups/1ZKEPTNEVERHEARD01/awaited", {"hours": 1}
+    )
     assert status in {200, 201}, answer
     for push in islice(pushes(random.Random(1), lambda: datetime.now(UTC)), _PUSHES):
         if push.content_encoding is None:
-            await service.post(f"/v1/webhooks/{push.carrier_id}", push.body, **{"Content-Type": push.content_type})
+            await service.post(
+                f"/v1/webhooks/{push.carrier_id}", push.body, **{"Content-Type": push.content_type}
+            )
     for day, code in enumerate(("M/MP", "I/OR", "D/FS"), start=1):
-        await service.webhook("ups", ups_alert(ERASED, code, day=day, minute=600, text="Scan", signer="R. Recipient").body)
+        await service.webhook(
+            "ups",
+            ups_alert(ERASED, code, day=day, minute=600, text="Scan", signer="R. Recipient").body,
+        )
     await service.drained()
     await service.command("erase", "ups", ERASED, "--why", "kept release")
     await until_false(lambda: service.value(_IS_BUSY))
@@ -106,24 +121,41 @@ async def _put(service: Service, path: str, body: object) -> tuple[int, Any]:
 
 async def _keep(service: Service, kept: KeptRelease, superuser_dsn: str) -> None:
     kept.folder.mkdir(parents=True, exist_ok=True)
-    shipments = await service.rows("SELECT carrier_id, number FROM statesvc.stream ORDER BY carrier_id DESC, number LIMIT %s", _SHIPMENTS)
+    shipments = await service.rows(
+        "SELECT carrier_id, number FROM statesvc.stream ORDER BY carrier_id DESC, number LIMIT %s",
+        _SHIPMENTS,
+    )
     await service.command("evidence", *shipments[0], "--out", str(kept.evidence))
     await until_false(lambda: service.value(_IS_BUSY))
     async with service.session.get(f"{service.api.url}/v1/checkpoint") as answer:
         kept.head.write_text(await answer.text())
     _, keys = await service.get("/v1/checkpoint/keys")
     kept.keys.write_text("".join(f"{key['key']}\n" for key in keys["items"]))
-    paths = [f"/v1/shipments/{carrier}/{number}{part}" for carrier, number in shipments for part in ANSWERS]
+    paths = [
+        f"/v1/shipments/{carrier}/{number}{part}"
+        for carrier, number in shipments
+        for part in ANSWERS
+    ]
     answers = {path: await service.get(path) for path in [*paths, "/v1/subscriptions"]}
-    (kept.folder / "answers.json.gz").write_bytes(gzip.compress(json.dumps(answers, sort_keys=True).encode(), mtime=0))
+    (kept.folder / "answers.json.gz").write_bytes(
+        gzip.compress(json.dumps(answers, sort_keys=True).encode(), mtime=0)
+    )
     dump = await asyncio.to_thread(_dump, superuser_dsn)
     (kept.folder / "database.sql.gz").write_bytes(gzip.compress(dump.encode(), mtime=0))
 
 
 def _dump(superuser_dsn: str) -> str:
-    command: list[str | Path] = [programs(MAJOR) / "pg_dump", "--no-owner", "--no-privileges", "--rows-per-insert=200", superuser_dsn]
+    command: list[str | Path] = [
+        programs(MAJOR) / "pg_dump",
+        "--no-owner",
+        "--no-privileges",
+        "--rows-per-insert=200",
+        superuser_dsn,
+    ]
     dump = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
-    return "".join(line for line in dump.splitlines(keepends=True) if not line.startswith(_SERVER_SPECIFIC))
+    return "".join(
+        line for line in dump.splitlines(keepends=True) if not line.startswith(_SERVER_SPECIFIC)
+    )
 
 
 def _digests() -> Iterator[str]:
@@ -143,7 +175,9 @@ async def _main(server: postgres.Server) -> None:
         await subscriber.start_server()
         stack.push_async_callback(subscriber.close)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        service = Service(service_dsn=own.service_dsn, owner_dsn=own.owner_dsn, folder=folder, settings={})
+        service = Service(
+            service_dsn=own.service_dsn, owner_dsn=own.owner_dsn, folder=folder, settings={}
+        )
         await stack.enter_async_context(running(service, "api", "worker", "notifier", "sealer"))
         await _live(service, f"http://127.0.0.1:{subscriber.port}")
         await _keep(service, kept, own.superuser_dsn)

@@ -25,9 +25,18 @@ _HEAD: Final = f"""\
 -- What the migrations make. No migration: nothing applies this file, `{COMMAND}` writes it, and a test compares it.
 """
 _PARTITIONS: Final = "statesvc.*_[0-9]{6,8}"
-_OPTIONS: Final = ("--schema-only", "--no-owner", "--no-privileges", "--schema=statesvc", f"--exclude-table={_PARTITIONS}")
+_OPTIONS: Final = (
+    "--schema-only",
+    "--no-owner",
+    "--no-privileges",
+    "--schema=statesvc",
+    f"--exclude-table={_PARTITIONS}",
+)
 _ENTRY: Final = re.compile(r"^-- Name: .*?; Type: (?P<kind>.*?); Schema: .*$", re.MULTILINE)
-_NOISE: Final = re.compile(r"^(?:--.*|SET .*|\\.*|ALTER TABLE ONLY \S+ ALTER COLUMN \S+ SET STATISTICS \d+;|)\n", re.MULTILINE)
+_NOISE: Final = re.compile(
+    r"^(?:--.*|SET .*|\\.*|ALTER TABLE ONLY \S+ ALTER COLUMN \S+ SET STATISTICS \d+;|)\n",
+    re.MULTILINE,
+)
 _TABLE: Final = re.compile(r"\b(?:TABLE|ON)(?: ONLY)? statesvc\.(\w+)")
 _SIGNATURE: Final = re.compile(r"CREATE FUNCTION statesvc\.(.+?)\n    LANGUAGE", re.DOTALL)
 
@@ -35,7 +44,13 @@ _SIGNATURE: Final = re.compile(r"CREATE FUNCTION statesvc\.(.+?)\n    LANGUAGE",
 def snapshot(superuser_dsn: str) -> str:
     """Take a snapshot of this database."""
     command: list[str | Path] = [programs(MAJOR) / "pg_dump", *_OPTIONS, superuser_dsn]
-    dump = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env={**os.environ, "PGTZ": "UTC"}).stdout
+    dump = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PGTZ": "UTC"},
+    ).stdout
     functions: list[str] = []
     others: list[str] = []
     tables: dict[str, list[str]] = defaultdict(list)
@@ -47,7 +62,8 @@ def snapshot(superuser_dsn: str) -> str:
         else:
             others.append(text)
     signatures = "".join(
-        fill(signature, 140, initial_indent="--   ", subsequent_indent="--       ") + "\n" for signature in sorted(functions)
+        fill(signature, 140, initial_indent="--   ", subsequent_indent="--       ") + "\n"
+        for signature in sorted(functions)
     )
     blocks = ("".join(tables[name]) for name in sorted(tables))
     return "\n".join([_HEAD, f"-- Functions:\n{signatures}", "".join(others), *blocks])

@@ -5,7 +5,17 @@ import pytest
 
 from tests.world.database import Database
 
-LOG = ("batch", "event", "event_key", "conflict", "transition", "fanout", "attempt", "observation", "action")
+LOG = (
+    "batch",
+    "event",
+    "event_key",
+    "conflict",
+    "transition",
+    "fanout",
+    "attempt",
+    "observation",
+    "action",
+)
 CHANGES = ("UPDATE statesvc.{} SET {} = {}", "DELETE FROM statesvc.{}", "TRUNCATE statesvc.{}")
 
 
@@ -19,8 +29,13 @@ async def _tables(connection: psycopg.AsyncConnection[tuple[str, str]]) -> list[
     return await (await connection.execute(query, (list(LOG), list(LOG)))).fetchall()
 
 
-@pytest.mark.parametrize(("role", "refusal"), [("service", psycopg.errors.InsufficientPrivilege), ("owner", psycopg.DatabaseError)])
-async def test_no_change_of_the_log_is_taken(database: Database, role: str, refusal: type[psycopg.Error]) -> None:
+@pytest.mark.parametrize(
+    ("role", "refusal"),
+    [("service", psycopg.errors.InsufficientPrivilege), ("owner", psycopg.DatabaseError)],
+)
+async def test_no_change_of_the_log_is_taken(
+    database: Database, role: str, refusal: type[psycopg.Error]
+) -> None:
     dsn = database.service_dsn if role == "service" else database.owner_dsn
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
         tables = await _tables(connection)
@@ -29,10 +44,15 @@ async def test_no_change_of_the_log_is_taken(database: Database, role: str, refu
             for change in CHANGES:
                 with pytest.raises(refusal) as caught:
                     await connection.execute(change.format(table, column, column).encode())
-                assert caught.value.sqlstate == ("42501" if role == "service" else "SS001"), (table, change)
+                assert caught.value.sqlstate == ("42501" if role == "service" else "SS001"), (
+                    table,
+                    change,
+                )
 
 
 async def test_without_its_trigger_the_owner_could_change_the_log(database: Database) -> None:
-    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+    async with await psycopg.AsyncConnection.connect(
+        database.owner_dsn, autocommit=True
+    ) as connection:
         await connection.execute("DROP TRIGGER append_only ON statesvc.action")
         await connection.execute("DELETE FROM statesvc.action")

@@ -8,7 +8,9 @@ from psycopg import AsyncConnection
 
 from statesvc.database.migrator import migrate
 
-FILES = sorted(file.stem for file in (Path(__file__).parents[2] / "migrations" / "functions").glob("*.sql"))
+FILES = sorted(
+    file.stem for file in (Path(__file__).parents[2] / "migrations" / "functions").glob("*.sql")
+)
 SCHEMA = "FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace"
 OF_TABLES = {
     "statesvc.await_sealing()",
@@ -38,11 +40,19 @@ async def functions(database: Any) -> dict[str, tuple[str, bool, bool]]:
         "SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), has_function_privilege('statesvc_service', p.oid, 'EXECUTE'),"
         f" coalesce('=X' = ANY (SELECT split_part(a::text, '/', 1) FROM unnest(p.proacl) a), true) {SCHEMA}",
     )
-    return {signature: (text, by_service, by_everybody) for signature, text, by_service, by_everybody in found}
+    return {
+        signature: (text, by_service, by_everybody)
+        for signature, text, by_service, by_everybody in found
+    }
 
 
 async def test_every_function_belongs_to_a_table_or_to_one_file(database: Any) -> None:
-    made = [signature for (signature,) in await rows(database.owner_dsn, "SELECT unnest(functions) FROM statesvc.schema_functions")]
+    made = [
+        signature
+        for (signature,) in await rows(
+            database.owner_dsn, "SELECT unnest(functions) FROM statesvc.schema_functions"
+        )
+    ]
     assert len(made) == len(set(made))
     assert set(made) | OF_TABLES == set(await functions(database))
     assert set(made).isdisjoint(OF_TABLES)
@@ -51,15 +61,24 @@ async def test_every_function_belongs_to_a_table_or_to_one_file(database: Any) -
 @pytest.mark.parametrize("file", FILES)
 async def test_a_file_of_functions_can_be_applied_again_alone(database: Any, file: str) -> None:
     before = await functions(database)
-    await rows(database.owner_dsn, f"UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = '{file}'")
-    assert (await migrate(database.owner_dsn, database.service_dsn)).applied == (f"functions/{file}",)
+    await rows(
+        database.owner_dsn,
+        f"UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = '{file}'",
+    )
+    assert (await migrate(database.owner_dsn, database.service_dsn)).applied == (
+        f"functions/{file}",
+    )
     assert await functions(database) == before
     assert (await migrate(database.owner_dsn, database.service_dsn)).applied == ()
 
 
 async def test_what_destroys_is_not_for_everybody(database: Any) -> None:
     found = await functions(database)
-    restricted = {signature.partition("(")[0] for signature, (_, _, by_everybody) in found.items() if not by_everybody}
+    restricted = {
+        signature.partition("(")[0]
+        for signature, (_, _, by_everybody) in found.items()
+        if not by_everybody
+    }
     assert restricted == {
         "statesvc.drop_archived_day",
         "statesvc.drop_expired_messages",
@@ -75,8 +94,15 @@ async def test_prepared_calls_go_on_with_the_new_functions(database: Any) -> Non
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as worker:
         for last in (False, True):
             for _ in range(3):
-                await worker.execute("SELECT * FROM statesvc.claim('w', 1, interval '1 s')", prepare=True)
+                await worker.execute(
+                    "SELECT * FROM statesvc.claim('w', 1, interval '1 s')", prepare=True
+                )
                 await worker.execute("SELECT statesvc.next_due()", prepare=True)
             if not last:
-                await rows(database.owner_dsn, "UPDATE statesvc.schema_functions SET sha256 = 'of an older text'")
-                assert len((await migrate(database.owner_dsn, database.service_dsn)).applied) == len(FILES)
+                await rows(
+                    database.owner_dsn,
+                    "UPDATE statesvc.schema_functions SET sha256 = 'of an older text'",
+                )
+                assert len(
+                    (await migrate(database.owner_dsn, database.service_dsn)).applied
+                ) == len(FILES)

@@ -56,9 +56,7 @@ ALLOWED = (
     "GRANT UPDATE ON statesvc.shipment TO statesvc_service",
     "ANALYZE statesvc.event",
 )
-PARTITION = (
-    "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.event'::regclass LIMIT 1"
-)
+PARTITION = "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.event'::regclass LIMIT 1"
 ACTIONS = """
     SELECT actor, target, convert_from(canonical, 'UTF8')::jsonb -> 'details' FROM statesvc.action
     WHERE verb = 'log_ddl' ORDER BY batch_id"""
@@ -75,16 +73,22 @@ async def _partition(connection: AsyncConnection[Any]) -> str:
 @pytest.mark.parametrize("statement", REFUSED)
 async def test_what_was_not_announced_is_refused(database: Any, statement: str, role: str) -> None:
     await install_guard(database.superuser_dsn)
-    async with await AsyncConnection.connect(getattr(database, f"{role}_dsn"), autocommit=True) as connection:
+    async with await AsyncConnection.connect(
+        getattr(database, f"{role}_dsn"), autocommit=True
+    ) as connection:
         with pytest.raises(psycopg.Error) as caught:
-            await connection.execute(statement.format(partition=await _partition(connection)).encode())
+            await connection.execute(
+                statement.format(partition=await _partition(connection)).encode()
+            )
     # a function that triggers need, or a role that may not, is refused by PostgreSQL itself
     assert caught.value.sqlstate in {"SS001", "42501"}, caught.value
     if role == "superuser":
         assert caught.value.sqlstate == "SS001", caught.value
 
 
-async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guarded(database: Any) -> None:
+async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guarded(
+    database: Any,
+) -> None:
     await install_guard(database.superuser_dsn)
     names = [f"{kind}{partition}" for kind in EntryName for partition in ("", "_202603")]
     async with await AsyncConnection.connect(database.superuser_dsn) as connection:
@@ -107,7 +111,9 @@ async def test_other_work_goes_on(database: Any) -> None:
 async def test_what_was_announced_stands_in_the_log_and_verifies(database: Any) -> None:
     await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
-        await owner.execute("""SELECT statesvc.announce_log_ddl(E'an index for "Zoë"\\n\\x01 and \\\\ more')""")
+        await owner.execute(
+            """SELECT statesvc.announce_log_ddl(E'an index for "Zoë"\\n\\x01 and \\\\ more')"""
+        )
         await owner.execute("CREATE INDEX more ON statesvc.event_key (shipment_id)")
         await owner.execute("DROP TABLE statesvc.attempt")
         await owner.commit()
@@ -116,7 +122,11 @@ async def test_what_was_announced_stands_in_the_log_and_verifies(database: Any) 
         with pytest.raises(psycopg.Error, match="belongs to the log"):
             await owner.execute("ALTER TABLE statesvc.event_key RESET (autovacuum_enabled)")
     why = 'an index for "Zoë"\n\x01 and \\ more'
-    assert actions[0] == ("database role statesvc_owner", "statesvc.more", {"command": "CREATE INDEX", "why": why})
+    assert actions[0] == (
+        "database role statesvc_owner",
+        "statesvc.more",
+        {"command": "CREATE INDEX", "why": why},
+    )
     assert actions[1][2] == {"command": "DROP TABLE", "why": why}
     assert actions[1][1].startswith("statesvc.attempt")
 
@@ -127,10 +137,14 @@ async def test_the_guards_entries_are_canonical(database: Any) -> None:
         await owner.execute("""SELECT statesvc.announce_log_ddl(E'"Zoë"\\n\\x01\\x7f/ \\\\')""")
         await owner.execute("ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)")
         await owner.commit()
-    report = Verification(VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda _done, _total: None).run()
+    report = Verification(
+        VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda _done, _total: None
+    ).run()
     assert (report.entries, [str(fault) for fault in report.faults]) == (1, [])
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
-        (canonical,) = await (await owner.execute("SELECT canonical FROM statesvc.action")).fetchone() or (b"",)
+        (canonical,) = await (
+            await owner.execute("SELECT canonical FROM statesvc.action")
+        ).fetchone() or (b"",)
     assert rfc8785.dumps(json.loads(canonical)) == canonical
 
 
@@ -150,12 +164,25 @@ async def test_replica_mode_does_not_get_past_it(database: Any) -> None:
 
 async def test_migrations_announce_themselves(database: Any, tmp_path: Path) -> None:
     await install_guard(database.superuser_dsn)
-    folder = Path(shutil.copytree(Path(__file__).parents[2] / "migrations", tmp_path / "migrations"))
+    folder = Path(
+        shutil.copytree(Path(__file__).parents[2] / "migrations", tmp_path / "migrations")
+    )
     (folder / "9999_more.sql").write_text("ALTER TABLE statesvc.event ADD COLUMN later text;")
-    await migrate(database.owner_dsn, database.service_dsn, folder=folder, superuser_dsn=database.superuser_dsn)
+    await migrate(
+        database.owner_dsn,
+        database.service_dsn,
+        folder=folder,
+        superuser_dsn=database.superuser_dsn,
+    )
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         actions = await (await owner.execute(ACTIONS.encode())).fetchall()
-    assert actions == [("database role statesvc_owner", "statesvc.event", {"command": "ALTER TABLE", "why": "migration"})]
+    assert actions == [
+        (
+            "database role statesvc_owner",
+            "statesvc.event",
+            {"command": "ALTER TABLE", "why": "migration"},
+        )
+    ]
 
 
 async def test_nothing_of_the_owners_runs_as_superuser(database: Any) -> None:
@@ -173,7 +200,9 @@ async def test_nothing_of_the_owners_runs_as_superuser(database: Any) -> None:
             )
         async with await AsyncConnection.connect(database.superuser_dsn) as superuser:
             await superuser.execute("SELECT statesvc.announce_log_ddl('upkeep')")
-            await superuser.execute("ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)")
+            await superuser.execute(
+                "ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)"
+            )
             await superuser.commit()
         seen = await (await owner.execute("SELECT DISTINCT who FROM statesvc.seen")).fetchall()
     assert seen == [("statesvc_guard",)]
@@ -194,9 +223,15 @@ async def test_a_migration_may_replace_the_functions_that_the_log_rests_on(datab
     await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text'")
-        await migrate(database.owner_dsn, database.service_dsn, superuser_dsn=database.superuser_dsn)
+        await migrate(
+            database.owner_dsn, database.service_dsn, superuser_dsn=database.superuser_dsn
+        )
         actions = await (await owner.execute(ACTIONS.encode())).fetchall()
     assert actions == [
-        ("database role statesvc_owner", "statesvc.ensure_partitions()", {"command": command, "why": "migration"})
+        (
+            "database role statesvc_owner",
+            "statesvc.ensure_partitions()",
+            {"command": command, "why": "migration"},
+        )
         for command in ("DROP ROUTINE", "CREATE FUNCTION")
     ]

@@ -4,9 +4,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-BATCH = (
-    "INSERT INTO {} (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES ({0}, {0}, 1, sha256('x'), 'w') RETURNING batch_id"
-)
+BATCH = "INSERT INTO {} (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES ({0}, {0}, 1, sha256('x'), 'w') RETURNING batch_id"
 PARTITIONS = """
 SELECT i.inhrelid::regclass::text, substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \\((''[^'']+'')\\)')
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.batch'::regclass"""
@@ -14,7 +12,9 @@ WAITING = "SELECT batch_id FROM statesvc.unsealed ORDER BY 1"
 
 
 async def _write(connection: AsyncConnection[Any], table: str, recorded_at: str) -> int:
-    row = await (await connection.execute(BATCH.replace("{}", table, 1).replace("{0}", recorded_at).encode())).fetchone()
+    row = await (
+        await connection.execute(BATCH.replace("{}", table, 1).replace("{0}", recorded_at).encode())
+    ).fetchone()
     assert row is not None
     batch_id: int = row[0]
     return batch_id
@@ -25,7 +25,9 @@ async def test_a_batch_of_every_partition_waits_to_be_sealed(database: Any) -> N
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         partitions = await (await owner.execute(PARTITIONS.encode())).fetchall()
         assert len(partitions) > 5
-        written = [await _write(owner, table, f"{begins}::timestamptz") for table, begins in partitions]
+        written = [
+            await _write(owner, table, f"{begins}::timestamptz") for table, begins in partitions
+        ]
         waiting = await (await owner.execute(WAITING)).fetchall()
     assert [batch_id for (batch_id,) in waiting] == sorted(written)
 

@@ -24,13 +24,23 @@ async def _differences(database: Any) -> str:
             pytest.skip(f"the file was written by PostgreSQL {MAJOR}")
     found = await asyncio.to_thread(snapshot, database.superuser_dsn)
     committed = FILE.read_text("utf-8")
-    return "\n".join(difflib.unified_diff(committed.splitlines(), found.splitlines(), FILE.name, "the migrated schema", lineterm=""))
+    return "\n".join(
+        difflib.unified_diff(
+            committed.splitlines(),
+            found.splitlines(),
+            FILE.name,
+            "the migrated schema",
+            lineterm="",
+        )
+    )
 
 
 async def test_the_snapshot_is_what_the_migrations_make(bare_database: Any) -> None:
     await migrate(bare_database.owner_dsn, bare_database.service_dsn)
     differences = await _differences(bare_database)
-    assert not differences, f"review the difference, then write it down with `{COMMAND}`:\n{differences}"
+    assert not differences, (
+        f"review the difference, then write it down with `{COMMAND}`:\n{differences}"
+    )
 
 
 @pytest.mark.slow
@@ -52,12 +62,20 @@ async def test_a_change_that_the_snapshot_lacks_is_noticed(bare_database: Any, c
 
 def test_the_snapshot_is_no_migration() -> None:
     release = read_migrations()
-    assert FILE.stem not in {migration.name for migration in release.migrations} | {file.name for file in release.functions}
+    assert FILE.stem not in {migration.name for migration in release.migrations} | {
+        file.name for file in release.functions
+    }
 
 
 def test_each_function_is_defined_once_and_whole() -> None:
     texts = [file.read_text("utf-8") for file in FILE.parent.rglob("*.sql")]
-    defined = Counter(name for text in texts for name in re.findall(r"CREATE (?:OR REPLACE )?FUNCTION statesvc\.(\w+)\(", text))
+    defined = Counter(
+        name
+        for text in texts
+        for name in re.findall(r"CREATE (?:OR REPLACE )?FUNCTION statesvc\.(\w+)\(", text)
+    )
     assert defined["claim"] == 1
     assert max(defined.values()) == 1
-    assert not any(re.search(r"OR REPLACE|ALTER FUNCTION|pg_get_functiondef", text) for text in texts)
+    assert not any(
+        re.search(r"OR REPLACE|ALTER FUNCTION|pg_get_functiondef", text) for text in texts
+    )

@@ -21,12 +21,22 @@ _EXCLUDED: Final = (
 )
 _FOLDER: Final = DIGESTS.parent
 _BASELINE: Final = 8
-LATER: Final = [f"{one.label}.sql" for one in read_migrations().migrations if one.version > _BASELINE]
+LATER: Final = [
+    f"{one.label}.sql" for one in read_migrations().migrations if one.version > _BASELINE
+]
 
 
 def complaints(file: Path) -> str:
     squawk = Path(sysconfig.get_path("scripts"), "squawk")
-    options = ("--reporter", "gcc", "--pg-version", "16", "--assume-in-transaction", "--exclude", ",".join(_EXCLUDED))
+    options = (
+        "--reporter",
+        "gcc",
+        "--pg-version",
+        "16",
+        "--assume-in-transaction",
+        "--exclude",
+        ",".join(_EXCLUDED),
+    )
     command: list[str | Path] = [squawk, *options, file]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
@@ -41,5 +51,9 @@ def test_a_file_that_blocks_writers_is_found(tmp_path: Path) -> None:
     file = tmp_path / "0009_later.sql"
     file.write_text("ALTER TABLE statesvc.shipment ADD COLUMN later text;\n")
     assert complaints(file) == ""
-    file.write_text("CREATE INDEX later ON statesvc.shipment (later);\nALTER TABLE statesvc.shipment ALTER COLUMN later SET NOT NULL;\n")
-    assert {"require-concurrent-index-creation", "adding-not-nullable-field"} <= set(complaints(file).split())
+    file.write_text(
+        "CREATE INDEX later ON statesvc.shipment (later);\nALTER TABLE statesvc.shipment ALTER COLUMN later SET NOT NULL;\n"
+    )
+    assert {"require-concurrent-index-creation", "adding-not-nullable-field"} <= set(
+        complaints(file).split()
+    )

@@ -29,5 +29,7 @@ async def test_new_partitions_are_sampled_little_too(database: Database) -> None
         assert made
         assert await _sampled_more(owner) == []
         # what the tests above would find
-        await owner.execute("ALTER TABLE statesvc.inbox ALTER COLUMN received_at SET STATISTICS 100")
+        await owner.execute(
+            "ALTER TABLE statesvc.inbox ALTER COLUMN received_at SET STATISTICS 100"
+        )
         assert await _sampled_more(owner) == ["inbox.received_at"]

@@ -23,7 +23,9 @@ ANEW = "until the release is out: python -m tests.migrations.kept_release"
 def test_the_numbered_files_of_a_release_are_never_edited() -> None:
     for line in DIGESTS.read_text().splitlines():
         digest, _, name = line.partition("  ")
-        assert hashlib.sha256((DIGESTS.parent / name).read_bytes()).hexdigest() == digest, f"{name} was edited; {ANEW}"
+        assert hashlib.sha256((DIGESTS.parent / name).read_bytes()).hexdigest() == digest, (
+            f"{name} was edited; {ANEW}"
+        )
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -34,7 +36,13 @@ async def test_a_database_of_a_release_is_upgraded_and_holds_what_it_held(
     async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as owner:
         await owner.execute(kept.dump.encode())
     await migrate(bare_database.owner_dsn, bare_database.service_dsn)
-    service = Service(service_dsn=bare_database.service_dsn, owner_dsn=bare_database.owner_dsn, folder=tmp_path, settings={}, forks=True)
+    service = Service(
+        service_dsn=bare_database.service_dsn,
+        owner_dsn=bare_database.owner_dsn,
+        folder=tmp_path,
+        settings={},
+        forks=True,
+    )
     # alone: the others observe what became of the parcels since, such as one that is overdue now
     async with running(service, "api"):
         for path, (status, answer) in kept.answers.items():
@@ -44,18 +52,34 @@ async def test_a_database_of_a_release_is_upgraded_and_holds_what_it_held(
         exit_code, output, errors = await service.run("verify", "--checkpoint", str(kept.head))
         assert exit_code == 0, output + errors
         # it goes on where it was
-        path = next(path for path in kept.answers if path.startswith("/v1/shipments/ups/") and path.endswith("/history"))
-        await service.webhook("ups", ups_alert(path.split("/")[4], "I/AR", day=9, minute=601, text="After the upgrade").body)
+        path = next(
+            path
+            for path in kept.answers
+            if path.startswith("/v1/shipments/ups/") and path.endswith("/history")
+        )
+        await service.webhook(
+            "ups",
+            ups_alert(path.split("/")[4], "I/AR", day=9, minute=601, text="After the upgrade").body,
+        )
         await service.drained()
         assert len((await service.get(path))[1]["items"]) == len(kept.answers[path][1]["items"]) + 1
 
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("kept", kept_releases(), ids=lambda kept: kept.folder.name)
-def test_evidence_of_a_release_is_checked_by_the_verifier_in_its_own_zip(kept: KeptRelease, tmp_path: Path) -> None:
+def test_evidence_of_a_release_is_checked_by_the_verifier_in_its_own_zip(
+    kept: KeptRelease, tmp_path: Path
+) -> None:
     with zipfile.ZipFile(kept.evidence) as bundle:
         bundle.extractall(tmp_path)
-    command: list[str | Path] = [sys.executable, "-I", "verify_evidence.py", ".", "--key", kept.keys]
+    command: list[str | Path] = [
+        sys.executable,
+        "-I",
+        "verify_evidence.py",
+        ".",
+        "--key",
+        kept.keys,
+    ]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -77,4 +101,7 @@ def lost(before: Any, now: Any, at: str = "") -> Iterator[str]:
 
 def test_an_answer_that_says_less_is_found() -> None:
     assert list(lost({"a": 1, "b": [{"c": 2}]}, {"a": 1, "b": [{"c": 2, "d": 3}], "e": 4})) == []
-    assert list(lost({"a": 1, "b": [{"c": 2}]}, {"b": [{"c": 3}]})) == ["/a: gone", "/b/0/c: 2 -> 3"]
+    assert list(lost({"a": 1, "b": [{"c": 2}]}, {"b": [{"c": 3}]})) == [
+        "/a: gone",
+        "/b/0/c: 2 -> 3",
+    ]

@@ -41,19 +41,29 @@ class Fleet:
             await process.wait()
 
     async def _start_node(self) -> None:
-        self.node.append(await start_worker(self._reader_dsn, self._keyring.inbox.key, self._log, **NODE_LEASE))
+        self.node.append(
+            await start_worker(self._reader_dsn, self._keyring.inbox.key, self._log, **NODE_LEASE)
+        )
 
     async def kill_one(self, kind: str, chance: random.Random) -> None:
         """Kill the first of a kind that is seen to hold a lease; where the work is done before, one without."""
         processes = self.node if kind == "node" else [role.process for role in self.python]
         victim = chance.choice(processes)
-        async with await AsyncConnection.connect(self._service.owner_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self._service.owner_dsn, autocommit=True
+        ) as connection:
 
             async def at_work(process: asyncio.subprocess.Process | ForkedProcess) -> bool:
                 query = "SELECT FROM statesvc.inbox WHERE token IS NOT NULL AND worker ~ %s LIMIT 1"
-                return await (await connection.execute(query, (rf"\y{process.pid}\y",))).fetchone() is not None
+                return (
+                    await (await connection.execute(query, (rf"\y{process.pid}\y",))).fetchone()
+                    is not None
+                )
 
-            while await (await connection.execute("SELECT FROM statesvc.inbox LIMIT 1")).fetchone() is not None:
+            while (
+                await (await connection.execute("SELECT FROM statesvc.inbox LIMIT 1")).fetchone()
+                is not None
+            ):
                 if busy := [process for process in processes if await at_work(process)]:
                     victim = busy[0]
                     break
@@ -72,5 +82,7 @@ class Fleet:
         """Ask them to go; each ends with 0."""
         for process in self.node:
             process.terminate()
-        assert [await asyncio.wait_for(process.wait(), 20) for process in self.node] == [0] * len(self.node)
+        assert [await asyncio.wait_for(process.wait(), 20) for process in self.node] == [0] * len(
+            self.node
+        )
         self.node.clear()

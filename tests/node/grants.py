@@ -20,7 +20,11 @@ def statements(*, role: str, password: str, database: str, service: str) -> str:
     Anyone may connect in the tests: the service keeps that right.
     """
     (found,) = BLOCK.findall(PAGE.read_text("utf-8"))
-    named = re.sub(r"\breader\b", role, found).replace("DATABASE statesvc ", f'DATABASE "{database}" ').replace("'...'", f"'{password}'")
+    named = (
+        re.sub(r"\breader\b", role, found)
+        .replace("DATABASE statesvc ", f'DATABASE "{database}" ')
+        .replace("'...'", f"'{password}'")
+    )
     return f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\nGRANT CONNECT ON DATABASE "{database}" TO "{service}";\n{named}'
 
 
@@ -30,7 +34,12 @@ async def foreign_role(superuser_dsn: str, service_dsn: str) -> AsyncIterator[st
     role, password = f"reader_{uuid4().hex}", "for-tests-only"
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         of_service = conninfo_to_dict(service_dsn)
-        asked = statements(role=role, password=password, database=str(of_service["dbname"]), service=str(of_service["user"]))
+        asked = statements(
+            role=role,
+            password=password,
+            database=str(of_service["dbname"]),
+            service=str(of_service["user"]),
+        )
         await connection.execute(asked.encode())
         try:
             yield make_conninfo(service_dsn, user=role, password=password)

@@ -12,7 +12,13 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict
 
 FOLDER = Path(__file__).parent
-_VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
+_VARIABLES = {
+    "host": "PGHOST",
+    "port": "PGPORT",
+    "user": "PGUSER",
+    "password": "PGPASSWORD",
+    "dbname": "PGDATABASE",
+}
 
 
 def missing() -> str | None:
@@ -61,9 +67,14 @@ async def start_worker(
 
 async def read_bodies(bodies: Iterable[tuple[str, bytes]]) -> list[bytes | None]:
     """Return what the worker's normalizers would hand over of each (carrier_id, body); None where they would decline."""
-    lines = (json.dumps({"carrier_id": carrier_id, "body": base64.b64encode(body).decode()}) for carrier_id, body in bodies)
+    lines = (
+        json.dumps({"carrier_id": carrier_id, "body": base64.b64encode(body).decode()})
+        for carrier_id, body in bodies
+    )
     process = await asyncio.create_subprocess_exec(
-        *("node", str(FOLDER / "normalize.js")), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        *("node", str(FOLDER / "normalize.js")),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
     out, _ = await process.communicate("".join(f"{line}\n" for line in lines).encode())
     assert process.returncode == 0

@@ -100,17 +100,35 @@ def mutations(count: int, seed: int) -> Iterator[Message]:
         value = json.loads(message.body)
         for _ in range(chance.randrange(1, 3)):
             _change(value, chance)
-        printed = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, 1)))
+        printed = json.dumps(
+            value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, 1))
+        )
         if chance.random() < 0.1:
             printed = printed.replace('"', '"code": "OT", "', 1)
         if chance.random() < 0.1:
             printed = f"[{printed}]"
         body = printed.encode("utf-8", "surrogatepass")
-        yield Message(message.carrier_id, body if chance.random() < 0.95 else body[: len(body) // 2])
+        yield Message(
+            message.carrier_id, body if chance.random() < 0.95 else body[: len(body) // 2]
+        )
 
 
 def _change(value: dict[str, Any], chance: random.Random) -> None:
-    name = chance.choice([*value, *("reason", "kind", "location", "gmtOffset", "receivedBy", "corrects", "signed_by", "piece")])
+    name = chance.choice(
+        [
+            *value,
+            *(
+                "reason",
+                "kind",
+                "location",
+                "gmtOffset",
+                "receivedBy",
+                "corrects",
+                "signed_by",
+                "piece",
+            ),
+        ]
+    )
     inner = value.get(name)
     if isinstance(inner, dict) and inner and chance.random() < 0.8:
         _change(inner, chance)

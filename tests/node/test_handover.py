@@ -18,7 +18,14 @@ from statesvc.queue.claim import Message
 from tests.world.shop import Shop, normalize, says
 
 PICKED_UP = {"number": "A1", "status": "picked_up", "minute": 0, "code": "PU"}
-DELIVERED = {"number": "A1", "status": "delivered", "minute": 180, "code": "DL", "signed_by": "EVANS", "native_id": "n1"}
+DELIVERED = {
+    "number": "A1",
+    "status": "delivered",
+    "minute": 180,
+    "code": "DL",
+    "signed_by": "EVANS",
+    "native_id": "n1",
+}
 Seal = Callable[[SealingKey, bytes, bytes], bytes]
 
 
@@ -29,20 +36,36 @@ class Foreign:
         self._shop = shop
         self._inbox = shop.keyring.inbox
 
-    async def claim(self, lease: timedelta = timedelta(seconds=30)) -> list[tuple[UUID, UUID, bytes, bytes]]:
-        query = "SELECT message_id, token, sealed_key, sealed FROM statesvc.claim('foreign', 64, %s)"
+    async def claim(
+        self, lease: timedelta = timedelta(seconds=30)
+    ) -> list[tuple[UUID, UUID, bytes, bytes]]:
+        query = (
+            "SELECT message_id, token, sealed_key, sealed FROM statesvc.claim('foreign', 64, %s)"
+        )
         return await self._shop.rows(query, lease)
 
-    async def read(self, *, by: str = "acme@node-1", document: bytes | None = None, seal: Seal = SealingKey.seal) -> int:
+    async def read(
+        self,
+        *,
+        by: str = "acme@node-1",
+        document: bytes | None = None,
+        seal: Seal = SealingKey.seal,
+    ) -> int:
         """Claim what is raw and hand over what the normalizer says of it, or `document`."""
         taken = 0
         for message_id, token, sealed_key, sealed in await self.claim():
             context = body_context(message_id)
             key = self._inbox.unwrap(sealed_key, context)
-            said = dump(normalize(unsalted(key.open(sealed, context)), datetime.now(UTC))) if document is None else document
+            said = (
+                dump(normalize(unsalted(key.open(sealed, context)), datetime.now(UTC)))
+                if document is None
+                else document
+            )
             events = base64.b64encode(seal(key, said, context)).decode()
             result = {"message_id": str(message_id), "normalizer": by, "events": events}
-            taken += await self._shop.value("SELECT statesvc.settle(%s, %s::jsonb)", token, json.dumps([result]))
+            taken += await self._shop.value(
+                "SELECT statesvc.settle(%s, %s::jsonb)", token, json.dumps([result])
+            )
         return taken
 
 
@@ -51,14 +74,18 @@ def foreign(shop: Shop) -> Foreign:
     return Foreign(shop)
 
 
-async def test_what_was_handed_over_is_what_our_own_normalizer_reads_from_the_next_push(shop: Shop, foreign: Foreign) -> None:
+async def test_what_was_handed_over_is_what_our_own_normalizer_reads_from_the_next_push(
+    shop: Shop, foreign: Foreign
+) -> None:
     (message_id,) = await shop.push(says(PICKED_UP, DELIVERED))
     assert await foreign.read() == 1
     await shop.work()
-    assert await shop.rows("SELECT message_id, outcome, events, normalizer FROM statesvc.message") == [
-        (message_id, "applied", 2, "acme@node-1")
-    ]
-    readers = {(event["normalizer"], event["normalizer_version"]) for event in await shop.events("A1")}
+    assert await shop.rows(
+        "SELECT message_id, outcome, events, normalizer FROM statesvc.message"
+    ) == [(message_id, "applied", 2, "acme@node-1")]
+    readers = {
+        (event["normalizer"], event["normalizer_version"]) for event in await shop.events("A1")
+    }
     assert readers == {("acme", "node-1")}
     await shop.say(PICKED_UP, DELIVERED, envelope=1)
     assert await shop.verdicts() == {"appended": 2, "duplicate": 2}
@@ -68,11 +95,16 @@ async def test_what_was_handed_over_is_what_our_own_normalizer_reads_from_the_ne
     assert await shop.verdicts() == {"appended": 2, "duplicate": 4}
 
 
-async def test_rejections_and_empty_messages_count_as_if_we_had_read_them(shop: Shop, foreign: Foreign) -> None:
+async def test_rejections_and_empty_messages_count_as_if_we_had_read_them(
+    shop: Shop, foreign: Foreign
+) -> None:
     rejected, empty = await shop.push(says(DELIVERED, rejected=1), says())
     await foreign.read()
     await shop.work()
-    assert dict(await shop.rows("SELECT message_id, outcome FROM statesvc.message")) == {rejected: "applied", empty: "empty"}
+    assert dict(await shop.rows("SELECT message_id, outcome FROM statesvc.message")) == {
+        rejected: "applied",
+        empty: "empty",
+    }
     assert await shop.rows("SELECT cause, message_id, detail FROM statesvc.dead_letter") == [
         ("rejected_member", rejected, "/events/0: no code and no time")
     ]
@@ -94,8 +126,14 @@ def _other_message(key: SealingKey, said: bytes, _context: bytes) -> bytes:
         ({"seal": _other_message}, "does not open"),
         ({"seal": lambda *_: b"\x01"}, "does not open"),
         ({"document": b"not JSON"}, "the hand-over is refused: not JSON at character 0"),
-        ({"document": b'{"format": 1, "readings": [{}]}'}, "the hand-over is refused: /readings/0/kind: Field required"),
-        ({"document": b'{"format": 1, "readings": [], "more": 1}'}, "the hand-over is refused: the document: Extra inputs"),
+        (
+            {"document": b'{"format": 1, "readings": [{}]}'},
+            "the hand-over is refused: /readings/0/kind: Field required",
+        ),
+        (
+            {"document": b'{"format": 1, "readings": [], "more": 1}'},
+            "the hand-over is refused: the document: Extra inputs",
+        ),
     ],
 )
 async def test_a_bad_hand_over_waits_for_a_human_and_the_others_take_effect(
@@ -106,29 +144,41 @@ async def test_a_bad_hand_over_waits_for_a_human_and_the_others_take_effect(
     (good,) = await shop.push(says(DELIVERED))
     await foreign.read()
     await shop.work()
-    ((message_id, cause, why),) = await shop.rows("SELECT message_id, cause, detail FROM statesvc.dead_letter")
+    ((message_id, cause, why),) = await shop.rows(
+        "SELECT message_id, cause, detail FROM statesvc.dead_letter"
+    )
     assert (message_id, cause) == (bad, "normalizer_failed")
     assert detail in why
     assert await shop.rows("SELECT message_id FROM statesvc.message") == [(good,)]
 
 
-async def test_a_reading_without_a_number_is_judged_as_our_own(shop: Shop, foreign: Foreign) -> None:
+async def test_a_reading_without_a_number_is_judged_as_our_own(
+    shop: Shop, foreign: Foreign
+) -> None:
     (reading,) = normalize(says(DELIVERED), datetime.now(UTC)).readings
     await shop.push(says(DELIVERED))
-    await foreign.read(document=dump(Normalized(readings=(replace(reading, tracking_number=None),))))
+    await foreign.read(
+        document=dump(Normalized(readings=(replace(reading, tracking_number=None),)))
+    )
     await shop.work()
     assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == [("no_tracking_number",)]
 
 
-async def test_a_body_that_was_changed_is_no_evidence_whoever_read_it(shop: Shop, foreign: Foreign) -> None:
+async def test_a_body_that_was_changed_is_no_evidence_whoever_read_it(
+    shop: Shop, foreign: Foreign
+) -> None:
     await shop.push(says(DELIVERED))
     await foreign.read()
-    await shop.as_owner("UPDATE statesvc.body SET sealed = set_byte(sealed, 60, get_byte(sealed, 60) # 1)")
+    await shop.as_owner(
+        "UPDATE statesvc.body SET sealed = set_byte(sealed, 60, get_byte(sealed, 60) # 1)"
+    )
     await shop.work()
     assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == [("unreadable",)]
 
 
-async def test_a_hand_over_after_the_lease_was_lost_is_not_taken(shop: Shop, foreign: Foreign) -> None:
+async def test_a_hand_over_after_the_lease_was_lost_is_not_taken(
+    shop: Shop, foreign: Foreign
+) -> None:
     await shop.push(says(DELIVERED))
     ((message_id, token, _, _),) = await foreign.claim(timedelta(seconds=5))
     await shop.database.clock.advance(6)
@@ -140,7 +190,9 @@ async def test_a_hand_over_after_the_lease_was_lost_is_not_taken(shop: Shop, for
     assert await shop.rows("SELECT normalizer FROM statesvc.message") == [("acme@1",)]
 
 
-async def test_a_declined_message_goes_to_those_that_read_everything_uncharged(shop: Shop, foreign: Foreign) -> None:
+async def test_a_declined_message_goes_to_those_that_read_everything_uncharged(
+    shop: Shop, foreign: Foreign
+) -> None:
     (message_id,) = await shop.push(says(DELIVERED))
     ((_, token, _, _),) = await foreign.claim()
     assert await shop.value("SELECT statesvc.decline(%s, %s)", token, [message_id]) == 1
@@ -152,17 +204,23 @@ async def test_a_declined_message_goes_to_those_that_read_everything_uncharged(s
     assert await shop.rows("SELECT normalizer FROM statesvc.message") == [("acme@1",)]
 
 
-async def test_claims_of_raw_messages_hide_no_handed_over_message_from_the_others(shop: Shop, foreign: Foreign) -> None:
+async def test_claims_of_raw_messages_hide_no_handed_over_message_from_the_others(
+    shop: Shop, foreign: Foreign
+) -> None:
     # they would, if they moved the low-water marks past what they do not look at
     (message_id,) = await shop.push(says(DELIVERED))
     await foreign.read()
     for _ in range(3):
         await shop.database.clock.advance(25)
         assert await foreign.claim() == []
-    found = await shop.rows("SELECT message_id FROM statesvc.claim('ours', 64, '30 seconds', 'any')")
+    found = await shop.rows(
+        "SELECT message_id FROM statesvc.claim('ours', 64, '30 seconds', 'any')"
+    )
     assert found == [(message_id,)]
     for _ in range(3):
         await shop.database.clock.advance(35)
         assert await foreign.claim() == []
-    found = await shop.rows("SELECT message_id FROM statesvc.claim('ours', 64, '30 seconds', 'any')")
+    found = await shop.rows(
+        "SELECT message_id FROM statesvc.claim('ours', 64, '30 seconds', 'any')"
+    )
     assert found == [(message_id,)], "nor one whose lease has ended"

@@ -17,7 +17,9 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from tests.events.carriers.carrier_fixtures import FIXTURES, RECEIVED_AT
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
-OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)) if minutes else UTC)
+OFFSETS = st.integers(-14 * 60, 14 * 60).map(
+    lambda minutes: timezone(timedelta(minutes=minutes)) if minutes else UTC
+)
 STATED = st.sampled_from([status for status in Status if status is not Status.UNKNOWN])
 KINDS = st.one_of(
     st.tuples(st.just(Kind.SCAN), STATED),
@@ -34,8 +36,20 @@ MOMENTS = st.builds(
     zone=st.none() | WORDS,
     flag=st.none() | WORDS,
 )
-PLACES = st.builds(EventPlace, **dict.fromkeys(("city", "region", "postal_code", "country", "facility"), st.none() | WORDS))
-OPTIONAL = ("tracking_number", "piece", "native_id", "description", "signed_by", "delivery_address", "estimated_delivery", "service")
+PLACES = st.builds(
+    EventPlace,
+    **dict.fromkeys(("city", "region", "postal_code", "country", "facility"), st.none() | WORDS),
+)
+OPTIONAL = (
+    "tracking_number",
+    "piece",
+    "native_id",
+    "description",
+    "signed_by",
+    "delivery_address",
+    "estimated_delivery",
+    "service",
+)
 
 
 @st.composite
@@ -45,7 +59,12 @@ def readings(draw: st.DrawFn) -> Reading:
         kind=kind,
         status=status,
         reason=draw(st.none() | st.sampled_from(Reason)),
-        raw=Raw(type=draw(st.none() | WORDS), code=draw(st.none() | WORDS), reason=draw(st.none() | WORDS), further=draw(st.tuples(WORDS))),
+        raw=Raw(
+            type=draw(st.none() | WORDS),
+            code=draw(st.none() | WORDS),
+            reason=draw(st.none() | WORDS),
+            further=draw(st.tuples(WORDS)),
+        ),
         time=draw(MOMENTS),
         place=draw(PLACES),
         by_category=draw(st.booleans()),
@@ -57,12 +76,18 @@ def readings(draw: st.DrawFn) -> Reading:
     )
 
 
-@given(st.lists(readings(), max_size=3), st.lists(st.builds(Rejection, pointer=WORDS, why=WORDS), max_size=2))
+@given(
+    st.lists(readings(), max_size=3),
+    st.lists(st.builds(Rejection, pointer=WORDS, why=WORDS), max_size=2),
+)
 def test_what_is_dumped_is_loaded(said: list[Reading], rejected: list[Rejection]) -> None:
     normalized = Normalized(readings=tuple(said), rejections=tuple(rejected))
     again = load(dump(normalized))
     assert again == normalized
-    offsets = [[reading.time.instant.utcoffset() for reading in side.readings] for side in (again, normalized)]
+    offsets = [
+        [reading.time.instant.utcoffset() for reading in side.readings]
+        for side in (again, normalized)
+    ]
     assert offsets[0] == offsets[1], "equal instants may still print another wall clock"
 
 
@@ -76,7 +101,10 @@ def test_every_fixture_gets_the_same_ids_and_facts_through_a_hand_over(carrier_i
             continue
         pairs = zip(normalized.readings, load(dump(normalized)).readings, strict=True)
         for ours, theirs in ((ours, theirs) for ours, theirs in pairs if ours.tracking_number):
-            here, there = (identify(reading, carrier_id=carrier_id, digest=_digest) for reading in (ours, theirs))
+            here, there = (
+                identify(reading, carrier_id=carrier_id, digest=_digest)
+                for reading in (ours, theirs)
+            )
             assert (here, facts_digest(here, _digest)) == (there, facts_digest(there, _digest))
 
 
@@ -92,13 +120,24 @@ def _document(**changed: Any) -> dict[str, Any]:
         "precision": "second",
         "identity": "20260301T100000",
     }
-    reading = {"tracking_number": "SECRET1", "kind": "scan", "status": "delivered", "raw": {"code": "FS"}, "time": time}
+    reading = {
+        "tracking_number": "SECRET1",
+        "kind": "scan",
+        "status": "delivered",
+        "raw": {"code": "FS"},
+        "time": time,
+    }
     return {"format": 1, "readings": [{**reading, **changed}]}
 
 
 def test_absent_fields_have_no_value() -> None:
     (reading,) = load(json.dumps(_document()).encode()).readings
-    assert (reading.place, reading.raw.further, reading.discriminator, reading.by_category) == (NOWHERE, (), "", False)
+    assert (reading.place, reading.raw.further, reading.discriminator, reading.by_category) == (
+        NOWHERE,
+        (),
+        "",
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,20 +153,29 @@ def test_absent_fields_have_no_value() -> None:
         (_document(by_category="yes"), "/readings/0/by_category: "),
         (_document(raw={"further": "SECRET"}), "/readings/0/raw/further: "),
         (
-            _document(time={**_document()["readings"][0]["time"], "instant": "2026-03-01T10:00:00"}),
+            _document(
+                time={**_document()["readings"][0]["time"], "instant": "2026-03-01T10:00:00"}
+            ),
             "/time/instant: should be a time such as",
         ),
         (
-            _document(time={**_document()["readings"][0]["time"], "instant": "2026-02-30T10:00:00Z"}),
+            _document(
+                time={**_document()["readings"][0]["time"], "instant": "2026-02-30T10:00:00Z"}
+            ),
             "/time/instant: should be a time that exists",
         ),
-        (_document(time={**_document()["readings"][0]["time"], "identity": "SECRET"}), "/readings/0/time/identity: "),
+        (
+            _document(time={**_document()["readings"][0]["time"], "identity": "SECRET"}),
+            "/readings/0/time/identity: ",
+        ),
         ({**_document(), "format": 2}, "/format: "),
         ({"format": 1}, "/readings: Field required"),
         ([], "the document: "),
     ],
 )
-def test_what_is_refused_names_the_field_and_the_rule_and_no_value(document: object, detail: str) -> None:
+def test_what_is_refused_names_the_field_and_the_rule_and_no_value(
+    document: object, detail: str
+) -> None:
     with pytest.raises(UnreadableMessageError) as caught:
         load(json.dumps(document).encode())
     assert caught.value.cause is Cause.NORMALIZER_FAILED
@@ -135,7 +183,10 @@ def test_what_is_refused_names_the_field_and_the_rule_and_no_value(document: obj
     assert "SECRET" not in caught.value.detail
 
 
-@pytest.mark.parametrize("document", [b"", b"\xff", b"{", b'{"format": 1, "format": 1, "readings": []}', b"[" * 300 + b"]" * 300])
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"\xff", b"{", b'{"format": 1, "format": 1, "readings": []}', b"[" * 300 + b"]" * 300],
+)
 def test_what_is_no_json_is_refused(document: bytes) -> None:
     with pytest.raises(UnreadableMessageError) as caught:
         load(document)

@@ -22,10 +22,26 @@ from tests.world.shop import Shop
 PAGE: Final = Path(__file__).parents[2] / "docs" / "foreign-worker.md"
 START_SECONDS: Final = 60
 TIMES: Final = (
-    *("2026-03-01T14:05:00-05:00", "2026-03-01T14:05:00+00:00", "2024-02-29T23:59:59+14:00", "2026-01-01T00:00:00+05:30"),
+    *(
+        "2026-03-01T14:05:00-05:00",
+        "2026-03-01T14:05:00+00:00",
+        "2024-02-29T23:59:59+14:00",
+        "2026-01-01T00:00:00+05:30",
+    ),
     *(
         f"2026-03-01T14:05:00.{decimals}+01:00"
-        for decimals in ("5", "05", "123", "1234", "12345", "123456", "000001", "100000", "0", "000000")
+        for decimals in (
+            "5",
+            "05",
+            "123",
+            "1234",
+            "12345",
+            "123456",
+            "000001",
+            "100000",
+            "0",
+            "000000",
+        )
     ),
 )
 ODD: Final = (
@@ -38,7 +54,13 @@ ODD: Final = (
     b'[{"event_id":"odd1","tracking_number":"CN000000","occurred_at":"2026-03-01T14:05:00-05:00","status":"delivered"}]',
     *(
         json.dumps(
-            {"event_id": "odd2", "tracking_number": "CN000000", "occurred_at": "2026-03-01T14:05:00Z", "status": "delivered", **odd},
+            {
+                "event_id": "odd2",
+                "tracking_number": "CN000000",
+                "occurred_at": "2026-03-01T14:05:00Z",
+                "status": "delivered",
+                **odd,
+            },
             separators=(",", ":"),
         ).encode()
         for odd in (
@@ -61,7 +83,12 @@ ODD: Final = (
 
 def scan(place: int, occurred_at: str) -> bytes:
     status = ("picked_up", "in_transit", "delivered")[place % 3]
-    event = {"event_id": f"scan{place:04}", "tracking_number": f"CN{place % 5:06}", "occurred_at": occurred_at, "status": status}
+    event = {
+        "event_id": f"scan{place:04}",
+        "tracking_number": f"CN{place % 5:06}",
+        "occurred_at": occurred_at,
+        "status": status,
+    }
     return json.dumps(event, separators=(",", ":")).encode()
 
 
@@ -79,7 +106,11 @@ async def foreign_dsn(shop: Shop) -> AsyncIterator[str]:
 
 def command(language: str, folder: Path) -> list[str]:
     """Write the page's program there, and return how to start it."""
-    (found,) = re.findall(rf'^```{language} title="([\w.]+)"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (found,) = re.findall(
+        rf'^```{language} title="([\w.]+)"\n(.*?)^```',
+        PAGE.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     name, program = found
     folder.joinpath(name).write_text(program)
     if language == "python":
@@ -91,7 +122,9 @@ def command(language: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("own_processes")
-@pytest.mark.parametrize(("language", "normalizer"), [("python", "canonical@python-1"), ("js", "canonical@js-1")])
+@pytest.mark.parametrize(
+    ("language", "normalizer"), [("python", "canonical@python-1"), ("js", "canonical@js-1")]
+)
 async def test_a_worker_of_the_page_reads_as_ours_does_or_not_at_all(
     shop: Shop, foreign_dsn: str, tmp_path: Path, language: str, normalizer: str
 ) -> None:
@@ -109,27 +142,46 @@ async def test_a_worker_of_the_page_reads_as_ours_does_or_not_at_all(
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        await shop.until("SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw' AND carrier_id = 'canonical'", 0, seconds=START_SECONDS)
+        await shop.until(
+            "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw' AND carrier_id = 'canonical'",
+            0,
+            seconds=START_SECONDS,
+        )
         # it sleeps now, until somebody wakes it
         await shop.push(plain[0], carrier_id="canonical")
         await shop.rows("SELECT pg_notify('statesvc_inbox', '')")
-        await shop.until("SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw' AND carrier_id = 'canonical'", 0, seconds=20)
+        await shop.until(
+            "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw' AND carrier_id = 'canonical'",
+            0,
+            seconds=20,
+        )
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 20) == 0
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    declined = {message_id for (message_id,) in await shop.rows("SELECT message_id FROM statesvc.inbox WHERE stage = 'declined'")}
+    declined = {
+        message_id
+        for (message_id,) in await shop.rows(
+            "SELECT message_id FROM statesvc.inbox WHERE stage = 'declined'"
+        )
+    }
     assert declined == {*odd}
-    assert await shop.rows("SELECT message_id FROM statesvc.inbox WHERE stage = 'raw'") == [(strange,)], "a carrier that it does not name"
-    assert await shop.rows("SELECT normalizer, count(*)::int FROM statesvc.normalized GROUP BY 1") == [(normalizer, len(plain))]
+    assert await shop.rows("SELECT message_id FROM statesvc.inbox WHERE stage = 'raw'") == [
+        (strange,)
+    ], "a carrier that it does not name"
+    assert await shop.rows(
+        "SELECT normalizer, count(*)::int FROM statesvc.normalized GROUP BY 1"
+    ) == [(normalizer, len(plain))]
 
     await shop.as_owner("DELETE FROM statesvc.inbox WHERE stage <> 'normalized'")
     await shop.work()
     assert await shop.verdicts() == {"appended": len(plain)}
     await shop.push(*(body + b" " for body in plain), carrier_id="canonical")
     await shop.work()
-    assert await shop.verdicts() == {"appended": len(plain), "duplicate": len(plain)}, "read by ours it is the same scan"
+    assert await shop.verdicts() == {"appended": len(plain), "duplicate": len(plain)}, (
+        "read by ours it is the same scan"
+    )
     assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == []
     assert await shop.rows("SELECT count(*)::int FROM statesvc.conflict") == [(0,)]

@@ -12,7 +12,9 @@ NEW_YORK: Final = timezone(timedelta(hours=-5))
 def at(when: str) -> datetime:
     """Parse `DD HH:MM` of March 2026; `DD` alone is midnight."""
     day, _, clock = when.partition(" ")
-    return datetime.strptime(f"2026-03-{day} {clock or '00:00'}", "%Y-%m-%d %H:%M").replace(tzinfo=NEW_YORK)
+    return datetime.strptime(f"2026-03-{day} {clock or '00:00'}", "%Y-%m-%d %H:%M").replace(
+        tzinfo=NEW_YORK
+    )
 
 
 def _precision(when: str) -> TimePrecision:
@@ -50,10 +52,18 @@ def scan(
 
 def note(when: str, *, name: str, eta: str | None = None, kind: Kind = Kind.INFO) -> Fact:
     """Build a fact of its own that moves nothing: a refund notice, or a code that nobody knows yet."""
-    return Fact(event_id=name, kind=kind, instant=at(when), precision=_precision(when), estimated_delivery=eta)
+    return Fact(
+        event_id=name,
+        kind=kind,
+        instant=at(when),
+        precision=_precision(when),
+        estimated_delivery=eta,
+    )
 
 
-def enrichment(anchor: Fact, *, name: str, signer: bytes | None = None, eta: str | None = None, stamp: str = "") -> Fact:
+def enrichment(
+    anchor: Fact, *, name: str, signer: bytes | None = None, eta: str | None = None, stamp: str = ""
+) -> Fact:
     return Fact(
         event_id=f"e1-{name}",
         kind=Kind.INFO,
@@ -66,7 +76,14 @@ def enrichment(anchor: Fact, *, name: str, signer: bytes | None = None, eta: str
     )
 
 
-def reread(corrected: Fact, *, name: str, status: str | None, replaces: Fact | None = None, reason: str | None = None) -> Fact:
+def reread(
+    corrected: Fact,
+    *,
+    name: str,
+    status: str | None,
+    replaces: Fact | None = None,
+    reason: str | None = None,
+) -> Fact:
     """Build a correction of our own: with a status another reading, without one a retraction."""
     return Fact(
         event_id=f"c1-{name}",
@@ -81,7 +98,13 @@ def reread(corrected: Fact, *, name: str, status: str | None, replaces: Fact | N
 
 
 def retraction(
-    when: str, *, name: str, target: str | None = None, status: str | None = None, code: str | None = None, carrier: str = "dhl_parcel_de"
+    when: str,
+    *,
+    name: str,
+    target: str | None = None,
+    status: str | None = None,
+    code: str | None = None,
+    carrier: str = "dhl_parcel_de",
 ) -> Fact:
     """Build a correction by the carrier, which mostly names no event."""
     return Fact(

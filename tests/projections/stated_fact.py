@@ -13,7 +13,9 @@ def _fixed(instant: datetime) -> datetime:
         return instant
     offset = instant.utcoffset()
     if offset is None:
-        raise ValueError("occurred_at has no offset; a normalizer must give every event an aware time")
+        raise ValueError(
+            "occurred_at has no offset; a normalizer must give every event an aware time"
+        )
     return instant.replace(tzinfo=timezone(offset), fold=0)
 
 

@@ -19,7 +19,11 @@ def test_a_void_pickup_takes_back_the_pickup_and_nothing_else() -> None:
     void = retraction("02 12:00", name="vp", code="VP", carrier="ups")
     assert fold([LABEL, PICKUP, void]).status is Status.INFO_RECEIVED
     state = fold([LABEL, PICKUP, ARRIVAL, void])
-    assert (state.status, state.status_since, state.flags) == (Status.IN_TRANSIT, ARRIVAL.instant, frozenset())
+    assert (state.status, state.status_since, state.flags) == (
+        Status.IN_TRANSIT,
+        ARRIVAL.instant,
+        frozenset(),
+    )
 
 
 def test_a_retraction_whose_family_was_never_scanned_is_only_flagged() -> None:
@@ -30,11 +34,19 @@ def test_a_retraction_whose_family_was_never_scanned_is_only_flagged() -> None:
 def test_a_retraction_without_target_takes_back_the_event_before_it() -> None:
     storn = retraction("03 10:05", name="storn", code="STORN")
     state = fold([storn, DELIVERED, OUT, ARRIVAL])
-    assert (state.status, state.delivered_at, state.signed_by_event_id, state.flags) == (Status.OUT_FOR_DELIVERY, None, None, frozenset())
+    assert (state.status, state.delivered_at, state.signed_by_event_id, state.flags) == (
+        Status.OUT_FOR_DELIVERY,
+        None,
+        None,
+        frozenset(),
+    )
 
 
 def test_a_retraction_at_the_instant_of_its_event_finds_it() -> None:
-    assert fold([OUT, DELIVERED, retraction("03 10:00", name="storn")]).status is Status.OUT_FOR_DELIVERY
+    assert (
+        fold([OUT, DELIVERED, retraction("03 10:00", name="storn")]).status
+        is Status.OUT_FOR_DELIVERY
+    )
     today = scan("delivered", "03")
     assert fold([OUT, today, retraction("03", name="storn")]).status is Status.OUT_FOR_DELIVERY
 
@@ -55,12 +67,18 @@ def test_a_retraction_that_finds_nothing_is_only_flagged() -> None:
 
 
 def test_a_carrier_may_name_the_event_even_a_later_one() -> None:
-    assert fold([OUT, DELIVERED, retraction("01 10:00", name="x", target=DELIVERED.event_id)]).status is Status.OUT_FOR_DELIVERY
+    assert (
+        fold([OUT, DELIVERED, retraction("01 10:00", name="x", target=DELIVERED.event_id)]).status
+        is Status.OUT_FOR_DELIVERY
+    )
 
 
 def test_a_named_event_that_has_not_come_is_awaited() -> None:
     state = fold([OUT, retraction("03 12:00", name="x", target=DELIVERED.event_id)])
-    assert (state.status, state.pending) == (Status.OUT_FOR_DELIVERY, frozenset({DELIVERED.event_id}))
+    assert (state.status, state.pending) == (
+        Status.OUT_FOR_DELIVERY,
+        frozenset({DELIVERED.event_id}),
+    )
     assert state.flags == {Flag.CONTRADICTED}
 
 
@@ -68,13 +86,20 @@ def test_a_correction_with_a_status_reads_the_event_again_at_its_old_time() -> N
     unmapped = note("02 18:00", name="u", kind=Kind.UNMAPPED)
     mapped = reread(unmapped, name="m", status="exception", reason="weather")
     state = fold([ARRIVAL, unmapped, mapped])
-    assert (state.status, state.reason, state.status_since) == (Status.EXCEPTION, Reason.WEATHER, at("02 18:00"))
+    assert (state.status, state.reason, state.status_since) == (
+        Status.EXCEPTION,
+        Reason.WEATHER,
+        at("02 18:00"),
+    )
     assert fold([ARRIVAL, unmapped, mapped, OUT]).status is Status.OUT_FOR_DELIVERY
 
 
 def test_a_day_long_event_is_sorted_by_its_new_reading() -> None:
     unmapped = note("03", name="u", kind=Kind.UNMAPPED)
-    assert fold([OUT, unmapped, reread(unmapped, name="m", status="delivered")]).status is Status.DELIVERED
+    assert (
+        fold([OUT, unmapped, reread(unmapped, name="m", status="delivered")]).status
+        is Status.DELIVERED
+    )
 
 
 def test_the_end_of_a_chain_is_the_reading() -> None:
@@ -108,12 +133,18 @@ def test_the_end_of_a_chain_may_bring_the_signer() -> None:
 
 def test_a_carriers_retraction_outlasts_our_reading_of_the_event() -> None:
     storn = retraction("03 10:05", name="storn", target=DELIVERED.event_id)
-    assert fold([OUT, DELIVERED, storn, reread(DELIVERED, name="r", status="delivered")]).status is Status.OUT_FOR_DELIVERY
+    assert (
+        fold([OUT, DELIVERED, storn, reread(DELIVERED, name="r", status="delivered")]).status
+        is Status.OUT_FOR_DELIVERY
+    )
 
 
 def test_a_retraction_that_was_misread_can_be_taken_back() -> None:
     storn = retraction("03 10:05", name="storn")
-    assert fold([OUT, DELIVERED, storn, reread(storn, name="r", status=None)]).status is Status.DELIVERED
+    assert (
+        fold([OUT, DELIVERED, storn, reread(storn, name="r", status=None)]).status
+        is Status.DELIVERED
+    )
 
 
 def test_a_retraction_can_be_retracted_by_a_later_one() -> None:
@@ -132,19 +163,27 @@ def test_a_correction_can_only_be_taken_back_by_a_later_one() -> None:
 
 def test_of_two_corrections_of_one_event_the_later_counts() -> None:
     gone = retraction("03 11:00", name="a", target=DELIVERED.event_id)
-    attempted = retraction("03 12:00", name="b", target=DELIVERED.event_id, status="delivery_attempted")
+    attempted = retraction(
+        "03 12:00", name="b", target=DELIVERED.event_id, status="delivery_attempted"
+    )
     assert fold([OUT, DELIVERED, gone, attempted]).status is Status.DELIVERY_ATTEMPTED
 
 
 def test_an_event_that_was_read_again_can_still_be_taken_back() -> None:
     updated = retraction("03 10:05", name="a", status="delivery_attempted")
     assert fold([OUT, DELIVERED, updated]).status is Status.DELIVERY_ATTEMPTED
-    assert fold([OUT, DELIVERED, updated, retraction("03 10:06", name="b")]).status is Status.OUT_FOR_DELIVERY
+    assert (
+        fold([OUT, DELIVERED, updated, retraction("03 10:06", name="b")]).status
+        is Status.OUT_FOR_DELIVERY
+    )
 
 
 def test_what_was_said_of_the_estimate_outlives_the_scan() -> None:
     estimated = scan("in_transit", "02 10:00", eta="2026-03-05")
-    assert fold([estimated, reread(estimated, name="r", status=None)]).estimated_delivery == "2026-03-05"
+    assert (
+        fold([estimated, reread(estimated, name="r", status=None)]).estimated_delivery
+        == "2026-03-05"
+    )
     later = enrichment(ARRIVAL, name="e", eta="2026-03-06")
     assert fold([ARRIVAL, later, reread(later, name="r", status=None)]).estimated_delivery is None
 
@@ -152,7 +191,10 @@ def test_what_was_said_of_the_estimate_outlives_the_scan() -> None:
 @pytest.mark.parametrize(
     "corrections",
     [
-        [retraction("04 10:00", name="a", target="b"), retraction("04 10:00", name="b", target="a")],
+        [
+            retraction("04 10:00", name="a", target="b"),
+            retraction("04 10:00", name="b", target="a"),
+        ],
         [retraction("04 10:00", name="a", target="a")],
         [
             reread(retraction("04 10:00", name="c1-b"), name="a", status="lost"),

@@ -36,21 +36,32 @@ def observed(state: ShipmentState, now: datetime) -> ShipmentState:
 def test_a_parcel_is_stalled_hours_after_its_last_scan_by_its_status() -> None:
     assert due(scan("in_transit", "01 10:00")) == {"stalled": at("06 10:00")}
     assert due(scan("picked_up", "01 10:00")) == {"stalled": at("04 10:00")}
-    assert due(scan("in_transit", "01 10:00"), note("02 10:00", name="n")) == {"stalled": at("06 10:00")}
-    assert due(scan("in_transit", "01 10:00"), note("02 10:00", name="n", kind=Kind.UNMAPPED)) == {"stalled": at("07 10:00")}
+    assert due(scan("in_transit", "01 10:00"), note("02 10:00", name="n")) == {
+        "stalled": at("06 10:00")
+    }
+    assert due(scan("in_transit", "01 10:00"), note("02 10:00", name="n", kind=Kind.UNMAPPED)) == {
+        "stalled": at("07 10:00")
+    }
 
 
 def test_a_label_that_never_becomes_a_parcel() -> None:
-    assert due(scan("info_received", "01 10:00"), scan("info_received", "03 10:00")) == {"not_picked_up": at("06 10:00")}
+    assert due(scan("info_received", "01 10:00"), scan("info_received", "03 10:00")) == {
+        "not_picked_up": at("06 10:00")
+    }
     assert due(note("01 10:00", name="n")) == {}
 
 
 def test_the_promise_is_the_first_estimate_and_ends_at_midnight_where_the_parcel_is() -> None:
-    first, second = scan("picked_up", "01 10:00", eta="2026-03-03"), scan("in_transit", "02 10:00", eta="2026-03-09")
+    first, second = (
+        scan("picked_up", "01 10:00", eta="2026-03-03"),
+        scan("in_transit", "02 10:00", eta="2026-03-09"),
+    )
     assert due(first, second)["overdue"] == at("04 00:00") == datetime(2026, 3, 4, 5, tzinfo=UTC)
     there = replace(second, instant=datetime.fromisoformat("2026-03-02T10:00:00+01:00"))
     assert due(first, there)["overdue"] == datetime(2026, 3, 3, 23, tzinfo=UTC)
-    assert due(scan("picked_up", "01 10:00", eta="2026-03-03T12:00:00+09:00"))["overdue"] == at("04 00:00")
+    assert due(scan("picked_up", "01 10:00", eta="2026-03-03T12:00:00+09:00"))["overdue"] == at(
+        "04 00:00"
+    )
 
 
 @pytest.mark.parametrize("eta", ["soon", "2026-02-30", "0001-01-01", "9999-12-31", ""])
@@ -59,11 +70,15 @@ def test_an_estimate_that_is_no_usable_date_promises_nothing(eta: str) -> None:
 
 
 def test_out_for_delivery_ends_with_the_day_of_the_last_scan() -> None:
-    assert due(scan("out_for_delivery", "01 08:00"), scan("out_for_delivery", "02 23:59"))["delivery_missed"] == at("03 00:00")
+    assert due(scan("out_for_delivery", "01 08:00"), scan("out_for_delivery", "02 23:59"))[
+        "delivery_missed"
+    ] == at("03 00:00")
 
 
 def test_a_pickup_expires_counted_from_when_it_was_available() -> None:
-    assert due(scan("available_for_pickup", "01 08:00"), scan("available_for_pickup", "04 08:00")) == {"pickup_expiring": at("06 08:00")}
+    assert due(
+        scan("available_for_pickup", "01 08:00"), scan("available_for_pickup", "04 08:00")
+    ) == {"pickup_expiring": at("06 08:00")}
 
 
 @pytest.mark.parametrize("status", ["delivered", "returned", "cancelled", "lost", "destroyed"])
@@ -72,13 +87,19 @@ def test_nothing_is_expected_of_a_finished_shipment(status: str) -> None:
 
 
 def test_rules_change_hours_and_switch_off() -> None:
-    rules = DEFAULT_RULES.changed({"stalled": {"in_transit": 24, "exception": None}, "overdue": None}, revision=3)
-    assert due(scan("in_transit", "01 10:00", eta="2026-03-03"), rules=rules) == {"stalled": at("02 10:00")}
+    rules = DEFAULT_RULES.changed(
+        {"stalled": {"in_transit": 24, "exception": None}, "overdue": None}, revision=3
+    )
+    assert due(scan("in_transit", "01 10:00", eta="2026-03-03"), rules=rules) == {
+        "stalled": at("02 10:00")
+    }
     assert due(scan("exception", "01 10:00"), rules=rules) == {}
     assert rules.stalled[Status.PICKED_UP] == DEFAULT_RULES.stalled[Status.PICKED_UP]
 
 
-def test_an_expectation_is_observed_once_for_its_cause_and_its_flag_goes_and_comes_with_it() -> None:
+def test_an_expectation_is_observed_once_for_its_cause_and_its_flag_goes_and_comes_with_it() -> (
+    None
+):
     first = scan("in_transit", "01 10:00")
     state = fold([first])
     assert flagged(observed(state, at("06 09:59"))) == []
@@ -89,7 +110,10 @@ def test_an_expectation_is_observed_once_for_its_cause_and_its_flag_goes_and_com
     assert flagged(moved) == []
     again = observed(moved, at("20 00:00"))
     assert flagged(again) == ["stalled"]
-    back = replace(fold([first, scan("in_transit", "07 10:00"), retraction("08 10:00", name="r")]), observed=again.observed)
+    back = replace(
+        fold([first, scan("in_transit", "07 10:00"), retraction("08 10:00", name="r")]),
+        observed=again.observed,
+    )
     assert flagged(back) == ["stalled"]
     assert next_deadline(back, DEFAULT_RULES, recorded_at=RECORDED) is None
 
@@ -97,23 +121,35 @@ def test_an_expectation_is_observed_once_for_its_cause_and_its_flag_goes_and_com
 def test_observations_are_numbered_through() -> None:
     state = fold([scan("out_for_delivery", "01 10:00", eta="2026-03-01")])
     found = passed(state, DEFAULT_RULES, recorded_at=RECORDED, now=at("03 00:00"))
-    assert [one.kind for one in found.deadlines] == [Expectation.DELIVERY_MISSED, Expectation.OVERDUE]
+    assert [one.kind for one in found.deadlines] == [
+        Expectation.DELIVERY_MISSED,
+        Expectation.OVERDUE,
+    ]
     assert found.sequences == [FIRST_SEQUENCE + 1, FIRST_SEQUENCE + 2]
     later = passed(found.state, DEFAULT_RULES, recorded_at=RECORDED, now=at("30 00:00"))
-    assert [(one.kind, place) for one, place in zip(later.deadlines, later.sequences, strict=True)] == [
-        (Expectation.STALLED, FIRST_SEQUENCE + 3)
-    ]
+    assert [
+        (one.kind, place) for one, place in zip(later.deadlines, later.sequences, strict=True)
+    ] == [(Expectation.STALLED, FIRST_SEQUENCE + 3)]
 
 
 def test_a_history_that_is_loaded_is_no_news() -> None:
     state = fold([scan("in_transit", "01 10:00")])
     long_after = at("06 10:00") + timedelta(days=30)
     assert isinstance(next_deadline(state, DEFAULT_RULES, recorded_at=long_after), Deadline)
-    assert next_deadline(state, DEFAULT_RULES, recorded_at=long_after + timedelta(seconds=1)) is None
-    assert passed(state, DEFAULT_RULES, recorded_at=long_after + timedelta(seconds=1), now=long_after).deadlines == []
+    assert (
+        next_deadline(state, DEFAULT_RULES, recorded_at=long_after + timedelta(seconds=1)) is None
+    )
+    assert (
+        passed(
+            state, DEFAULT_RULES, recorded_at=long_after + timedelta(seconds=1), now=long_after
+        ).deadlines
+        == []
+    )
 
 
 @pytest.mark.parametrize("year", [1, 1969, 9000, 9999])
 def test_times_at_the_edge_of_the_calendar_are_no_deadlines(year: int) -> None:
-    fact = replace(scan("out_for_delivery", "01 10:00"), instant=datetime(year, 12, 31, 23, 59, tzinfo=UTC))
+    fact = replace(
+        scan("out_for_delivery", "01 10:00"), instant=datetime(year, 12, 31, 23, 59, tzinfo=UTC)
+    )
     assert due(fact) == {}

@@ -77,7 +77,11 @@ def test_an_event_reads_the_same_before_and_after_the_log(occurred_at: datetime)
     after = fact_from_canonical(orjson.loads(canonical))
 
     assert after == before
-    assert (after.key, after.version, after.instant.isoformat()) == (before.key, before.version, before.instant.isoformat())
+    assert (after.key, after.version, after.instant.isoformat()) == (
+        before.key,
+        before.version,
+        before.instant.isoformat(),
+    )
     assert before.key > FIRST_KEY
 
 
@@ -96,9 +100,21 @@ def test_words_of_a_later_version_move_nothing() -> None:
         "raw": {"code": "X1", "colour": "blue"},
     }
     fact = fact_from_canonical(document)
-    assert (fact.kind, fact.precision, fact.status, fact.reason, fact.enriches) == (Kind.INFO, TimePrecision.SECOND, None, None, False)
+    assert (fact.kind, fact.precision, fact.status, fact.reason, fact.enriches) == (
+        Kind.INFO,
+        TimePrecision.SECOND,
+        None,
+        None,
+        False,
+    )
     before = fold([scan("in_transit", "01")])
-    after = fold([scan("in_transit", "01"), fact, fact_from_canonical({**document, "event_id": "2", "kind": "scan"})])
+    after = fold(
+        [
+            scan("in_transit", "01"),
+            fact,
+            fact_from_canonical({**document, "event_id": "2", "kind": "scan"}),
+        ]
+    )
     assert (after.status, after.estimated_delivery) == (before.status, "2026-03-02"), (
         "what is known of a scan counts, a status that is not does not"
     )
@@ -124,7 +140,9 @@ def test_the_day_is_the_carriers_own() -> None:
 
 @pytest.mark.parametrize("when", ["02", "02 10:00"])
 @pytest.mark.parametrize("status", [status.value for status in Status])
-def test_an_enrichment_sorts_after_its_anchor_and_a_correction_after_both(status: str, when: str) -> None:
+def test_an_enrichment_sorts_after_its_anchor_and_a_correction_after_both(
+    status: str, when: str
+) -> None:
     anchor = scan(status, when, name="z")
     later = enrichment(anchor, name="a", eta="2026-03-04")
     assert anchor.key < later.key < retraction(when, name="0").key

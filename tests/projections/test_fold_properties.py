@@ -26,7 +26,9 @@ NAMES = [f"d1-{letter}" for letter in "abcdefgh"]
 OWN = [f"c1-{letter}" for letter in "abcd"]
 START = datetime(2026, 3, 1, 22, tzinfo=UTC)
 INSTANTS = [
-    (START + timedelta(hours=hours)).astimezone(timezone(timedelta(hours=offset))) for hours in range(0, 9, 2) for offset in (-5, 0, 3)
+    (START + timedelta(hours=hours)).astimezone(timezone(timedelta(hours=offset)))
+    for hours in range(0, 9, 2)
+    for offset in (-5, 0, 3)
 ]
 DIGESTS = [None, b"\x01", b"\x02"]
 ETAS = [None, None, "2026-03-05", "2026-03-06"]
@@ -54,7 +56,15 @@ def stories(draw: st.DrawFn, *, corrections: bool = True) -> list[Fact]:
     """Draw up to a dozen facts about one parcel in a few instants, so that ties, chains and missing targets are common."""
     facts = {}
     for number in range(draw(st.integers(1, 12))):
-        kinds = ["scan", "scan", "scan", "info", "unmapped", "enrichment", *(["correction", "own"] if corrections else [])]
+        kinds = [
+            "scan",
+            "scan",
+            "scan",
+            "info",
+            "unmapped",
+            "enrichment",
+            *(["correction", "own"] if corrections else []),
+        ]
         shape = draw(st.sampled_from(kinds))
         values: dict[str, Any] = draw(TIMES) | draw(VALUES)
         target = draw(st.sampled_from(NAMES))
@@ -63,17 +73,36 @@ def stories(draw: st.DrawFn, *, corrections: bool = True) -> list[Fact]:
         match shape:
             case "scan":
                 status = draw(STATUSES)
-                fact = Fact(event_id=name, kind=Kind.SCAN, status=status, reason=draw(st.sampled_from([None, *Reason])), **values)
+                fact = Fact(
+                    event_id=name,
+                    kind=Kind.SCAN,
+                    status=status,
+                    reason=draw(st.sampled_from([None, *Reason])),
+                    **values,
+                )
             case "enrichment":
                 fact = Fact(event_id=f"e1-{number}", kind=Kind.INFO, anchor=target, **values)
             case "correction":
                 names = draw(st.sampled_from([None, target]))
-                fact = Fact(event_id=name, kind=Kind.CORRECTION, status=draw(st.none() | STATUSES), corrects=names, **values)
+                fact = Fact(
+                    event_id=name,
+                    kind=Kind.CORRECTION,
+                    status=draw(st.none() | STATUSES),
+                    corrects=names,
+                    **values,
+                )
             case "own":
                 replaced = draw(st.none() | st.sampled_from(OWN))
                 status = draw(st.none() | STATUSES)
                 own = draw(st.sampled_from(OWN))
-                fact = Fact(event_id=own, kind=Kind.CORRECTION, status=status, corrects=target, anchor=replaced, **values)
+                fact = Fact(
+                    event_id=own,
+                    kind=Kind.CORRECTION,
+                    status=status,
+                    corrects=target,
+                    anchor=replaced,
+                    **values,
+                )
             case _:
                 fact = Fact(event_id=name, kind=Kind(shape), **values)
         facts[fact.event_id] = fact
@@ -126,20 +155,29 @@ def test_an_event_that_comes_twice_counts_once(story: list[Fact]) -> None:
 
 
 @pytest.mark.slow
-@given(story=stories(), cuts=st.lists(st.booleans(), min_size=12, max_size=12), ordered=st.booleans())
+@given(
+    story=stories(), cuts=st.lists(st.booleans(), min_size=12, max_size=12), ordered=st.booleans()
+)
 def test_advance_answers_as_fold_does(story: list[Fact], cuts: list[bool], ordered: bool) -> None:  # noqa: FBT001
     arrival = sorted(story, key=lambda fact: fact.key) if ordered else story
     check_advance(advance, messages_of(arrival, cuts))
 
 
 @given(story=stories(corrections=False), repeats=st.lists(st.integers(0, 11), max_size=6))
-def test_advance_answers_as_fold_does_when_events_repeat(story: list[Fact], repeats: list[int]) -> None:
-    check_advance(advance, [[fact] for fact in [*story, *(story[index % len(story)] for index in repeats)]])
+def test_advance_answers_as_fold_does_when_events_repeat(
+    story: list[Fact], repeats: list[int]
+) -> None:
+    check_advance(
+        advance, [[fact] for fact in [*story, *(story[index % len(story)] for index in repeats)]]
+    )
 
 
 @given(story=stories(corrections=False), cuts=st.lists(st.booleans(), min_size=12, max_size=12))
 def test_scans_in_their_own_order_never_need_the_log(story: list[Fact], cuts: list[bool]) -> None:
-    scans = sorted((fact for fact in story if not fact.enriches and not fact.names_signer), key=lambda fact: fact.key)
+    scans = sorted(
+        (fact for fact in story if not fact.enriches and not fact.names_signer),
+        key=lambda fact: fact.key,
+    )
     messages = messages_of(scans, cuts)
     assert check_advance(advance, messages) == len(messages)
 
@@ -173,7 +211,9 @@ def test_sorting_by_arrival_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counting_an_event_twice_is_noticed() -> None:
     def forgetful(facts: Iterable[Fact]) -> ShipmentState:
-        return fold(replace(fact, event_id=f"{fact.event_id}{place}") for place, fact in enumerate(facts))
+        return fold(
+            replace(fact, event_id=f"{fact.event_id}{place}") for place, fact in enumerate(facts)
+        )
 
     check_repetition(fold, STORY)
     with pytest.raises(AssertionError):
@@ -194,7 +234,9 @@ def test_ignoring_a_waiting_correction_is_noticed() -> None:
     def deaf(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
         return advance(replace(state, pending=frozenset()), facts)
 
-    void = replace(STORY[2], event_id="void", kind=Kind.CORRECTION, status=None, corrects=STORY[3].event_id)
+    void = replace(
+        STORY[2], event_id="void", kind=Kind.CORRECTION, status=None, corrects=STORY[3].event_id
+    )
     early = [[void], [STORY[3]]]
     assert check_advance(advance, early) == 0
     with pytest.raises(AssertionError):
@@ -212,7 +254,10 @@ def test_an_enrichment_of_the_newest_scan_needs_no_log() -> None:
 
 def test_enrichments_of_an_event_that_never_came_need_the_log() -> None:
     absent = scan("in_transit", "01 10:00")
-    orphans = [enrichment(replace(absent, instant=when), name=str(when), eta="2026-03-05") for when in INSTANTS[:2]]
+    orphans = [
+        enrichment(replace(absent, instant=when), name=str(when), eta="2026-03-05")
+        for when in INSTANTS[:2]
+    ]
     assert check_advance(advance, [[orphan] for orphan in orphans]) == 0
 
 

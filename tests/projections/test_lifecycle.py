@@ -46,17 +46,29 @@ def test_the_lookup_answers_as_the_machine_does(*, out_again: bool) -> None:
         assert driver.events[scanned.value].trigger(parcel)
         move = MOVES[current, scanned]
         flag = move.flag_if_out_again if out_again else move.flag
-        assert (parcel.state, parcel.raised) == (move.to.value, [flag] if flag else []), (current, scanned)
+        assert (parcel.state, parcel.raised) == (move.to.value, [flag] if flag else []), (
+            current,
+            scanned,
+        )
 
 
 def test_no_rule_is_dead() -> None:
     for index, rule in enumerate(RULES):
-        earlier = {pair for before in RULES[:index] if not before.only_if_out_again for pair in product(before.sources, before.scans)}
+        earlier = {
+            pair
+            for before in RULES[:index]
+            if not before.only_if_out_again
+            for pair in product(before.sources, before.scans)
+        }
         assert set(product(rule.sources, rule.scans)) - earlier, rule
 
 
 def test_a_scan_never_leads_back_to_unknown() -> None:
-    assert all(move.to is not Status.UNKNOWN for (current, _), move in MOVES.items() if current is not Status.UNKNOWN)
+    assert all(
+        move.to is not Status.UNKNOWN
+        for (current, _), move in MOVES.items()
+        if current is not Status.UNKNOWN
+    )
 
 
 def test_only_scans_that_are_illegal_or_odd_raise_flags() -> None:
@@ -66,7 +78,11 @@ def test_only_scans_that_are_illegal_or_odd_raise_flags() -> None:
 
 
 def test_a_shipment_that_ended_is_moved_by_few_scans() -> None:
-    left = {(current, move.to) for (current, _), move in MOVES.items() if current in TERMINAL and move.to is not current}
+    left = {
+        (current, move.to)
+        for (current, _), move in MOVES.items()
+        if current in TERMINAL and move.to is not current
+    }
     seen_alive = {*ACTIVE, Status.RETURNING, Status.DELIVERED, Status.RETURNED}
     assert left == {
         (Status.DELIVERED, Status.RETURNING),

@@ -21,7 +21,15 @@ UPS = ParcelSource(UUID(int=1), "ups", "1Z1")
 AFTERSHIP = ParcelSource(UUID(int=2), "aftership", "1Z1")
 SHIPPO = ParcelSource(UUID(int=3), "shippo", "1Z1")
 SOURCES = (UPS, AFTERSHIP, SHIPPO)
-JOURNEY = ("info_received", "picked_up", "in_transit", "exception", "in_transit", "out_for_delivery", "delivered")
+JOURNEY = (
+    "info_received",
+    "picked_up",
+    "in_transit",
+    "exception",
+    "in_transit",
+    "out_for_delivery",
+    "delivered",
+)
 
 
 def tell(*said: tuple[ParcelSource, str]) -> list[str]:
@@ -34,12 +42,18 @@ def changes(said: Iterable[tuple[ParcelSource, str]]) -> list[SourceChange]:
     found = []
     for sequence, (source, status) in enumerate(said, 1):
         if at[source] != status:
-            found.append(SourceChange(source, sequence, at[source], status, MORNING + timedelta(minutes=sequence)))
+            found.append(
+                SourceChange(
+                    source, sequence, at[source], status, MORNING + timedelta(minutes=sequence)
+                )
+            )
             at[source] = status
     return found
 
 
-def interleaved(random: Random, journeys: Sequence[tuple[ParcelSource, Sequence[str]]]) -> list[tuple[ParcelSource, str]]:
+def interleaved(
+    random: Random, journeys: Sequence[tuple[ParcelSource, Sequence[str]]]
+) -> list[tuple[ParcelSource, str]]:
     waiting = {source: list(journey) for source, journey in journeys}
     said = []
     while waiting:
@@ -63,41 +77,86 @@ def test_sources_that_say_the_same_are_told_once_in_any_interleaving(random: Any
     assert tell(*interleaved(random, [(source, JOURNEY) for source in SOURCES])) == list(JOURNEY)
 
 
-@given(st.randoms(use_true_random=False), st.lists(st.sets(st.integers(0, 4)), min_size=3, max_size=3))
-def test_sources_that_leave_steps_out_never_tell_one_twice_nor_go_back(random: Any, left_out: list[set[int]]) -> None:
-    steps = ("info_received", "picked_up", "in_transit", "available_for_pickup", "out_for_delivery", "delivered")
-    journeys = [[step for at, step in enumerate(steps) if at not in skipped] for skipped in left_out]
+@given(
+    st.randoms(use_true_random=False), st.lists(st.sets(st.integers(0, 4)), min_size=3, max_size=3)
+)
+def test_sources_that_leave_steps_out_never_tell_one_twice_nor_go_back(
+    random: Any, left_out: list[set[int]]
+) -> None:
+    steps = (
+        "info_received",
+        "picked_up",
+        "in_transit",
+        "available_for_pickup",
+        "out_for_delivery",
+        "delivered",
+    )
+    journeys = [
+        [step for at, step in enumerate(steps) if at not in skipped] for skipped in left_out
+    ]
     told = tell(*interleaved(random, list(zip(SOURCES, journeys, strict=True))))
     assert all(steps.index(before) < steps.index(after) for before, after in pairwise(told))
     assert told[-1] == "delivered"
 
 
-@given(st.randoms(use_true_random=False), st.lists(st.lists(statuses, max_size=8), min_size=3, max_size=3))
-def test_the_parcel_is_where_what_was_told_last_says(random: Any, journeys: list[list[str]]) -> None:
-    said = changes(interleaved(random, [(source, journey) for source, journey in zip(SOURCES, journeys, strict=True) if journey]))
+@given(
+    st.randoms(use_true_random=False),
+    st.lists(st.lists(statuses, max_size=8), min_size=3, max_size=3),
+)
+def test_the_parcel_is_where_what_was_told_last_says(
+    random: Any, journeys: list[list[str]]
+) -> None:
+    said = changes(
+        interleaved(
+            random,
+            [
+                (source, journey)
+                for source, journey in zip(SOURCES, journeys, strict=True)
+                if journey
+            ],
+        )
+    )
     told = list(told_of(said))
     progress = progress_of(said)
     assert progress.status == (told[-1].to_status if told else "unknown")
     assert progress.teller == (told[-1].source.shipment_id if told else None)
     # no status is told while the parcel has it
-    assert all(before.to_status != after.to_status or before.to_status in TERMINAL for before, after in pairwise(told))
+    assert all(
+        before.to_status != after.to_status or before.to_status in TERMINAL
+        for before, after in pairwise(told)
+    )
 
 
 def test_what_comes_late_is_not_told_after_the_end() -> None:
-    assert tell((UPS, "in_transit"), (UPS, "delivered"), (AFTERSHIP, "out_for_delivery"), (AFTERSHIP, "exception")) == [
+    assert tell(
+        (UPS, "in_transit"),
+        (UPS, "delivered"),
+        (AFTERSHIP, "out_for_delivery"),
+        (AFTERSHIP, "exception"),
+    ) == [
         "in_transit",
         "delivered",
     ]
 
 
 def test_an_exception_that_comes_back_is_told_again() -> None:
-    both = [(source, status) for status in ("in_transit", "exception", "in_transit", "exception", "in_transit") for source in (UPS, SHIPPO)]
+    both = [
+        (source, status)
+        for status in ("in_transit", "exception", "in_transit", "exception", "in_transit")
+        for source in (UPS, SHIPPO)
+    ]
     assert tell(*both) == ["in_transit", "exception", "in_transit", "exception", "in_transit"]
 
 
 def test_a_source_that_lags_behind_at_the_same_status_tells_nothing_twice() -> None:
     ahead = [(UPS, "in_transit"), (UPS, "exception"), (UPS, "in_transit")]
-    assert tell((SHIPPO, "in_transit"), *ahead, (SHIPPO, "exception"), (SHIPPO, "in_transit"), (SHIPPO, "delivered")) == [
+    assert tell(
+        (SHIPPO, "in_transit"),
+        *ahead,
+        (SHIPPO, "exception"),
+        (SHIPPO, "in_transit"),
+        (SHIPPO, "delivered"),
+    ) == [
         "in_transit",
         "exception",
         "in_transit",
@@ -106,9 +165,28 @@ def test_a_source_that_lags_behind_at_the_same_status_tells_nothing_twice() -> N
 
 
 def test_a_source_goes_on_where_another_falls_silent_though_it_saw_fewer_turns() -> None:
-    seen = [(UPS, "exception"), (UPS, "in_transit"), (UPS, "exception"), (UPS, "in_transit"), (UPS, "out_for_delivery")]
-    alone = [(SHIPPO, "in_transit"), (SHIPPO, "out_for_delivery"), (SHIPPO, "exception"), (SHIPPO, "delivered")]
-    assert tell(*seen, *alone) == ["exception", "in_transit", "exception", "in_transit", "out_for_delivery", "exception", "delivered"]
+    seen = [
+        (UPS, "exception"),
+        (UPS, "in_transit"),
+        (UPS, "exception"),
+        (UPS, "in_transit"),
+        (UPS, "out_for_delivery"),
+    ]
+    alone = [
+        (SHIPPO, "in_transit"),
+        (SHIPPO, "out_for_delivery"),
+        (SHIPPO, "exception"),
+        (SHIPPO, "delivered"),
+    ]
+    assert tell(*seen, *alone) == [
+        "exception",
+        "in_transit",
+        "exception",
+        "in_transit",
+        "out_for_delivery",
+        "exception",
+        "delivered",
+    ]
 
 
 def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice() -> None:
@@ -121,32 +199,62 @@ def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice
         SourceChange(UPS, 2, "in_transit", "exception", MORNING + timedelta(hours=1)),
         SourceChange(UPS, 3, "exception", "in_transit", third),
     ]
-    assert [(change.source, change.to_status) for change in told_of(said)] == [(SHIPPO, "exception"), (SHIPPO, "in_transit")]
+    assert [(change.source, change.to_status) for change in told_of(said)] == [
+        (SHIPPO, "exception"),
+        (SHIPPO, "in_transit"),
+    ]
 
 
 def test_a_correction_of_what_was_told_is_told() -> None:
-    assert tell((UPS, "delivered"), (AFTERSHIP, "delivered"), (UPS, "delivery_attempted"), (AFTERSHIP, "delivery_attempted")) == [
+    assert tell(
+        (UPS, "delivered"),
+        (AFTERSHIP, "delivered"),
+        (UPS, "delivery_attempted"),
+        (AFTERSHIP, "delivery_attempted"),
+    ) == [
         "delivered",
         "delivery_attempted",
     ]
 
 
 def test_a_delivery_that_was_taken_back_is_told_again_once() -> None:
-    told = [(UPS, "delivered"), (AFTERSHIP, "delivered"), (AFTERSHIP, "in_transit"), (UPS, "in_transit"), (AFTERSHIP, "delivered")]
+    told = [
+        (UPS, "delivered"),
+        (AFTERSHIP, "delivered"),
+        (AFTERSHIP, "in_transit"),
+        (UPS, "in_transit"),
+        (AFTERSHIP, "delivered"),
+    ]
     assert tell(*told, (UPS, "delivered")) == ["delivered", "in_transit", "delivered"]
 
 
 @pytest.mark.parametrize("first", [UPS, AFTERSHIP])
 def test_a_number_that_is_used_again_begins_anew(first: ParcelSource) -> None:
-    again = {source: source._replace(shipment_id=UUID(int=source.shipment_id.int + 10)) for source in (UPS, AFTERSHIP)}
+    again = {
+        source: source._replace(shipment_id=UUID(int=source.shipment_id.int + 10))
+        for source in (UPS, AFTERSHIP)
+    }
     second = AFTERSHIP if first is UPS else UPS
-    once = [(UPS, "in_transit"), (AFTERSHIP, "in_transit"), (UPS, "delivered"), (AFTERSHIP, "delivered")]
-    twice = [(again[first], "in_transit"), (again[second], "in_transit"), (again[second], "delivered"), (again[first], "delivered")]
+    once = [
+        (UPS, "in_transit"),
+        (AFTERSHIP, "in_transit"),
+        (UPS, "delivered"),
+        (AFTERSHIP, "delivered"),
+    ]
+    twice = [
+        (again[first], "in_transit"),
+        (again[second], "in_transit"),
+        (again[second], "delivered"),
+        (again[first], "delivered"),
+    ]
     assert tell(*once, *twice) == ["in_transit", "delivered", "in_transit", "delivered"]
 
 
 def test_a_source_that_comes_late_with_the_whole_history_tells_nothing() -> None:
-    assert tell((UPS, "in_transit"), (UPS, "delivered"), (AFTERSHIP, "delivered")) == ["in_transit", "delivered"]
+    assert tell((UPS, "in_transit"), (UPS, "delivered"), (AFTERSHIP, "delivered")) == [
+        "in_transit",
+        "delivered",
+    ]
 
 
 def test_a_status_of_a_later_version_is_told() -> None:

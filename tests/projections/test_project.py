@@ -17,26 +17,47 @@ REPORTED = (Status.EXCEPTION, Status.EXCEPTION)
     ("before", "message", "expected"),
     [
         pytest.param([], [OUT], (Status.UNKNOWN, Status.OUT_FOR_DELIVERY), id="first event"),
-        pytest.param([], [OUT, DELIVERED], (Status.UNKNOWN, Status.DELIVERED), id="a snapshot is one move"),
-        pytest.param([], [note("01 08:00", name="u", kind=Kind.UNMAPPED)], None, id="only an unknown code"),
+        pytest.param(
+            [], [OUT, DELIVERED], (Status.UNKNOWN, Status.DELIVERED), id="a snapshot is one move"
+        ),
+        pytest.param(
+            [], [note("01 08:00", name="u", kind=Kind.UNMAPPED)], None, id="only an unknown code"
+        ),
         pytest.param([DELIVERED], [OUT], None, id="a late scan that changes nothing"),
         pytest.param([DELIVERED], [scan("exception", "02 10:00")], None, id="contradiction"),
-        pytest.param([OUT], [enrichment(OUT, name="e", eta="2026-03-09")], None, id="another estimate"),
-        pytest.param([scan("delivered", "01 10:00")], [scan("delivered", "01 11:00", signer=b"\x01")], None, id="signer filled in"),
+        pytest.param(
+            [OUT], [enrichment(OUT, name="e", eta="2026-03-09")], None, id="another estimate"
+        ),
+        pytest.param(
+            [scan("delivered", "01 10:00")],
+            [scan("delivered", "01 11:00", signer=b"\x01")],
+            None,
+            id="signer filled in",
+        ),
         pytest.param(
             [DELIVERED],
             [scan("out_for_delivery", "02 08:00"), scan("delivered", "02 09:00")],
             AGAIN,
             id="delivered another time",
         ),
-        pytest.param([DELIVERED], [scan("delivered", "01 09:00")], AGAIN, id="was delivered earlier than reported"),
+        pytest.param(
+            [DELIVERED],
+            [scan("delivered", "01 09:00")],
+            AGAIN,
+            id="was delivered earlier than reported",
+        ),
         pytest.param(
             [HELD],
             [reread(HELD, name="r", status="exception", reason="weather")],
             REPORTED,
             id="correction of the reason",
         ),
-        pytest.param([OUT, DELIVERED], [reread(OUT, name="r", status=None)], None, id="correction without effect"),
+        pytest.param(
+            [OUT, DELIVERED],
+            [reread(OUT, name="r", status=None)],
+            None,
+            id="correction without effect",
+        ),
         pytest.param(
             [OUT, DELIVERED],
             [reread(DELIVERED, name="r", status=None)],
@@ -45,5 +66,7 @@ REPORTED = (Status.EXCEPTION, Status.EXCEPTION)
         ),
     ],
 )
-def test_what_a_message_changes(before: list[Fact], message: list[Fact], expected: tuple[Status, Status] | None) -> None:
+def test_what_a_message_changes(
+    before: list[Fact], message: list[Fact], expected: tuple[Status, Status] | None
+) -> None:
     assert told_change(fold(before), fold([*before, *message])) == expected

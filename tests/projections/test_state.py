@@ -11,8 +11,16 @@ STORIES = [
     [],
     [scan("exception", "01", reason="held")],
     [DELIVERED, scan("out_for_delivery", "02 09:00")],
-    [DELIVERED, enrichment(DELIVERED, name="e", eta="2026-03-02", stamp="1"), scan("delivery_attempted", "01 09:00")],
-    [DELIVERED, reread(DELIVERED, name="r", status=None), retraction("02 10:00", name="x", target="absent")],
+    [
+        DELIVERED,
+        enrichment(DELIVERED, name="e", eta="2026-03-02", stamp="1"),
+        scan("delivery_attempted", "01 09:00"),
+    ],
+    [
+        DELIVERED,
+        reread(DELIVERED, name="r", status=None),
+        retraction("02 10:00", name="x", target="absent"),
+    ],
 ]
 
 
@@ -26,8 +34,14 @@ def test_a_state_survives_its_row(story: list[Fact]) -> None:
 
 def test_a_row_of_another_format_shows_what_was_reported_and_is_folded_again() -> None:
     document = orjson.loads(fold([DELIVERED]).to_json())
-    stale = ShipmentState.from_json(orjson.dumps({**document, "format": 4, "newest": {"unheard": "of"}, "else": 1}))
-    assert (stale.status, stale.delivered_at, stale.delivered_event_id) == ("delivered", DELIVERED.instant, DELIVERED.event_id)
+    stale = ShipmentState.from_json(
+        orjson.dumps({**document, "format": 4, "newest": {"unheard": "of"}, "else": 1})
+    )
+    assert (stale.status, stale.delivered_at, stale.delivered_event_id) == (
+        "delivered",
+        DELIVERED.instant,
+        DELIVERED.event_id,
+    )
     assert advance(stale, [scan("returning", "09 10:00")]) is None
     assert advance(stale, [enrichment(DELIVERED, name="e", signer=b"\x02")]) is None
 
@@ -37,4 +51,7 @@ def test_a_row_holds_no_name() -> None:
         "format", "status", "since", "last_event_at", "has_time", "delivered_at", "attempts", "deliveries", "estimate", "promise",
         "scanned", "signature", "newest", "last",
     }  # fmt: skip
-    assert INITIAL.to_json() == b'{"format":5,"status":"unknown","newest":[-4611686018427387904,0,"","",""]}'
+    assert (
+        INITIAL.to_json()
+        == b'{"format":5,"status":"unknown","newest":[-4611686018427387904,0,"","",""]}'
+    )

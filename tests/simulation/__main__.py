@@ -7,7 +7,14 @@ import sys
 from pathlib import Path
 
 from tests.simulation.figures import HEAD, Figures, rows
-from tests.simulation.scenarios import SCENARIOS, SECONDS, Scenario, adaptive, best_fixed, seconds_to_recover
+from tests.simulation.scenarios import (
+    SCENARIOS,
+    SECONDS,
+    Scenario,
+    adaptive,
+    best_fixed,
+    seconds_to_recover,
+)
 
 
 def simulated(scenario: Scenario) -> Figures:
@@ -17,7 +24,9 @@ def simulated(scenario: Scenario) -> Figures:
     return Figures(
         receiver=scenario.name,
         peak=subscriber.peak,
-        in_trouble=subscriber.throughput(scenario.begins, scenario.ends) if scenario.begins else None,
+        in_trouble=subscriber.throughput(scenario.begins, scenario.ends)
+        if scenario.begins
+        else None,
         in_all=subscriber.throughput(0, SECONDS),
         refused_share=(answers - subscriber.statuses[204]) / answers,
         recovers_seconds=seconds_to_recover(subscriber, scenario),
@@ -35,10 +44,16 @@ def row(scenario: Scenario, real: Figures | None) -> list[str]:
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    found = [] if folder is None else [Figures.from_json(path.read_text("utf-8")) for path in folder.glob("*.json")]
+    found = (
+        []
+        if folder is None
+        else [Figures.from_json(path.read_text("utf-8")) for path in folder.glob("*.json")]
+    )
     reals = {real.receiver: real for real in found}
     head = (*HEAD, "best fixed limit", "sent/s by it")
-    sys.stdout.write(rows(head, (row(scenario, reals.get(scenario.name)) for scenario in SCENARIOS)))
+    sys.stdout.write(
+        rows(head, (row(scenario, reals.get(scenario.name)) for scenario in SCENARIOS))
+    )
 
 
 main()

@@ -54,7 +54,13 @@ def _sharpness(peak: float) -> float:
     low, high = 0.1, 50.0
     for _ in range(60):
         middle = (low + high) / 2
-        mean = sum(((1 - math.cos(2 * math.pi * (step + 0.5) / 200)) / 2) ** middle for step in range(200)) / 200
+        mean = (
+            sum(
+                ((1 - math.cos(2 * math.pi * (step + 0.5) / 200)) / 2) ** middle
+                for step in range(200)
+            )
+            / 200
+        )
         low, high = (middle, high) if mean > 1 / peak else (low, middle)
     return low
 
@@ -69,10 +75,19 @@ class CellLoss:
     lost: float = 0.0
     lag_minutes: float = 0.0
     """The longest that a message waited after it was taken."""
-    waiting: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    waiting: dict[int, dict[int, float]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(float))
+    )
 
 
-def lose_cell(fleet: Fleet, retries: tuple[int, ...], *, minutes: float, start: int = MINUTES_A_DAY + 700, days: int = 11) -> CellLoss:
+def lose_cell(
+    fleet: Fleet,
+    retries: tuple[int, ...],
+    *,
+    minutes: float,
+    start: int = MINUTES_A_DAY + 700,
+    days: int = 11,
+) -> CellLoss:
     """Simulate the lost cell, all of whose carriers try again like this.
 
     It goes at `start`, shortly before the second day's busiest minute.
@@ -99,7 +114,9 @@ def lose_cell(fleet: Fleet, retries: tuple[int, ...], *, minutes: float, start: 
     return loss
 
 
-def _try_again(loss: CellLoss, retries: tuple[int, ...], minute: int, attempt: int, refused: float) -> None:
+def _try_again(
+    loss: CellLoss, retries: tuple[int, ...], minute: int, attempt: int, refused: float
+) -> None:
     if not refused:
         return
     if attempt >= len(retries):
@@ -118,7 +135,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=10)
     parser.add_argument("--cores", type=int, default=4)
-    parser.add_argument("--cpu-ms", type=float, default=CPU_MS, help="processor milliseconds a message (docs/scale.md)")
+    parser.add_argument(
+        "--cpu-ms",
+        type=float,
+        default=CPU_MS,
+        help="processor milliseconds a message (docs/scale.md)",
+    )
     options = parser.parse_args()
     fleet = Fleet(cells=options.cells, cores=options.cores, cpu_ms=options.cpu_ms)
     busiest = fleet.offered(MINUTES_A_DAY // 2) / 60
@@ -126,7 +148,13 @@ def main() -> None:
         f"{fleet.messages_a_day:,} messages a day, {fleet.cells} cells of {fleet.cores} cores; one takes {busiest:,.0f}/s at the busiest "
         f"minute and can read {fleet.capacity / 60:,.0f}/s. The other {fleet.cells - 1} cells share nothing with it.\n"
     )
-    for label, minutes in (("30 s", 0.5), ("5 min", 5), ("30 min", 30), ("4 h", 240), ("24 h", 1440)):
+    for label, minutes in (
+        ("30 s", 0.5),
+        ("5 min", 5),
+        ("30 min", 30),
+        ("4 h", 240),
+        ("24 h", 1440),
+    ):
         for habit, retries in RETRIES.items():
             loss = lose_cell(fleet, retries, minutes=minutes)
             sys.stdout.write(

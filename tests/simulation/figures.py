@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
-HEAD: Final = ("receiver", "peak in flight", "sent/s in trouble", "sent/s in all", "refused %", "recovers in s")
+HEAD: Final = (
+    "receiver",
+    "peak in flight",
+    "sent/s in trouble",
+    "sent/s in all",
+    "refused %",
+    "recovers in s",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,9 @@ class Limiting(Protocol):
 
     def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None: ...
 
-    def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool: ...
+    def claimed(
+        self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]
+    ) -> bool: ...
 
     def seconds_until_retry(self, now: float) -> float: ...
 
@@ -47,8 +49,16 @@ class Fixed:
         self._busy: Counter[UUID] = Counter()
 
     def offer(self, now: float, *, limit: int) -> Offer:  # noqa: ARG002 - it is the same at all times
-        known = {one: Allowance(free=self._limit - busy, retries=self._limit - busy) for one, busy in self._busy.items()}
-        return Offer(free=limit, retries=limit, fresh=Allowance(free=self._limit, retries=self._limit), known=known)
+        known = {
+            one: Allowance(free=self._limit - busy, retries=self._limit - busy)
+            for one, busy in self._busy.items()
+        }
+        return Offer(
+            free=limit,
+            retries=limit,
+            fresh=Allowance(free=self._limit, retries=self._limit),
+            known=known,
+        )
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
         self._busy[subscription_id] += 1
@@ -88,7 +98,9 @@ class Subscriber:
 
     def throughput(self, since: float, until: float) -> float:
         """Return notifications taken a second."""
-        return (bisect_left(self.delivered_at, until) - bisect_left(self.delivered_at, since)) / (until - since)
+        return (bisect_left(self.delivered_at, until) - bisect_left(self.delivered_at, since)) / (
+            until - since
+        )
 
     @property
     def waiting(self) -> int:
@@ -98,7 +110,9 @@ class Subscriber:
 class Notifier:
     """Claims for all subscribers until the simulation ends."""
 
-    def __init__(self, events: Events, limiting: Limiting, subscribers: Mapping[UUID, Subscriber]) -> None:
+    def __init__(
+        self, events: Events, limiting: Limiting, subscribers: Mapping[UUID, Subscriber]
+    ) -> None:
         self._events = events
         self._limiting = limiting
         self._subscribers = subscribers
@@ -131,11 +145,17 @@ class Notifier:
                 due = min(due, ready_at) if subscriber.waiting else due
                 continue
             retried = 0
-            while subscriber.retries and subscriber.retries[0][0] <= now and retried < min(allowance.retries, retries_left, left):
+            while (
+                subscriber.retries
+                and subscriber.retries[0][0] <= now
+                and retried < min(allowance.retries, retries_left, left)
+            ):
                 _, attempts, created_at = heapq.heappop(subscriber.retries)
                 retried += self._start(subscription_id, attempts + 1, created_at)
             started = retried
-            while subscriber.next_first < len(subscriber.first) and started < min(allowance.free, left):
+            while subscriber.next_first < len(subscriber.first) and started < min(
+                allowance.free, left
+            ):
                 created_at, _ = subscriber.first[subscriber.next_first]
                 subscriber.next_first += 1
                 subscriber.first_waits.append(now - created_at)
@@ -168,16 +188,26 @@ class Notifier:
         subscriber.peak = max(subscriber.peak, subscriber.in_flight)
         subscriber.started.append((now, subscriber.in_flight))
         reply = subscriber.behaviour.reply(now, subscriber.in_flight)
-        self._events.after(reply.after_seconds, lambda: self._answered(subscription_id, permit, reply, attempts, created_at))
+        self._events.after(
+            reply.after_seconds,
+            lambda: self._answered(subscription_id, permit, reply, attempts, created_at),
+        )
         return True
 
-    def _answered(self, subscription_id: UUID, permit: Permit, reply: Reply, attempts: int, created_at: float) -> None:
+    def _answered(
+        self, subscription_id: UUID, permit: Permit, reply: Reply, attempts: int, created_at: float
+    ) -> None:
         subscriber, now = self._subscribers[subscription_id], self._events.now
         outcome = AttemptOutcome.TIMED_OUT if reply.status is None else outcome_of(reply.status)
         waits = reply.retry_after_seconds is not None
         subscriber.in_flight -= 1
         subscriber.statuses[reply.status] += 1
-        end = AttemptEnd(signal=signal_of(outcome, reply.status), at=now, latency_seconds=now - permit.started_at, asks_to_wait=waits)
+        end = AttemptEnd(
+            signal=signal_of(outcome, reply.status),
+            at=now,
+            latency_seconds=now - permit.started_at,
+            asks_to_wait=waits,
+        )
         self._limiting.give(subscription_id, permit, end)
 
         def settle() -> None:
@@ -185,7 +215,9 @@ class Notifier:
             if outcome is AttemptOutcome.DELIVERED:
                 insort(subscriber.delivered_at, now)
             else:
-                delay = next_delay_seconds(attempts, retry_after_seconds=reply.retry_after_seconds, jitter=0.5)
+                delay = next_delay_seconds(
+                    attempts, retry_after_seconds=reply.retry_after_seconds, jitter=0.5
+                )
                 if delay is not None:
                     heapq.heappush(subscriber.retries, (now + delay, attempts, created_at))
             if reply.retry_after_seconds is not None:

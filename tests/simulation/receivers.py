@@ -98,7 +98,9 @@ class RateLimited:
         self._tokens = min(self.per_second, self._tokens + (now - self._at) * self.per_second)
         self._at = now
         if self._tokens < 1:
-            return Reply(status=429, after_seconds=0.01, retry_after_seconds=self.retry_after_seconds)
+            return Reply(
+                status=429, after_seconds=0.01, retry_after_seconds=self.retry_after_seconds
+            )
         self._tokens -= 1
         return _ok(0.02)
 

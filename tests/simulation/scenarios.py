@@ -8,7 +8,17 @@ from uuid import UUID
 from statesvc.delivery.limiter.permits import Permits
 from tests.simulation.happenings import Events
 from tests.simulation.notifier import Fixed, Limiting, Notifier, Subscriber
-from tests.simulation.receivers import Behaviour, Broken, Bursty, Collapsing, Dead, Freezing, RateLimited, Slow, Sometimes
+from tests.simulation.receivers import (
+    Behaviour,
+    Broken,
+    Bursty,
+    Collapsing,
+    Dead,
+    Freezing,
+    RateLimited,
+    Slow,
+    Sometimes,
+)
 
 OFFERED_PER_SECOND: Final = 1000.0
 BEGINS: Final = 30.0
@@ -41,11 +51,15 @@ SCENARIOS: Final = (
     Scenario(name="broken: 503 for 30 s", receiver=troubled(Broken)),
     Scenario(
         name="flapping: 503 every other 3 s for 30 s",
-        receiver=lambda: Sometimes(Collapsing(), Broken(), lambda now: BEGINS <= now < ENDS and now % 6 < 3),
+        receiver=lambda: Sometimes(
+            Collapsing(), Broken(), lambda now: BEGINS <= now < ENDS and now % 6 < 3
+        ),
     ),
     Scenario(name="429-ing: 50/s and Retry-After: 1 for 30 s", receiver=troubled(RateLimited)),
     Scenario(name="bursty: answers every 250 ms for 30 s", receiver=troubled(Bursty)),
-    Scenario(name="freezes for 1 s", receiver=lambda: Freezing(Collapsing(), at=BEGINS), ends=BEGINS + 1),
+    Scenario(
+        name="freezes for 1 s", receiver=lambda: Freezing(Collapsing(), at=BEGINS), ends=BEGINS + 1
+    ),
 )
 
 
@@ -69,14 +83,21 @@ def adaptive(scenario: Scenario, *, seconds: float = SECONDS) -> Subscriber:
 
 def best_fixed(scenario: Scenario) -> tuple[int, float]:
     """Return the fixed limit that brings the most through, tuned with hindsight; and how much."""
-    found = [(run(scenario.receiver(), Fixed(limit)).throughput(0, SECONDS), limit) for limit in FIXED_LIMITS]
+    found = [
+        (run(scenario.receiver(), Fixed(limit)).throughput(0, SECONDS), limit)
+        for limit in FIXED_LIMITS
+    ]
     throughput, limit = max(found)
     return limit, throughput
 
 
 def seconds_to_recover(subscriber: Subscriber, scenario: Scenario) -> float:
     """Return the time from the end of the trouble until a second brings four fifths of what one brought before it."""
-    usual = subscriber.throughput(10, scenario.begins) if scenario.begins else subscriber.throughput(30, SECONDS)
+    usual = (
+        subscriber.throughput(10, scenario.begins)
+        if scenario.begins
+        else subscriber.throughput(30, SECONDS)
+    )
     at = scenario.ends
     while at < SECONDS - 1 and subscriber.throughput(at, at + 1) < RECOVERED_SHARE * usual:
         at += 0.1

@@ -16,9 +16,13 @@ from tests.simulation.scenarios import BEGINS, ENDS, SCENARIOS, adaptive, run, s
 RECOVERY_SEEN_SECONDS = 15
 
 
-def test_a_receiver_that_collapses_beyond_20_stays_well_and_loses_no_more_than_15_percent_to_a_hand_tuned_limit() -> None:
+def test_a_receiver_that_collapses_beyond_20_stays_well_and_loses_no_more_than_15_percent_to_a_hand_tuned_limit() -> (
+    None
+):
     course = run(Collapsing(), Permits(256), seconds=60)
-    best = max(run(Collapsing(), Fixed(limit), seconds=30).throughput(5, 30) for limit in (18, 20, 22, 24))
+    best = max(
+        run(Collapsing(), Fixed(limit), seconds=30).throughput(5, 30) for limit in (18, 20, 22, 24)
+    )
     assert course.throughput(5, 60) >= 0.85 * best
     assert course.peak <= 30
     assert course.statuses[503] == 0
@@ -81,7 +85,16 @@ def test_a_pause_that_was_asked_for_is_honoured_to_the_millisecond() -> None:
 
 def test_two_bad_ones_among_fifty_take_nothing_from_the_others() -> None:
     well = told_among(50, lambda _place: Collapsing(capacity=20, seconds=0.02))
-    mixed = told_among(50, lambda place: Dead() if place == 0 else Slow() if place == 1 else Collapsing(capacity=20, seconds=0.02))
+    mixed = told_among(
+        50,
+        lambda place: (
+            Dead()
+            if place == 0
+            else Slow()
+            if place == 1
+            else Collapsing(capacity=20, seconds=0.02)
+        ),
+    )
     assert waited(mixed[2:]) <= max(2 * waited(well[2:]), 0.05)
 
 
@@ -110,7 +123,9 @@ def waited(subscribers: list[Subscriber]) -> float:
 
 
 @pytest.mark.parametrize("receiver", RECEIVERS.values(), ids=RECEIVERS)
-def test_after_a_long_hold_a_receiver_is_not_sent_a_day_at_once(receiver: Callable[[], Behaviour]) -> None:
+def test_after_a_long_hold_a_receiver_is_not_sent_a_day_at_once(
+    receiver: Callable[[], Behaviour],
+) -> None:
     found = begin(receiver())
     assert found.in_first_second <= 1.5 * PER_SECOND
     assert found.most_in_a_second <= 1.5 * PER_SECOND

@@ -38,7 +38,13 @@ class Carriers:
     """`url` is asked for at each try: an API that was started again may listen elsewhere."""
 
     def __init__(
-        self, *, session: aiohttp.ClientSession, url: Callable[[], str], ledger: Ledger, pushes: Iterator[Told], rate: float
+        self,
+        *,
+        session: aiohttp.ClientSession,
+        url: Callable[[], str],
+        ledger: Ledger,
+        pushes: Iterator[Told],
+        rate: float,
     ) -> None:
         self._session = session
         self._url = url
@@ -69,7 +75,10 @@ class Carriers:
                 await asyncio.sleep(due - time.monotonic())
                 self.sent.pushes += 1
                 self._unanswered[self.sent.pushes] = due
-                group.create_task(self._push(next(self._pushes), self.sent.pushes), name=f"push-{self.sent.pushes}")
+                group.create_task(
+                    self._push(next(self._pushes), self.sent.pushes),
+                    name=f"push-{self.sent.pushes}",
+                )
 
     async def push_again(self, bodies: Iterable[Told]) -> None:
         """Push what an outage lost, as carriers do that are asked to: until all are acknowledged."""
@@ -77,7 +86,9 @@ class Carriers:
             for told in bodies:
                 self.sent.pushes += 1
                 self._unanswered[self.sent.pushes] = time.monotonic()
-                group.create_task(self._push(told, self.sent.pushes), name=f"push-{self.sent.pushes}")
+                group.create_task(
+                    self._push(told, self.sent.pushes), name=f"push-{self.sent.pushes}"
+                )
 
     async def _push(self, told: Told, number: int) -> None:
         tries = 0
@@ -96,7 +107,9 @@ class Carriers:
         async with self._slots:
             try:
                 async with self._session.post(
-                    f"{self._url()}/v1/webhooks/{told.carrier_id}", data=told.body, timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+                    f"{self._url()}/v1/webhooks/{told.carrier_id}",
+                    data=told.body,
+                    timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
                 ) as answer:
                     said = await answer.json() if "json" in answer.content_type else {}
             except (aiohttp.ClientError, TimeoutError):
@@ -105,5 +118,7 @@ class Carriers:
         self.sent.answers[answer.status] += 1
         if answer.status != _TAKEN:
             return False
-        self._ledger.note(told, message_id=answer.headers["Statesvc-Message-Id"], duplicate=said.get("duplicate"))
+        self._ledger.note(
+            told, message_id=answer.headers["Statesvc-Message-Id"], duplicate=said.get("duplicate")
+        )
         return True

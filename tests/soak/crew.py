@@ -53,7 +53,9 @@ class Member:
     async def begin(self) -> None:
         self._expected = self._stopping = False
         self.starts += 1
-        self._process = await self._service.spawn(self.post.role, self.post.settings, port=self.port, program=self.post.program)
+        self._process = await self._service.spawn(
+            self.post.role, self.post.settings, port=self.port, program=self.post.program
+        )
 
     async def keep(self) -> None:
         """Start the process again whenever it ends."""
@@ -62,7 +64,9 @@ class Member:
             if self._stopping:
                 return
             if not self._expected:
-                self.deaths.append(f"{self.post.role} ended by itself with {code}:\n{self.process.log.read_text()[-3000:]}")
+                self.deaths.append(
+                    f"{self.post.role} ended by itself with {code}:\n{self.process.log.read_text()[-3000:]}"
+                )
             await asyncio.sleep(_PAUSE_SECONDS)
             await self.begin()
 
@@ -110,11 +114,16 @@ class Crew:
         for member in self.members:
             await member.begin()
             await self._service.ready(member.process)
-        self._keeping = [asyncio.create_task(member.keep(), name=f"keep-{member.post.role}") for member in self.members]
+        self._keeping = [
+            asyncio.create_task(member.keep(), name=f"keep-{member.post.role}")
+            for member in self.members
+        ]
 
     def some(self, rng: random.Random, *roles: str) -> Member:
         """Return one that lives, of these roles."""
-        return rng.choice([member for member in self.members if member.post.role in roles and member.alive])
+        return rng.choice(
+            [member for member in self.members if member.post.role in roles and member.alive]
+        )
 
     @property
     def api_url(self) -> str:
@@ -124,7 +133,9 @@ class Crew:
     def webhook_url(self) -> str:
         """URL to which carriers push: each `ingress` in turn, as a load balancer does; the `api` where there is none."""
         ingresses = [member for member in self.members if member.post.role == "ingress"]
-        return ingresses[next(self._turns) % len(ingresses)].process.url if ingresses else self.api_url
+        return (
+            ingresses[next(self._turns) % len(ingresses)].process.url if ingresses else self.api_url
+        )
 
     def url_of(self, role: str) -> str:
         """Return the URL of the first one with this role."""

@@ -33,13 +33,25 @@ class EarlierCode:
 
         By default that of the newest release. Raises NoEarlierCodeError.
         """
-        commit = _git("rev-parse", "--verify", f"{os.environ.get(VARIABLE) or _newest_release()}^{{commit}}")
-        if not _git("diff", "--name-only", commit, "--", "statesvc", "events", "projections", "migrations"):
-            raise NoEarlierCodeError(f"the code of {commit[:8]} is today's: name an earlier commit in {VARIABLE}")
-        packed = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, check=True).stdout
+        commit = _git(
+            "rev-parse", "--verify", f"{os.environ.get(VARIABLE) or _newest_release()}^{{commit}}"
+        )
+        if not _git(
+            "diff", "--name-only", commit, "--", "statesvc", "events", "projections", "migrations"
+        ):
+            raise NoEarlierCodeError(
+                f"the code of {commit[:8]} is today's: name an earlier commit in {VARIABLE}"
+            )
+        packed = subprocess.run(
+            ["git", "-C", ROOT, "archive", commit], capture_output=True, check=True
+        ).stdout
         folder.mkdir()
         subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
-        return cls(commit, folder, is_upgradable=not _git("diff", "--name-only", "--diff-filter=a", commit, *_TABLES))
+        return cls(
+            commit,
+            folder,
+            is_upgradable=not _git("diff", "--name-only", "--diff-filter=a", commit, *_TABLES),
+        )
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -48,8 +60,18 @@ class EarlierCode:
 
     def check(self) -> None:
         """Check that this is so."""
-        command = [sys.executable, "-c", "import statesvc, events, projections, migrations; print(statesvc.__file__, migrations.__file__)"]
-        found = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True, check=True).stdout
+        command = [
+            sys.executable,
+            "-c",
+            "import statesvc, events, projections, migrations; print(statesvc.__file__, migrations.__file__)",
+        ]
+        found = subprocess.run(
+            command,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         assert found.count(str(self.folder)) == 2, found
 
 
@@ -58,7 +80,9 @@ def _newest_release() -> str:
 
 
 def _git(*arguments: str) -> str:
-    ended = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        ["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False
+    )
     if ended.returncode != 0:
         raise NoEarlierCodeError(f"git {arguments[0]}: {ended.stderr.strip()}")
     return ended.stdout.strip()

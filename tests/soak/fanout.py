@@ -75,7 +75,11 @@ class Receiver:
         if reply.status < 300:
             self.taken_at.append(time.monotonic() - self.began)
             self.taken.append(request.headers["webhook-id"])
-        headers = {} if reply.retry_after_seconds is None else {"Retry-After": f"{reply.retry_after_seconds:.0f}"}
+        headers = (
+            {}
+            if reply.retry_after_seconds is None
+            else {"Retry-After": f"{reply.retry_after_seconds:.0f}"}
+        )
         return web.Response(status=reply.status, headers=headers)
 
 
@@ -104,9 +108,18 @@ class Changes:
         self._keyring = keyring
         self._shipments: list[UUID] = []
 
-    async def subscribe(self, url: str, *, chosen: tuple[UUID, Secret] | None = None, **wish: Any) -> UUID:
+    async def subscribe(
+        self, url: str, *, chosen: tuple[UUID, Secret] | None = None, **wish: Any
+    ) -> UUID:
         request = store.SubscriptionRequest(url=url, **wish)
-        made = await store.create(self._connection, self._keyring, request, actor="key:soak", owner="bootstrap", chosen=chosen)
+        made = await store.create(
+            self._connection,
+            self._keyring,
+            request,
+            actor="key:soak",
+            owner="bootstrap",
+            chosen=chosen,
+        )
         subscription_id, _ = made
         return subscription_id
 
@@ -115,10 +128,14 @@ class Changes:
 
     async def make_shipments(self, count: int) -> list[UUID]:
         made = [uuid4() for _ in range(count)]
-        rows = [(one, one.hex, bytes(32), self._keyring.seal_shipment_key(SealingKey.fresh(), one)) for one in made]
+        rows = [
+            (one, one.hex, bytes(32), self._keyring.seal_shipment_key(SealingKey.fresh(), one))
+            for one in made
+        ]
         async with self._connection.transaction(), self._connection.cursor() as cursor:
             await cursor.executemany(
-                "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(), statesvc.clock(), %s, NULL)", rows
+                "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(), statesvc.clock(), %s, NULL)",
+                rows,
             )
         return made
 
@@ -160,4 +177,6 @@ class Changes:
 @asynccontextmanager
 async def changes(service_dsn: str) -> AsyncIterator[Changes]:
     async with await AsyncConnection.connect(service_dsn, autocommit=True) as connection:
-        yield Changes(connection, await load_keyring(connection, MasterKeys([base64.b64decode(MASTER_KEY)])))
+        yield Changes(
+            connection, await load_keyring(connection, MasterKeys([base64.b64decode(MASTER_KEY)]))
+        )

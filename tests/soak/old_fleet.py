@@ -34,9 +34,15 @@ _CLAIM = """SELECT message_id, carrier_id, token, received_at, sealed_key, seale
 def planted(document: bytes) -> bytes:
     """Plant another status for some codes, and drop the events of others."""
     said = json.loads(document)
-    kept = [reading for reading in said["readings"] if reading["raw"].get("code") not in PLANTED.get("omit", [])]
+    kept = [
+        reading
+        for reading in said["readings"]
+        if reading["raw"].get("code") not in PLANTED.get("omit", [])
+    ]
     for reading in kept:
-        reading["status"] = PLANTED.get("status", {}).get(reading["raw"].get("code"), reading.get("status"))
+        reading["status"] = PLANTED.get("status", {}).get(
+            reading["raw"].get("code"), reading.get("status")
+        )
     return json.dumps({**said, "readings": kept}).encode()
 
 
@@ -44,12 +50,16 @@ def hand_over(message: Any) -> dict[str, str]:
     context = body_context(message.message_id)
     key = INBOX.unwrap(message.sealed_key, context)
     carrier = CARRIERS[message.carrier_id]
-    document = planted(dump(carrier.read(unsalted(key.open(message.sealed, context)), message.received_at)))
+    document = planted(
+        dump(carrier.read(unsalted(key.open(message.sealed, context)), message.received_at))
+    )
     events = base64.b64encode(key.seal(document, context)).decode()
     return {"message_id": str(message.message_id), "normalizer": NORMALIZER, "events": events}
 
 
-async def work(connection: psycopg.AsyncConnection[Any], woken: asyncio.Event, stopping: asyncio.Event) -> None:
+async def work(
+    connection: psycopg.AsyncConnection[Any], woken: asyncio.Event, stopping: asyncio.Event
+) -> None:
     swept_at = float("-inf")
     while not stopping.is_set():
         woken.clear()
@@ -58,15 +68,22 @@ async def work(connection: psycopg.AsyncConnection[Any], woken: asyncio.Event, s
         swept_at = time.monotonic() if sweep else swept_at
         messages = messages or await _claim(connection, "trial")
         if messages:
-            await connection.execute("SELECT statesvc.settle(%s, %s)", (messages[0].token, json.dumps(list(map(hand_over, messages)))))
+            await connection.execute(
+                "SELECT statesvc.settle(%s, %s)",
+                (messages[0].token, json.dumps(list(map(hand_over, messages)))),
+            )
             await connection.execute("SELECT pg_notify('statesvc_inbox', '')")
         else:
             with suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), 1)
 
 
-async def _claim(connection: psycopg.AsyncConnection[Any], stage: str, *, sweep: bool = False) -> list[Any]:
-    return await (await connection.execute(_CLAIM, (WORKER, LEASE, stage, sweep, NORMALIZER, SERVED))).fetchall()
+async def _claim(
+    connection: psycopg.AsyncConnection[Any], stage: str, *, sweep: bool = False
+) -> list[Any]:
+    return await (
+        await connection.execute(_CLAIM, (WORKER, LEASE, stage, sweep, NORMALIZER, SERVED))
+    ).fetchall()
 
 
 async def listen(connection: psycopg.AsyncConnection[Any], woken: asyncio.Event) -> None:
@@ -83,8 +100,12 @@ async def main() -> None:
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     async with (
-        await psycopg.AsyncConnection.connect(autocommit=True, row_factory=namedtuple_row) as connection,
-        await psycopg.AsyncConnection.connect(autocommit=True, row_factory=namedtuple_row) as listener,
+        await psycopg.AsyncConnection.connect(
+            autocommit=True, row_factory=namedtuple_row
+        ) as connection,
+        await psycopg.AsyncConnection.connect(
+            autocommit=True, row_factory=namedtuple_row
+        ) as listener,
     ):
         await listener.execute("LISTEN statesvc_inbox")
         await listener.execute("LISTEN statesvc_trial")

@@ -12,7 +12,10 @@ import aiohttp
 from tests.acceptance.processes import START_SECONDS
 from tests.world.console import words
 
-_ALARM: Final = re.compile(r'<li class="trouble alarm (\w+)">(.*?)(?=<li class="trouble alarm |</ul>\s*<div class="title">)', re.DOTALL)
+_ALARM: Final = re.compile(
+    r'<li class="trouble alarm (\w+)">(.*?)(?=<li class="trouble alarm |</ul>\s*<div class="title">)',
+    re.DOTALL,
+)
 _FINDING: Final = re.compile(r"<b>(.*?)</b>: (.*?)</(?:p|li)>", re.DOTALL)
 _PAGE: Final = re.compile(r'href="/console/runbook/(\w+)"')
 
@@ -26,9 +29,13 @@ class OverviewReader:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), timeout=aiohttp.ClientTimeout(total=30))
+        self._session = aiohttp.ClientSession(
+            cookie_jar=aiohttp.CookieJar(unsafe=True), timeout=aiohttp.ClientTimeout(total=30)
+        )
         fields = {"form_token": await self._form_token(self._session), "key": self._key}
-        async with self._session.post(f"{self._url}/console/login", data=fields, allow_redirects=False) as answer:
+        async with self._session.post(
+            f"{self._url}/console/login", data=fields, allow_redirects=False
+        ) as answer:
             assert answer.status == 303, await answer.text()
         return self
 
@@ -38,13 +45,20 @@ class OverviewReader:
             while True:
                 try:
                     async with session.get(f"{self._url}/console/login") as form:
-                        if found := re.search(r'name="form_token" value="([0-9a-f]{64})"', await form.text()):
+                        if found := re.search(
+                            r'name="form_token" value="([0-9a-f]{64})"', await form.text()
+                        ):
                             return found[1]
                 except aiohttp.ClientError:
                     pass
                 await asyncio.sleep(0.1)
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if self._session is not None:
             await self._session.close()
 
@@ -56,13 +70,23 @@ class OverviewReader:
                 page = await answer.text() if answer.status == 200 else ""
         except (aiohttp.ClientError, TimeoutError):
             return []
-        return [finding for urgency, alarm in _ALARM.findall(page) for finding in _findings(urgency, alarm)]
+        return [
+            finding
+            for urgency, alarm in _ALARM.findall(page)
+            for finding in _findings(urgency, alarm)
+        ]
 
 
 def _findings(urgency: str, alarm: str) -> list[Mapping[str, Any]]:
     page = _PAGE.search(alarm)
     named = None if page is None else f"docs/runbook/{page[1]}.md"
     return [
-        {"urgency": urgency, "about": unescape(about), "text": words(text), "page": named, "cause": None if place == 0 else named}
+        {
+            "urgency": urgency,
+            "about": unescape(about),
+            "text": words(text),
+            "page": named,
+            "cause": None if place == 0 else named,
+        }
         for place, (about, text) in enumerate(_FINDING.findall(alarm))
     ]

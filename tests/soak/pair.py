@@ -40,13 +40,19 @@ class Node:
     @property
     def _user(self) -> ServerUser:
         """Known once the data folder's parent is there."""
-        return with_access(choose_user(self._data.parent), folder=self._data.parent, postgres=programs(MAJOR) / "postgres")
+        return with_access(
+            choose_user(self._data.parent),
+            folder=self._data.parent,
+            postgres=programs(MAJOR) / "postgres",
+        )
 
     def _run(self, program: str, *arguments: str | Path, **environment: str) -> None:
         ended = self._user.run([programs(MAJOR) / program, *arguments], environment=environment)
         if ended.returncode != 0:
             told = self._data / _STARTUP_LOG
-            raise RuntimeError(f"{program}: {ended.stdout}\n{told.read_text() if told.exists() else ''}")
+            raise RuntimeError(
+                f"{program}: {ended.stdout}\n{told.read_text() if told.exists() else ''}"
+            )
 
     def follow(self, primary: "Node", superuser_dsn: str) -> None:
         """Become a standby with a copy of the primary's data; its own is thrown away."""
@@ -57,13 +63,21 @@ class Node:
             owner.give(self._data.parent)
         shutil.rmtree(self._data, ignore_errors=True)
         address = conninfo_to_dict(superuser_dsn)
-        source = make_conninfo(host="127.0.0.1", port=primary.port, user=address["user"], password=address["password"])
-        self._run("pg_basebackup", "-D", self._data, "-d", source, "-R", "-X", "stream", "-c", "fast")
+        source = make_conninfo(
+            host="127.0.0.1", port=primary.port, user=address["user"], password=address["password"]
+        )
+        self._run(
+            "pg_basebackup", "-D", self._data, "-d", source, "-R", "-X", "stream", "-c", "fast"
+        )
         # the lock of one that was killed names a process that may still be a zombie
         shutil.rmtree(self._sockets, ignore_errors=True)
         self._sockets.mkdir(mode=0o700)
         self._user.give(self._sockets)
-        (self._data / FILE_NAME).write_text(configuration(folder=self._data, socket_dir=self._sockets, tcp_port=self.port, overrides={}))
+        (self._data / FILE_NAME).write_text(
+            configuration(
+                folder=self._data, socket_dir=self._sockets, tcp_port=self.port, overrides={}
+            )
+        )
         self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / _STARTUP_LOG)
 
     def promote(self) -> None:
@@ -103,7 +117,9 @@ class Pair:
     async def join(self) -> None:
         """Have the other node copy the primary and follow it; return once commits wait for it."""
         await asyncio.to_thread(self.standby.follow, self.primary, self._first.superuser_dsn)
-        async with await AsyncConnection.connect(self._on(self.primary).superuser_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self._on(self.primary).superuser_dsn, autocommit=True
+        ) as connection:
             await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             await connection.execute("SELECT pg_reload_conf()")
 
@@ -118,7 +134,9 @@ class Pair:
         self.primary.kill()
         self.primary, self.standby = self.standby, self.primary
         await asyncio.to_thread(self.primary.promote)
-        async with await AsyncConnection.connect(self._on(self.primary).superuser_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self._on(self.primary).superuser_dsn, autocommit=True
+        ) as connection:
             await connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
             await connection.execute("SELECT pg_reload_conf()")
 

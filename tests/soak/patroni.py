@@ -34,10 +34,17 @@ _PASSWORD: Final = "for-tests-only"
 _ROLES: Final = Path(__file__).parents[2] / "statesvc" / "database" / "embedded_roles.sql"
 
 
-def run(*command: str | Path, check: bool = True, environment: Mapping[str, str] | None = None) -> str:
+def run(
+    *command: str | Path, check: bool = True, environment: Mapping[str, str] | None = None
+) -> str:
     """Run a program to its end; return what it printed."""
     ended = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **(environment or {})}
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **(environment or {})},
     )
     if check and ended.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}: {ended.stdout}\n{ended.stderr}")
@@ -60,7 +67,19 @@ class Machine:
         """Build its network and its folder; nothing runs yet."""
         self.raze()
         run("ip", "netns", "add", self._namespace)
-        run("ip", "link", "add", self._wire, "type", "veth", "peer", "name", "eth0", "netns", self._namespace)
+        run(
+            "ip",
+            "link",
+            "add",
+            self._wire,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            self._namespace,
+        )
         run("ip", "link", "set", self._wire, "master", _BRIDGE, "up")
         run("ip", "-n", self._namespace, "addr", "add", f"{self.address}/24", "dev", "eth0")
         run("ip", "-n", self._namespace, "link", "set", "eth0", "up")
@@ -86,7 +105,12 @@ class Machine:
     def boot(self) -> None:
         """Start all of its services, as after a power cut."""
         self._start("etcd", {**_environment("etcd.env"), **self._etcd()}, "etcd")
-        self._start("patroni", {**_environment("node.env"), **self._patroni()}, required_patroni(), str(self._folder / "patroni.yml"))
+        self._start(
+            "patroni",
+            {**_environment("node.env"), **self._patroni()},
+            required_patroni(),
+            str(self._folder / "patroni.yml"),
+        )
 
     def kill(self) -> None:
         """Send SIGKILL to everything that runs there, at once."""
@@ -126,7 +150,11 @@ class Machine:
 
     def log(self) -> str:
         """Return the end of what Patroni and PostgreSQL wrote, for a test that fails."""
-        return "\n".join(path.read_text(errors="replace")[-4000:] for path in sorted(self._folder.glob("*.log")) if path.stem != "etcd")
+        return "\n".join(
+            path.read_text(errors="replace")[-4000:]
+            for path in sorted(self._folder.glob("*.log"))
+            if path.stem != "etcd"
+        )
 
     def ask(self, path: str) -> Any:
         """Return Patroni's own answer, past everything; None where there is none."""
@@ -137,7 +165,11 @@ class Machine:
             return None
 
     def _start(self, name: str, environment: dict[str, str], *command: str) -> None:
-        user = [] if self._user.uid is None else [f"--reuid={self._user.uid}", f"--regid={self._user.gid}", "--clear-groups"]
+        user = (
+            []
+            if self._user.uid is None
+            else [f"--reuid={self._user.uid}", f"--regid={self._user.gid}", "--clear-groups"]
+        )
         with (self._folder / f"{name}.log").open("ab") as output:
             process = subprocess.Popen(
                 ["ip", "netns", "exec", self._namespace, "setpriv", *user, "--", *command],
@@ -159,7 +191,9 @@ class Machine:
             "ETCD_LISTEN_CLIENT_URLS": client,
             "ETCD_INITIAL_ADVERTISE_PEER_URLS": peer,
             "ETCD_ADVERTISE_CLIENT_URLS": client,
-            "ETCD_INITIAL_CLUSTER": ",".join(f"node{number}=http://{NETWORK}.{number}:2380" for number in (1, 2, 3)),
+            "ETCD_INITIAL_CLUSTER": ",".join(
+                f"node{number}=http://{NETWORK}.{number}:2380" for number in (1, 2, 3)
+            ),
         }
 
     def _patroni(self) -> dict[str, str]:
@@ -190,7 +224,10 @@ class PatroniCluster:
         self._user.give(folder)
         self.machines = [Machine(number, folder, self._user) for number in (1, 2, 3)]
         self._proxy: subprocess.Popen[bytes] | None = None
-        self.hosts = _dsns(",".join(machine.address for machine in self.machines), target_session_attrs="read-write")
+        self.hosts = _dsns(
+            ",".join(machine.address for machine in self.machines),
+            target_session_attrs="read-write",
+        )
         self.proxied = _dsns(f"{NETWORK}.254")
         self.replica_dsn = make_conninfo(self.proxied.service_dsn, port=5433)
 
@@ -198,7 +235,9 @@ class PatroniCluster:
         await asyncio.to_thread(self._build)
         await self.settled()
         primary = _dsns((await self.primary()).address)
-        await asyncio.to_thread(_make_roles, make_conninfo(primary.superuser_dsn, dbname="postgres"))
+        await asyncio.to_thread(
+            _make_roles, make_conninfo(primary.superuser_dsn, dbname="postgres")
+        )
         await migrate(primary.owner_dsn, primary.service_dsn)
 
     def _build(self) -> None:
@@ -210,7 +249,10 @@ class PatroniCluster:
             machine.build()
         for machine in self.machines:
             machine.boot()
-        nodes = {f"NODE{number}": machine.address for number, machine in enumerate(self.machines, start=1)}
+        nodes = {
+            f"NODE{number}": machine.address
+            for number, machine in enumerate(self.machines, start=1)
+        }
         with (self._folder / "haproxy.log").open("wb") as output:
             self._proxy = subprocess.Popen(
                 [required("haproxy", "haproxy"), "-db", "-f", FILES / "haproxy.cfg"],
@@ -235,7 +277,8 @@ class PatroniCluster:
             members = await self.members()
             leaders = [member for member in members if member["role"] == "leader"]
             return (
-                sorted(member["role"] for member in members) != ["leader", "replica", "sync_standby"]
+                sorted(member["role"] for member in members)
+                != ["leader", "replica", "sync_standby"]
                 or len({member.get("timeline") for member in members}) > 1
                 or any(member["state"] not in {"running", "streaming"} for member in members)
                 or leaders[0]["name"] != (await self.primary()).name
@@ -263,7 +306,10 @@ class PatroniCluster:
         async with asyncio.timeout(START_SECONDS):
             while True:
                 for machine in self.machines:
-                    if machine is not before and await asyncio.to_thread(machine.ask, "/primary") is not None:
+                    if (
+                        machine is not before
+                        and await asyncio.to_thread(machine.ask, "/primary") is not None
+                    ):
                         return machine
                 await asyncio.sleep(0.05)
 
@@ -271,9 +317,19 @@ class PatroniCluster:
         """Ask for a switch-over as an operator does: the synchronous standby takes the primary's place."""
         primary = await self.primary()
         secret = _environment("node.env")
-        command = ("curl", "-sS", "-f", "-m", "60", "-u", f"{secret['PATRONI_RESTAPI_USERNAME']}:{secret['PATRONI_RESTAPI_PASSWORD']}")
+        command = (
+            "curl",
+            "-sS",
+            "-f",
+            "-m",
+            "60",
+            "-u",
+            f"{secret['PATRONI_RESTAPI_USERNAME']}:{secret['PATRONI_RESTAPI_PASSWORD']}",
+        )
         wanted = json.dumps({"leader": primary.name})
-        await asyncio.to_thread(run, *command, "-d", wanted, f"http://{primary.address}:8008/switchover")
+        await asyncio.to_thread(
+            run, *command, "-d", wanted, f"http://{primary.address}:8008/switchover"
+        )
         await self.replaced(primary)
 
     def stop(self) -> None:
@@ -289,7 +345,18 @@ class PatroniCluster:
 
 def _make_roles(superuser_dsn: str) -> None:
     passwords = {f"STATESVC_{role}_PASSWORD": _PASSWORD for role in ("OWNER", "SERVICE", "AUDITOR")}
-    run(programs(MAJOR) / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", superuser_dsn, "-f", _ROLES, environment=passwords)
+    run(
+        programs(MAJOR) / "psql",
+        "-X",
+        "-q",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-d",
+        superuser_dsn,
+        "-f",
+        _ROLES,
+        environment=passwords,
+    )
 
 
 def _dsns(hosts: str, **more: str) -> postgres.Server:

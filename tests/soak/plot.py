@@ -19,7 +19,9 @@ class Curve:
     values: Sequence[float]
 
 
-def write_chart(path: Path, title: str, left: Curve, right: Curve, *, shaded: tuple[float, float] | None = None) -> None:
+def write_chart(
+    path: Path, title: str, left: Curve, right: Curve, *, shaded: tuple[float, float] | None = None
+) -> None:
     """Write a chart. `shaded`: the seconds in which the receiver had its trouble."""
     seconds = max(len(left.values), len(right.values), 2)
     parts = [
@@ -29,9 +31,12 @@ def write_chart(path: Path, title: str, left: Curve, right: Curve, *, shaded: tu
     ]
     if shaded is not None:
         begins, ends = (_x(at, seconds) for at in shaded)
-        parts.append(f'<rect x="{begins:.1f}" y="{MARGIN}" width="{ends - begins:.1f}" height="{HEIGHT - 2 * MARGIN}" fill="#f1e6e0"/>')
+        parts.append(
+            f'<rect x="{begins:.1f}" y="{MARGIN}" width="{ends - begins:.1f}" height="{HEIGHT - 2 * MARGIN}" fill="#f1e6e0"/>'
+        )
     parts.extend(
-        f'<text x="{_x(at, seconds):.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{at} s</text>' for at in range(0, seconds, 10)
+        f'<text x="{_x(at, seconds):.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{at} s</text>'
+        for at in range(0, seconds, 10)
     )
     for place, curve in enumerate((left, right)):
         parts.extend(_curve(curve, _COLOURS[place], seconds, on_the_left=place == 0))
@@ -41,13 +46,20 @@ def write_chart(path: Path, title: str, left: Curve, right: Curve, *, shaded: tu
 
 def _curve(curve: Curve, colour: str, seconds: int, *, on_the_left: bool) -> list[str]:
     top = max([*curve.values, 1.0]) * 1.1
-    points = " ".join(f"{_x(at, seconds):.1f},{_y(value / top):.1f}" for at, value in enumerate(curve.values))
+    points = " ".join(
+        f"{_x(at, seconds):.1f},{_y(value / top):.1f}" for at, value in enumerate(curve.values)
+    )
     x, anchor = (MARGIN - 6, "end") if on_the_left else (WIDTH - MARGIN + 6, "start")
     marks = [
-        f'<text x="{x}" y="{_y(share) + 4:.1f}" text-anchor="{anchor}" fill="{colour}">{top * share:.0f}</text>' for share in (0, 0.5, 1)
+        f'<text x="{x}" y="{_y(share) + 4:.1f}" text-anchor="{anchor}" fill="{colour}">{top * share:.0f}</text>'
+        for share in (0, 0.5, 1)
     ]
     label = f'<text x="{x}" y="{MARGIN - 10}" text-anchor="{"start" if on_the_left else "end"}" fill="{colour}">{curve.name}</text>'
-    return [f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>', label, *marks]
+    return [
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>',
+        label,
+        *marks,
+    ]
 
 
 def _x(at: float, seconds: int) -> float:

@@ -26,7 +26,9 @@ class SoakServer:
 
     def __init__(self, folder: Path | None = None) -> None:
         # this name, so that a later run ends the server should this one be killed
-        self._folder = folder or Path(tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-"))
+        self._folder = folder or Path(
+            tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-")
+        )
         self.data_dir = self._folder / "data"
         self.port = free_port()
         self._embedded = EmbeddedServer(self.data_dir, tcp_port=self.port)
@@ -35,13 +37,17 @@ class SoakServer:
     async def start(self, *, migrated: bool = True) -> None:
         dsns = await asyncio.to_thread(self._embedded.start)
         assert dsns.superuser is not None
-        self.dsns = on_tcp(postgres.Server(dsns.superuser, dsns.owner, dsns.service), str(self.port))
+        self.dsns = on_tcp(
+            postgres.Server(dsns.superuser, dsns.owner, dsns.service), str(self.port)
+        )
         if migrated:
             await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
 
     async def make_wal(self, files: int) -> None:
         """Fill files of the write-ahead log, and let a checkpoint keep them to be used again."""
-        async with await AsyncConnection.connect(self.dsns.superuser_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.dsns.superuser_dsn, autocommit=True
+        ) as connection:
             for _ in range(files):
                 await connection.execute("SELECT pg_logical_emit_message(false, 'soak', '')")
                 await connection.execute("SELECT pg_switch_wal()")
@@ -61,7 +67,9 @@ class SoakServer:
     async def lose_power(self, disk: Disk) -> None:
         """Kill it, have the disk that its folder is on forget what was not flushed, and start it again."""
         postgres.kill_all(self.data_dir / "postgres")
-        await asyncio.to_thread(self._embedded.stop)  # gives the data back: an open lock would hold the disk
+        await asyncio.to_thread(
+            self._embedded.stop
+        )  # gives the data back: an open lock would hold the disk
         await disk.lose_power()
         await asyncio.to_thread(self._embedded.start)
 
@@ -79,12 +87,17 @@ def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
     """Return the same database at these ports of the loopback, comma-separated."""
     hosts = ",".join("127.0.0.1" for _ in ports.split(","))
     return postgres.Server(
-        *(make_conninfo(dsn, host=hosts, port=ports, **more) for dsn in (server.superuser_dsn, server.owner_dsn, server.service_dsn))
+        *(
+            make_conninfo(dsn, host=hosts, port=ports, **more)
+            for dsn in (server.superuser_dsn, server.owner_dsn, server.service_dsn)
+        )
     )
 
 
 @asynccontextmanager
-async def soak_server(*, migrated: bool = True, folder: Path | None = None) -> AsyncIterator[SoakServer]:
+async def soak_server(
+    *, migrated: bool = True, folder: Path | None = None
+) -> AsyncIterator[SoakServer]:
     """Run a server for the time of the block, migrated or empty. `folder`: as `SoakServer` has it."""
     server = SoakServer(folder)
     try:

@@ -41,8 +41,17 @@ SHORT_LEASE: Final = {
     "STATESVC_WORKER_IDLE_IN_TRANSACTION_SECONDS": "3",
     "STATESVC_NOTIFIER_LEASE_SECONDS": "16",
 }
-CREW: Final = (Post(role="api"), *[Post(role="worker")] * 2, *[Post(role="notifier")] * 2, Post(role="sealer"))
-_SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_UPS": None, "STATESVC_LOG_LEVEL": "warning", "STATESVC_LOG_FORMAT": "json"}
+CREW: Final = (
+    Post(role="api"),
+    *[Post(role="worker")] * 2,
+    *[Post(role="notifier")] * 2,
+    Post(role="sealer"),
+)
+_SETTINGS: Final = {
+    "STATESVC_WEBHOOK_SECRET_UPS": None,
+    "STATESVC_LOG_LEVEL": "warning",
+    "STATESVC_LOG_FORMAT": "json",
+}
 _LEFT: Final = """
 SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)
 """
@@ -99,7 +108,9 @@ class Story:
 
     async def execute(self, query: str, *parameters: object) -> list[tuple[object, ...]]:
         """Execute a query as superuser, past any proxy."""
-        async with await AsyncConnection.connect(self.server.superuser_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.server.superuser_dsn, autocommit=True
+        ) as connection:
             cursor = await connection.execute(query.encode(), parameters or None)
             return await cursor.fetchall() if cursor.description else []
 
@@ -116,17 +127,26 @@ class Story:
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await until_false(self._is_left, pause_seconds=0.25)
-            self.notes.append(f"backlog drained {time.monotonic() - drained:.1f} s after the last new push")
+            self.notes.append(
+                f"backlog drained {time.monotonic() - drained:.1f} s after the last new push"
+            )
         except TimeoutError:
             left = await self.execute(_LEFT_OVER)
-        async with await AsyncConnection.connect(self.server.owner_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.server.owner_dsn, autocommit=True
+        ) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         with self.ledger.path.open() as lines:
             promised = promises(lines)
         verdict = await judge(self.server.owner_dsn, keyring, promised, self.subscriber)
         verdict.must("not drained", left)
-        verdict.must("answers that no carrier should get", {s: c for s, c in self.carriers.sent.answers.items() if s not in {0, 200, 503}})
-        self.notes.append(f"{promised.acks:,} ACKs for {len(promised.messages):,} bodies, {promised.duplicates:,} of them said `duplicate`")
+        verdict.must(
+            "answers that no carrier should get",
+            {s: c for s, c in self.carriers.sent.answers.items() if s not in {0, 200, 503}},
+        )
+        self.notes.append(
+            f"{promised.acks:,} ACKs for {len(promised.messages):,} bodies, {promised.duplicates:,} of them said `duplicate`"
+        )
         return verdict
 
 
@@ -147,8 +167,18 @@ async def told(
     """
     dsns = seen_as or server
     # a checkpoint outside the database: the sealer would notice one that went back in time
-    told_all = {**_SETTINGS, "STATESVC_SEALER_CHECKPOINT_FILE": str(folder / "checkpoint"), **(settings or {})}
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=told_all, forks=forks)
+    told_all = {
+        **_SETTINGS,
+        "STATESVC_SEALER_CHECKPOINT_FILE": str(folder / "checkpoint"),
+        **(settings or {}),
+    }
+    service = Service(
+        service_dsn=dsns.service_dsn,
+        owner_dsn=dsns.owner_dsn,
+        folder=folder,
+        settings=told_all,
+        forks=forks,
+    )
     ledger, subscriber = Ledger(folder / "ledger.ndjson"), Subscriber()
     async with AsyncExitStack() as stack:
         stack.callback(ledger.close)
@@ -160,26 +190,42 @@ async def told(
         stack.push_async_callback(crew.abandon)
         await crew.start()
         status, answer = await service.post(
-            "/v1/subscriptions", json.dumps({"url": subscriber.url, "coalesce": False}), **{"Content-Type": "application/json"}
+            "/v1/subscriptions",
+            json.dumps({"url": subscriber.url, "coalesce": False}),
+            **{"Content-Type": "application/json"},
         )
         assert status == 201, answer
         subscriber.secret = answer["secret"]
         async with await AsyncConnection.connect(server.owner_dsn, autocommit=True) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         carriers = Carriers(
-            session=service.session, url=lambda: crew.webhook_url, ledger=ledger, pushes=traffic(SEED, keyring.carrier_digest), rate=RATE
+            session=service.session,
+            url=lambda: crew.webhook_url,
+            ledger=ledger,
+            pushes=traffic(SEED, keyring.carrier_digest),
+            rate=RATE,
         )
         watch = Watch(server.superuser_dsn, lambda: carriers.oldest_unanswered_seconds)
         watching = asyncio.create_task(watch.run(), name="watch")
         carrying = asyncio.create_task(carriers.run(), name="carriers")
         stack.push_async_callback(_cancel, watching, carrying)
         story = Story(
-            name=name, server=server, service=service, crew=crew, carriers=carriers, subscriber=subscriber, ledger=ledger, watch=watch
+            name=name,
+            server=server,
+            service=service,
+            crew=crew,
+            carriers=carriers,
+            subscriber=subscriber,
+            ledger=ledger,
+            watch=watch,
         )
         yield story
         verdict = await story.end(carrying)
         verdict.must("processes that ended by themselves", crew.deaths)
-        verdict.must("processes that did not go when told to", [code for code in await crew.stop() if code != 0])
+        verdict.must(
+            "processes that did not go when told to",
+            [code for code in await crew.stop() if code != 0],
+        )
         _report(story, verdict)
         assert not verdict.broken, "\n".join(verdict.broken)
 

@@ -54,7 +54,10 @@ class Stream:
 
     async def stored(self) -> Stored:
         found = await self.server.stored("SHIPMENTS")
-        return [(headers["ce-id"], headers["ce-subject"], int(headers["ce-sequence"])) for headers, _ in found]
+        return [
+            (headers["ce-id"], headers["ce-subject"], int(headers["ce-sequence"]))
+            for headers, _ in found
+        ]
 
 
 class Queue:
@@ -62,12 +65,19 @@ class Queue:
 
     def __init__(self, server: RabbitMq) -> None:
         self.server: RabbitMq = server
-        self.destination = Destination(f"amqp://127.0.0.1:{server.port}/%2F/shipments", Login("guest", "guest"))
+        self.destination = Destination(
+            f"amqp://127.0.0.1:{server.port}/%2F/shipments", Login("guest", "guest")
+        )
 
     async def stored(self) -> Stored:
         found = await self.server.stored("shipments")
         return [
-            (str(one.message_id), str(one.headers["cloudEvents_subject"]), int(str(one.headers["cloudEvents_sequence"]))) for one in found
+            (
+                str(one.message_id),
+                str(one.headers["cloudEvents_subject"]),
+                int(str(one.headers["cloudEvents_sequence"])),
+            )
+            for one in found
         ]
 
 
@@ -98,9 +108,16 @@ async def test_nothing_is_lost_and_order_is_kept_however_often_broker_and_notifi
     async with (
         broker(name, tmp_path / name) as target,
         changes(dsns.service_dsn) as told,
-        Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings) as service,
+        Service(
+            service_dsn=dsns.service_dsn,
+            owner_dsn=dsns.owner_dsn,
+            folder=tmp_path,
+            settings=settings,
+        ) as service,
     ):
-        subscription_id = await told.subscribe(target.destination.url, login=target.destination.login, coalesce=False)
+        subscription_id = await told.subscribe(
+            target.destination.url, login=target.destination.login, coalesce=False
+        )
         shipments = await told.make_shipments(NOTIFICATIONS // CHANGES_EACH)
         (notifier,) = await service.start("notifier")
         written = 0
@@ -108,7 +125,9 @@ async def test_nothing_is_lost_and_order_is_kept_however_often_broker_and_notifi
             # each outage is over, retries included, before the next: else the pauses between retries add up to hours
             for sequence in range(kill * CHANGES_A_KILL + 1, (kill + 1) * CHANGES_A_KILL + 1):
                 for place in range(0, len(shipments), TOLD_AT_ONCE):
-                    written += await told.tell([(one, sequence) for one in shipments[place : place + TOLD_AT_ONCE]])
+                    written += await told.tell(
+                        [(one, sequence) for one in shipments[place : place + TOLD_AT_ONCE]]
+                    )
             await _until_left(told, len(shipments))
             await target.server.kill()
             if kill % 2:

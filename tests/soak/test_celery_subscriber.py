@@ -71,8 +71,28 @@ class Shop:
             "VISIBILITY_SECONDS": str(VISIBILITY_SECONDS),
         }
         self._commands = {
-            "view": ("gunicorn", "--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--log-level", "error", "shop.wsgi"),
-            "worker": ("celery", "-A", "shop", "worker", "-I", "run_ledger", "--concurrency", "2", "--loglevel", "ERROR"),
+            "view": (
+                "gunicorn",
+                "--bind",
+                f"127.0.0.1:{self.port}",
+                "--workers",
+                "2",
+                "--log-level",
+                "error",
+                "shop.wsgi",
+            ),
+            "worker": (
+                "celery",
+                "-A",
+                "shop",
+                "worker",
+                "-I",
+                "run_ledger",
+                "--concurrency",
+                "2",
+                "--loglevel",
+                "ERROR",
+            ),
         }
 
     async def start(self, name: str) -> None:
@@ -97,7 +117,9 @@ class Shop:
 
     async def revive(self) -> bool:
         """Start what ended by itself, as systemd does: a worker of Celery's that loses its Redis may end (5.7)."""
-        ended = [name for name, process in self._processes.items() if process.returncode is not None]
+        ended = [
+            name for name, process in self._processes.items() if process.returncode is not None
+        ]
         for name in ended:
             await self.start(name)
         return bool(ended)
@@ -137,7 +159,12 @@ async def broker(name: str, folder: Path) -> AsyncIterator[tuple[Server, str, st
             yield rabbitmq, f"{rabbitmq.address}/", target, Login("guest", "guest")
     else:
         async with running_redis(folder) as redis:
-            yield redis, redis.address, f"celery+redis://127.0.0.1:{redis.port}/0/celery?task={TASK}", None
+            yield (
+                redis,
+                redis.address,
+                f"celery+redis://127.0.0.1:{redis.port}/0/celery?task={TASK}",
+                None,
+            )
 
 
 @pytest.mark.parametrize("name", [RabbitMq.name, Redis.name])
@@ -147,10 +174,17 @@ async def test_no_task_is_lost_and_none_runs_again_unless_a_process_died_in_betw
     settings = {"STATESVC_NOTIFIER_LEASE_SECONDS": "16"}
     dsns, began, killed = own_server.dsns, time.monotonic(), list[float]()
     async with AsyncExitStack() as stack:
-        server, address, target, login = await stack.enter_async_context(broker(name, tmp_path / name))
+        server, address, target, login = await stack.enter_async_context(
+            broker(name, tmp_path / name)
+        )
         told = await stack.enter_async_context(changes(dsns.service_dsn))
         service = await stack.enter_async_context(
-            Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
+            Service(
+                service_dsn=dsns.service_dsn,
+                owner_dsn=dsns.owner_dsn,
+                folder=tmp_path,
+                settings=settings,
+            )
         )
         secret = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdGVzdGluZyBraXQhISE="
         shop = Shop(tmp_path, address, secret=secret)
@@ -159,7 +193,11 @@ async def test_no_task_is_lost_and_none_runs_again_unless_a_process_died_in_betw
         await shop.start("worker")
         await shop.start("view")
         await told.subscribe(target, login=login, coalesce=False)
-        await told.subscribe(f"http://127.0.0.1:{shop.port}/notifications/", chosen=(uuid4(), Secret.chosen(secret)), coalesce=False)
+        await told.subscribe(
+            f"http://127.0.0.1:{shop.port}/notifications/",
+            chosen=(uuid4(), Secret.chosen(secret)),
+            coalesce=False,
+        )
         notifier = (await service.start("notifier"))[0]
         shipments = await told.make_shipments(SHIPMENTS)
 
@@ -185,7 +223,9 @@ async def test_no_task_is_lost_and_none_runs_again_unless_a_process_died_in_betw
         expected = 0
         for sequence in range(1, ROUNDS * len(VICTIMS) + 1):
             for place in range(0, len(shipments), TOLD_AT_ONCE):
-                expected += await told.tell([(one, sequence) for one in shipments[place : place + TOLD_AT_ONCE]])
+                expected += await told.tell(
+                    [(one, sequence) for one in shipments[place : place + TOLD_AT_ONCE]]
+                )
             # while half of it is under way
             await _until_told(shop, expected - SHIPMENTS, killed)
             start = await kill(VICTIMS[sequence % len(VICTIMS)])

@@ -95,10 +95,14 @@ async def _is(answer: bool) -> bool:  # noqa: FBT001 - what `until_false` asks
 async def three_cells(folder: Path) -> AsyncIterator[Cells]:
     async with AsyncExitStack() as stack:
         names = [f"cell{number}" for number in range(3)]
-        running = dict(zip(names, await asyncio.gather(*(start(folder / name) for name in names)), strict=True))
+        running = dict(
+            zip(names, await asyncio.gather(*(start(folder / name) for name in names)), strict=True)
+        )
         stack.push_async_callback(_stop, running)
         directory = directory_of(running)
-        yield Cells(running, directory, await stack.enter_async_context(proxy_before(directory, folder)))
+        yield Cells(
+            running, directory, await stack.enter_async_context(proxy_before(directory, folder))
+        )
 
 
 async def _stop(running: dict[str, RunningCell]) -> None:
@@ -145,7 +149,9 @@ async def transitions_of(cells: Cells, name: str) -> list[int]:
     found: list[int] = []
     after = "-1"
     while True:
-        status, page = await cells.ask(f"/v1/feed/transitions?limit=1000&after={after}", **{"Statesvc-Cell": name})
+        status, page = await cells.ask(
+            f"/v1/feed/transitions?limit=1000&after={after}", **{"Statesvc-Cell": name}
+        )
         assert status == 200, page
         found += [item["log_index"] for item in page["items"]]
         if page["next_cursor"] is None:
@@ -154,8 +160,13 @@ async def transitions_of(cells: Cells, name: str) -> list[int]:
 
 
 async def test_a_killed_cell_disturbs_no_other_and_loses_nothing(cells: Cells) -> None:
-    senders = {carrier_id: Sender(cells.session, single_scans(MESSAGES, carrier_id)) for carrier_id in CARRIERS}
-    lost = next(carrier_id for carrier_id in CARRIERS if cells.directory.cell_of(carrier_id) == KILLED)
+    senders = {
+        carrier_id: Sender(cells.session, single_scans(MESSAGES, carrier_id))
+        for carrier_id in CARRIERS
+    }
+    lost = next(
+        carrier_id for carrier_id in CARRIERS if cells.directory.cell_of(carrier_id) == KILLED
+    )
     others = [senders[carrier_id] for carrier_id in CARRIERS if carrier_id != lost]
     readers = {name: StreamReader(cells.session, name) for name in cells.running}
     tasks = [asyncio.create_task(each.run()) for each in senders.values()]
@@ -167,12 +178,19 @@ async def test_a_killed_cell_disturbs_no_other_and_loses_nothing(cells: Cells) -
             cells.kill(KILLED)
             await cells.running[KILLED].process.wait()
             meanwhile = [asyncio.create_task(each.until(PHASE)) for each in others]
-            answers = {name: (await cells.ask("/v1/queue", **{"Statesvc-Cell": name}))[0] for name in cells.running}
+            answers = {
+                name: (await cells.ask("/v1/queue", **{"Statesvc-Cell": name}))[0]
+                for name in cells.running
+            }
             assert answers == {name: 503 if name == KILLED else 200 for name in cells.running}
             during = await asyncio.gather(*meanwhile)
-            assert [each.refused for each in others] == [0, 0], "the carriers of the others notice nothing"
+            assert [each.refused for each in others] == [0, 0], (
+                "the carriers of the others notice nothing"
+            )
             assert senders[lost].refused > 0
-            cells.running[KILLED] = await start(cells.running[KILLED].data, port=cells.running[KILLED].port)
+            cells.running[KILLED] = await start(
+                cells.running[KILLED].data, port=cells.running[KILLED].port
+            )
             await senders[lost].until(PHASE)
     finally:
         for task in tasks:
@@ -183,17 +201,31 @@ async def test_a_killed_cell_disturbs_no_other_and_loses_nothing(cells: Cells) -
         for carrier_id, sender in senders.items():
             cell = cells.running[cells.directory.cell_of(carrier_id)]
             for table in ("inbox", "unsealed"):
-                await until_false(lambda cell=cell, table=table: cell.value(f"SELECT EXISTS (SELECT FROM statesvc.{table})"))  # type: ignore[misc]
+                await until_false(
+                    lambda cell=cell, table=table: cell.value(  # type: ignore[misc]
+                        f"SELECT EXISTS (SELECT FROM statesvc.{table})"
+                    )
+                )
             stored = await cell.value("SELECT count(*) FROM statesvc.event")
             # what was being pushed when it was cancelled may be there too
             assert sender.acknowledged <= stored <= sender.acknowledged + 1, carrier_id
         expected = {name: await transitions_of(cells, name) for name in cells.running}
-        await until_false(lambda: _is(any(len(readers[name].seen) < len(indexes) for name, indexes in expected.items())))
+        await until_false(
+            lambda: _is(
+                any(len(readers[name].seen) < len(indexes) for name, indexes in expected.items())
+            )
+        )
     for task in reading:
         task.cancel()
     await asyncio.gather(*reading, return_exceptions=True)
     for name, indexes in expected.items():
-        assert [one["log_index"] for one in readers[name].seen] == indexes, "every change once, in its log's order"
+        assert [one["log_index"] for one in readers[name].seen] == indexes, (
+            "every change once, in its log's order"
+        )
     for name, sooner, later in zip((c for c in CARRIERS if c != lost), before, during, strict=True):
-        print(f"{name}: undisturbed {in_milliseconds(sooner)}; while {KILLED} is dead {in_milliseconds(later)}")  # noqa: T201
-    print(f"{sum(each.acknowledged for each in senders.values()):,} acknowledged, {senders[lost].refused} calls answered 503")  # noqa: T201
+        print(  # noqa: T201
+            f"{name}: undisturbed {in_milliseconds(sooner)}; while {KILLED} is dead {in_milliseconds(later)}"
+        )
+    print(  # noqa: T201
+        f"{sum(each.acknowledged for each in senders.values()):,} acknowledged, {senders[lost].refused} calls answered 503"
+    )

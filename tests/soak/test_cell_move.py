@@ -17,7 +17,12 @@ from tests.soak.pair import Pair, pair_of_servers
 from tests.soak.server import on_tcp
 
 MOVES: Final = 10
-EVENT: Final = {"carrier_id": "ups", "kind": "scan", "status": "in_transit", "occurred_at": "2026-03-01T08:00:00Z"}
+EVENT: Final = {
+    "carrier_id": "ups",
+    "kind": "scan",
+    "status": "in_transit",
+    "occurred_at": "2026-03-01T08:00:00Z",
+}
 
 
 @pytest.fixture
@@ -37,8 +42,14 @@ class Sender:
     async def run(self, name: str) -> None:
         number = 0
         while True:
-            event = {**EVENT, "event_id": f"{name}-{number}", "tracking_number": f"{name}{number % 7}"}
-            async with self._service.session.post(f"{self._service.api.url}/v1/events", json=event) as answer:
+            event = {
+                **EVENT,
+                "event_id": f"{name}-{number}",
+                "tracking_number": f"{name}{number % 7}",
+            }
+            async with self._service.session.post(
+                f"{self._service.api.url}/v1/events", json=event
+            ) as answer:
                 if answer.status in {200, 201}:
                     self.acknowledged.append(event["event_id"])
                     self.times.append(time.monotonic())
@@ -57,7 +68,9 @@ class Sender:
 def superusers(pair: Pair) -> tuple[str, str]:
     """Return addresses of the primary and of the standby."""
     known = pair._first  # noqa: SLF001 - the pair has no other use for it
-    return on_tcp(known, str(pair.primary.port)).superuser_dsn, on_tcp(known, str(pair.standby.port)).superuser_dsn
+    return on_tcp(known, str(pair.primary.port)).superuser_dsn, on_tcp(
+        known, str(pair.standby.port)
+    ).superuser_dsn
 
 
 async def rows(dsn: str, statement: str) -> list[tuple[Any, ...]]:
@@ -67,10 +80,18 @@ async def rows(dsn: str, statement: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice(pair: Pair, tmp_path: Path) -> None:
+async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice(
+    pair: Pair, tmp_path: Path
+) -> None:
     dsns = pair.dsns
     gaps, pauses = [], []
-    async with Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings={}, forks=True) as service:
+    async with Service(
+        service_dsn=dsns.service_dsn,
+        owner_dsn=dsns.owner_dsn,
+        folder=tmp_path,
+        settings={},
+        forks=True,
+    ) as service:
         await service.start("api", "worker", "sealer")
         sender = Sender(service)
         senders = [asyncio.create_task(sender.run(name)) for name in ("A", "B", "C")]
@@ -89,7 +110,9 @@ async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice
                 gaps.append(moved.gap_seconds)
                 assert await rows(old, "SHOW default_transaction_read_only") == [("on",)]
                 await sender.until(30)
-                pauses.append(max(later - sooner for sooner, later in pairwise(sender.times[before:])))
+                pauses.append(
+                    max(later - sooner for sooner, later in pairwise(sender.times[before:]))
+                )
                 # the way back: the old server becomes the standby of the new one
                 pair.primary, pair.standby = pair.standby, pair.primary
                 pair.standby.kill()
@@ -100,7 +123,12 @@ async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice
             ended = await asyncio.gather(*senders, return_exceptions=True)
         assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
         here, _ = superusers(pair)
-        stored = [event_id for (event_id,) in await rows(here, "SELECT event_id FROM statesvc.event WHERE carrier_id = 'ups'")]
+        stored = [
+            event_id
+            for (event_id,) in await rows(
+                here, "SELECT event_id FROM statesvc.event WHERE carrier_id = 'ups'"
+            )
+        ]
         assert len(stored) == len(set(stored)), "nothing twice"
         assert set(sender.acknowledged) <= set(stored), "nothing lost"
         async with asyncio.timeout(60):

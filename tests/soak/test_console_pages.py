@@ -45,25 +45,54 @@ async def _plant(api: Api, scan: Statement) -> dict[str, str]:
         await api.carriers.say(*readings, carrier_id=carrier_id)
         arrived = [_arrived(scan, number) for number in range(begin, begin + _AT_ONCE, 2)]
         await api.carriers.say(*arrived, carrier_id=carrier_id)
-    codes = [scan(f"1Z{number:08}", None, kind=Kind.UNMAPPED, type="Q", code=f"{number}", minutes=1001) for number in range(30)]
+    codes = [
+        scan(f"1Z{number:08}", None, kind=Kind.UNMAPPED, type="Q", code=f"{number}", minutes=1001)
+        for number in range(30)
+    ]
     await api.carriers.say(*codes)
-    for cause, count in ((Cause.UNREADABLE, 400), (Cause.UNKNOWN_FORMAT, 300), (Cause.NORMALIZER_FAILED, DEAD_LETTERS - 730)):
-        await bury_messages(api, *[f'"{cause} at line {number % 7}"' for number in range(count)], cause=cause)
+    for cause, count in (
+        (Cause.UNREADABLE, 400),
+        (Cause.UNKNOWN_FORMAT, 300),
+        (Cause.NORMALIZER_FAILED, DEAD_LETTERS - 730),
+    ):
+        await bury_messages(
+            api, *[f'"{cause} at line {number % 7}"' for number in range(count)], cause=cause
+        )
     subscription_id = await _subscribe(api, scan)
     await _ack_counts(api)
     for number in range(SERVICES):
-        stated = {"rules": {"stalled": {"in_transit": 24 + number}}, "why": "a tour", "replaces": None}
-        answer = await api.call("PUT", "/v1/expectations/ups", scopes="ops", params={"service": f"Service {number}"}, json=stated)
+        stated = {
+            "rules": {"stalled": {"in_transit": 24 + number}},
+            "why": "a tour",
+            "replaces": None,
+        }
+        answer = await api.call(
+            "PUT",
+            "/v1/expectations/ups",
+            scopes="ops",
+            params={"service": f"Service {number}"},
+            json=stated,
+        )
         assert answer.status == 200, answer.body
     message = (await open_dead_letters(api))[-1]
-    return {"subscription": str(subscription_id), "message": f"{message}", "code": f"{(await open_dead_letters(api))[0]}"}
+    return {
+        "subscription": str(subscription_id),
+        "message": f"{message}",
+        "code": f"{(await open_dead_letters(api))[0]}",
+    }
 
 
 def _promised(scan: Statement, number: int) -> Reading:
     """Build one on its way, of one of many services, and expected on one of four months' days."""
     day = date(2026, 3, 1) + timedelta(days=number % 120)
     service = f"Service {number // 7 % SERVICES}"
-    return scan(f"1Z{number:08}", Status.IN_TRANSIT, minutes=number % 1000, service=service, estimated_delivery=f"{day}")
+    return scan(
+        f"1Z{number:08}",
+        Status.IN_TRANSIT,
+        minutes=number % 1000,
+        service=service,
+        estimated_delivery=f"{day}",
+    )
 
 
 def _arrived(scan: Statement, number: int) -> Reading:
@@ -73,8 +102,17 @@ def _arrived(scan: Statement, number: int) -> Reading:
 async def _subscribe(api: Api, scan: Statement) -> UUID:
     made = []
     for number in range(SUBSCRIPTIONS):
-        request = SubscriptionRequest(url=f"https://receiver-{number}.invalid/hooks/shipments", carriers=["dpd" if number else "ups"])
-        made.append((await store.create(api.connection, api.keyring, request, actor="key:soak", owner="bootstrap"))[0])
+        request = SubscriptionRequest(
+            url=f"https://receiver-{number}.invalid/hooks/shipments",
+            carriers=["dpd" if number else "ups"],
+        )
+        made.append(
+            (
+                await store.create(
+                    api.connection, api.keyring, request, actor="key:soak", owner="bootstrap"
+                )
+            )[0]
+        )
     for number in range(40):
         await api.carriers.say(scan(f"1Z9{number:07}", Status.PICKED_UP))
         came = (AttemptOutcome.DELIVERED, 204) if number % 5 else (AttemptOutcome.REFUSED, 503)
@@ -89,7 +127,8 @@ async def _subscribe(api: Api, scan: Statement) -> UUID:
         " missed_since = statesvc.clock() - interval '5 days' WHERE url ~ '-7[0-9].invalid'"
     )
     await api.carriers.execute(
-        "INSERT INTO statesvc.limiter_state SELECT %s, 'notifier-1', statesvc.clock(), 12, 5, 0.084, 'half_open', NULL", [made[0]]
+        "INSERT INTO statesvc.limiter_state SELECT %s, 'notifier-1', statesvc.clock(), 12, 5, 0.084, 'half_open', NULL",
+        [made[0]],
     )
     return made[0]
 
@@ -114,7 +153,11 @@ async def _ack_counts(api: Api) -> None:
 
 
 def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
-    carriers, letters, subscription = "/console/carriers", "/console/dead-letters", f"/console/subscriptions/{one['subscription']}"
+    carriers, letters, subscription = (
+        "/console/carriers",
+        "/console/dead-letters",
+        f"/console/subscriptions/{one['subscription']}",
+    )
     group = "kind=message&carrier_id=ups&cause=unreadable"
     yield from {
         "overview": "/console",
@@ -222,7 +265,11 @@ async def _visit(page: Page, tab: Tab, name: str, path: str) -> list[str]:
     flaws += await _judge(page, name)
     if name in FILLED:
         for field, value in FILLED[name].items():
-            await (page.select_option(field, value) if field == "#input-status" else page.fill(field, value))
+            await (
+                page.select_option(field, value)
+                if field == "#input-status"
+                else page.fill(field, value)
+            )
         await page.get_by_label("Why", exact=True).fill("a tour")
         await page.get_by_role("button", name="Show what it would do").click()
         flaws += await _judge(page, f"{name}-would")

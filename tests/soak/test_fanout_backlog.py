@@ -26,19 +26,28 @@ REFUSED_SHARE_MAX: Final = 0.15
 
 
 @pytest.mark.parametrize("name", RECEIVERS)
-async def test_a_backlog_collapses_and_is_sent_no_faster_than_it_is_taken(own_server: SoakServer, tmp_path: Path, name: str) -> None:
+async def test_a_backlog_collapses_and_is_sent_no_faster_than_it_is_taken(
+    own_server: SoakServer, tmp_path: Path, name: str
+) -> None:
     receiver = Receiver(RECEIVERS[name]())
     async with changes(own_server.dsns.service_dsn) as told:
         async with (
             listening([receiver]),
-            Service(service_dsn=own_server.dsns.service_dsn, owner_dsn=own_server.dsns.owner_dsn, folder=tmp_path, settings={}) as service,
+            Service(
+                service_dsn=own_server.dsns.service_dsn,
+                owner_dsn=own_server.dsns.owner_dsn,
+                folder=tmp_path,
+                settings={},
+            ) as service,
         ):
             await told.subscribe(receiver.url)
             shipments = await told.make_shipments(WAITING // CHANGES_EACH)
             written = 0
             for sequence in range(1, CHANGES_EACH + 1):
                 for index in range(0, len(shipments), TOLD_AT_ONCE):
-                    written += await told.tell([(one, sequence) for one in shipments[index : index + TOLD_AT_ONCE]])
+                    written += await told.tell(
+                        [(one, sequence) for one in shipments[index : index + TOLD_AT_ONCE]]
+                    )
             await service.start("notifier")
 
             async def is_silent() -> bool:
@@ -48,7 +57,9 @@ async def test_a_backlog_collapses_and_is_sent_no_faster_than_it_is_taken(own_se
                 await until_false(is_silent)
             await asyncio.sleep(SECONDS)
         ((waiting,),) = await told.rows("SELECT count(*) FROM statesvc.outbox")
-        ((collapsed,),) = await told.rows("SELECT coalesce(sum(skipped), 0)::int FROM statesvc.notification_gap")
+        ((collapsed,),) = await told.rows(
+            "SELECT coalesce(sum(skipped), 0)::int FROM statesvc.notification_gap"
+        )
     begun = [start.at for start in receiver.started]
     within = [bisect_left(begun, at + 1) - index for index, at in enumerate(begun)]
     refused_share = 1 - receiver.statuses[204] / receiver.statuses.total()
@@ -56,7 +67,11 @@ async def test_a_backlog_collapses_and_is_sent_no_faster_than_it_is_taken(own_se
         f"\n{name}: {written} waited, {collapsed} of them collapsed; {within[0]} requests in the first second, {max(within)} in any, "
         f"{receiver.peak} in flight; {100 * refused_share:.1f} % refused; {len(receiver.taken) / SECONDS:.0f} taken/s, {waiting} left\n"
     )
-    assert len(set(receiver.taken)) + collapsed + waiting >= written, "each was taken, stands behind another, or waits"
-    assert collapsed >= written * (1 - 1 / CHANGES_EACH) - len(receiver.taken) * CHANGES_EACH, "of each shipment one is left"
+    assert len(set(receiver.taken)) + collapsed + waiting >= written, (
+        "each was taken, stands behind another, or waits"
+    )
+    assert collapsed >= written * (1 - 1 / CHANGES_EACH) - len(receiver.taken) * CHANGES_EACH, (
+        "of each shipment one is left"
+    )
     assert max(within) <= IN_A_SECOND_MAX
     assert refused_share <= REFUSED_SHARE_MAX

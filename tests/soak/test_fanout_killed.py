@@ -35,7 +35,9 @@ async def something_waits(told: Changes) -> bool:
     return bool((await told.rows("SELECT EXISTS (SELECT FROM statesvc.outbox)"))[0][0])
 
 
-async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_dies(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_dies(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     receivers = [Receiver(Slow(0.02)) for _ in range(SUBSCRIBERS)]
     settings = {"STATESVC_NOTIFIER_LEASE_SECONDS": str(LEASE_SECONDS)}
     began = time.monotonic()
@@ -43,7 +45,10 @@ async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_
         listening(receivers),
         changes(own_server.dsns.service_dsn) as told,
         Service(
-            service_dsn=own_server.dsns.service_dsn, owner_dsn=own_server.dsns.owner_dsn, folder=tmp_path, settings=settings
+            service_dsn=own_server.dsns.service_dsn,
+            owner_dsn=own_server.dsns.owner_dsn,
+            folder=tmp_path,
+            settings=settings,
         ) as service,
     ):
         ids = [await told.subscribe(receiver.url, coalesce=False) for receiver in receivers]
@@ -51,7 +56,9 @@ async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_
         written = 0
         for sequence in range(1, CHANGES_EACH + 1):
             for place in range(0, len(shipments), TOLD_AT_ONCE):
-                written += await told.tell([(one, sequence) for one in shipments[place : place + TOLD_AT_ONCE]])
+                written += await told.tell(
+                    [(one, sequence) for one in shipments[place : place + TOLD_AT_ONCE]]
+                )
 
         async def is_below(count: int) -> bool:
             return received(receivers) < count
@@ -66,15 +73,21 @@ async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_
             await until_false(partial(something_waits, told), pause_seconds=0.5)
         expected = {
             subscription_id: await told.rows(
-                "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", subscription_id
+                "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s",
+                subscription_id,
             )
             for subscription_id in ids
         }
     seconds = time.monotonic() - began
     again = received(receivers) - written
-    sys.stdout.write(f"\n{written} notifications, {KILLS} kills: each received, {again} of them again, in {seconds:.0f} s\n")
+    sys.stdout.write(
+        f"\n{written} notifications, {KILLS} kills: each received, {again} of them again, in {seconds:.0f} s\n"
+    )
     for subscription_id, receiver in zip(ids, receivers, strict=True):
-        of = {webhook_id: (shipment_id, sequence) for webhook_id, shipment_id, sequence in expected[subscription_id]}
+        of = {
+            webhook_id: (shipment_id, sequence)
+            for webhook_id, shipment_id, sequence in expected[subscription_id]
+        }
         assert set(receiver.taken) == set(of), "each at least once, and nothing else"
         order = defaultdict(list)
         for webhook_id in dict.fromkeys(receiver.taken):

@@ -24,10 +24,15 @@ SUBSCRIBERS: Final = 50
 WELL_SECONDS: Final = 0.02
 
 
-async def test_the_others_first_attempts_come_as_soon_as_without_them(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_the_others_first_attempts_come_as_soon_as_without_them(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     undisturbed, disturbed = [], []
     async with Service(
-        service_dsn=own_server.dsns.service_dsn, owner_dsn=own_server.dsns.owner_dsn, folder=tmp_path, settings={}
+        service_dsn=own_server.dsns.service_dsn,
+        owner_dsn=own_server.dsns.owner_dsn,
+        folder=tmp_path,
+        settings={},
     ) as service:
         await service.start("notifier")
         for _ in range(RUNS):
@@ -42,7 +47,9 @@ async def test_the_others_first_attempts_come_as_soon_as_without_them(own_server
 
 async def p99_of_the_well(server: SoakServer, bad: list[Behaviour]) -> float:
     """Return seconds from a change to its first attempt, of those whose receiver is well. All are subscribed anew."""
-    receivers = [Receiver(behaviour) for behaviour in bad] + [Receiver(Slow(WELL_SECONDS)) for _ in range(SUBSCRIBERS - len(bad))]
+    receivers = [Receiver(behaviour) for behaviour in bad] + [
+        Receiver(Slow(WELL_SECONDS)) for _ in range(SUBSCRIBERS - len(bad))
+    ]
     async with listening(receivers), changes(server.dsns.service_dsn) as told:
         ids = [await told.subscribe(receiver.url) for receiver in receivers]
         shipments = await told.make_shipments(round(TRANSITIONS_PER_SECOND * SECONDS))
@@ -61,6 +68,10 @@ async def p99_of_the_well(server: SoakServer, bad: list[Behaviour]) -> float:
 
 async def settled(told: Changes, ids: object, *, count: int) -> None:
     deadline = time.monotonic() + 60
-    while (await told.rows("SELECT count(*) FROM statesvc.attempt WHERE subscription_id = ANY (%s)", ids))[0][0] < count:
+    while (
+        await told.rows(
+            "SELECT count(*) FROM statesvc.attempt WHERE subscription_id = ANY (%s)", ids
+        )
+    )[0][0] < count:
         assert time.monotonic() < deadline, "not told in time"
         await asyncio.sleep(0.2)

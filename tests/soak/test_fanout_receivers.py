@@ -13,7 +13,13 @@ import pytest
 
 from tests.acceptance.processes import Service
 from tests.simulation.figures import Figures, table
-from tests.simulation.scenarios import OFFERED_PER_SECOND, RECOVERED_SHARE, SCENARIOS, SECONDS, Scenario
+from tests.simulation.scenarios import (
+    OFFERED_PER_SECOND,
+    RECOVERED_SHARE,
+    SCENARIOS,
+    SECONDS,
+    Scenario,
+)
 from tests.soak.fanout import Receiver, changes, listening
 from tests.soak.plot import Curve, write_chart
 from tests.soak.server import SoakServer
@@ -26,13 +32,24 @@ REFUSED_SHARE_MAX = 0.02
 REFUSES_BY_ITSELF = ("broken", "flapping", "429-ing")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name.partition(":")[0].replace(" ", "-") for scenario in SCENARIOS])
-async def test_a_receiver_in_trouble_is_not_pressed_and_soon_told_again(own_server: SoakServer, tmp_path: Path, scenario: Scenario) -> None:
+@pytest.mark.parametrize(
+    "scenario",
+    SCENARIOS,
+    ids=[scenario.name.partition(":")[0].replace(" ", "-") for scenario in SCENARIOS],
+)
+async def test_a_receiver_in_trouble_is_not_pressed_and_soon_told_again(
+    own_server: SoakServer, tmp_path: Path, scenario: Scenario
+) -> None:
     receiver = Receiver(scenario.receiver())
     async with (
         listening([receiver]),
         changes(own_server.dsns.service_dsn) as told,
-        Service(service_dsn=own_server.dsns.service_dsn, owner_dsn=own_server.dsns.owner_dsn, folder=tmp_path, settings={}) as service,
+        Service(
+            service_dsn=own_server.dsns.service_dsn,
+            owner_dsn=own_server.dsns.owner_dsn,
+            folder=tmp_path,
+            settings={},
+        ) as service,
     ):
         await told.subscribe(receiver.url, coalesce=False)
         shipments = await told.make_shipments(round(OFFERED_PER_SECOND * SECONDS))
@@ -91,9 +108,16 @@ def plot(scenario: Scenario, receiver: Receiver) -> None:
     if not folder:
         return
     seconds = range(int(SECONDS))
-    peaks = [max((start.in_flight for start in receiver.started if at <= start.at < at + 1), default=0) for at in seconds]
+    peaks = [
+        max((start.in_flight for start in receiver.started if at <= start.at < at + 1), default=0)
+        for at in seconds
+    ]
     rates = [receiver.throughput(at, at + 1) for at in seconds]
     shaded = (scenario.begins, scenario.ends) if scenario.begins else None
     write_chart(
-        Path(folder) / f"{_file_name(scenario)}.svg", scenario.name, Curve("in flight (peak)", peaks), Curve("sent/s", rates), shaded=shaded
+        Path(folder) / f"{_file_name(scenario)}.svg",
+        scenario.name,
+        Curve("in flight (peak)", peaks),
+        Curve("sent/s", rates),
+        shaded=shaded,
     )

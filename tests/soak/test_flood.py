@@ -77,12 +77,17 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(
 ) -> None:
     dsns = own_server.dsns
     settings = {"STATESVC_LOG_LEVEL": "warning"}
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
+    service = Service(
+        service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings
+    )
     figures = Figures()
     await own_server.make_wal(WAL_FILES)
     async with await AsyncConnection.connect(dsns.owner_dsn, autocommit=True) as owner:
         await owner.execute(_WATCH.encode())
-    async with running(service, "api", "worker"), _other_fleet(service, tmp_path) if is_shared else nullcontext():
+    async with (
+        running(service, "api", "worker"),
+        _other_fleet(service, tmp_path) if is_shared else nullcontext(),
+    ):
         quiet = asyncio.create_task(_send_quietly(service), name="quiet carriers")
         await asyncio.sleep(2)
         for run in range(RUNS):
@@ -113,8 +118,12 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(
 
 
 @pytest.mark.soak
-async def test_a_claim_among_200_carriers_with_one_backlog_of_500_000_stays_under_10_ms(own_server: SoakServer) -> None:
-    async with await AsyncConnection.connect(own_server.dsns.superuser_dsn, autocommit=True) as connection:
+async def test_a_claim_among_200_carriers_with_one_backlog_of_500_000_stays_under_10_ms(
+    own_server: SoakServer,
+) -> None:
+    async with await AsyncConnection.connect(
+        own_server.dsns.superuser_dsn, autocommit=True
+    ) as connection:
         connection.prepare_threshold = 2
         await connection.execute(LANES.encode(), {"carriers": CARRIERS})
         await connection.execute(FILL.encode(), {"rows": WAITING, "span": 3_000, "carrier": "c077"})
@@ -137,7 +146,9 @@ async def _send_quietly(service: Service) -> None:
             due += 1 / len(QUIET)
             await asyncio.sleep(due - time.monotonic())
             parcel = invent(rng, carrier_id, datetime.now(UTC))
-            status, _ = await service.webhook(carrier_id, DIALECTS[carrier_id][1](parcel, parcel.scans[:1]))
+            status, _ = await service.webhook(
+                carrier_id, DIALECTS[carrier_id][1](parcel, parcel.scans[:1])
+            )
             assert status == 200
 
 
@@ -149,12 +160,21 @@ async def _flood(service: Service, *, series: int) -> None:
 async def _other_fleet(service: Service, folder: Path) -> AsyncIterator[None]:
     """Read a tenth of the flood."""
     change = {"candidate": "old@1", "percent": 10, "why": "flood"}
-    async with service.session.put(f"{service.api.url}/v1/rollouts/{FLOODER}", json=change) as answer:
+    async with service.session.put(
+        f"{service.api.url}/v1/rollouts/{FLOODER}", json=change
+    ) as answer:
         assert answer.status == 200
     async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
     program = (sys.executable, "-m", "tests.soak.old_fleet")
-    fleet = await start_worker(service.service_dsn, keyring.inbox.key, folder / "fleet.log", program, NORMALIZER="old@1", CARRIERS=FLOODER)
+    fleet = await start_worker(
+        service.service_dsn,
+        keyring.inbox.key,
+        folder / "fleet.log",
+        program,
+        NORMALIZER="old@1",
+        CARRIERS=FLOODER,
+    )
     try:
         yield
     finally:
@@ -163,7 +183,9 @@ async def _other_fleet(service: Service, folder: Path) -> AsyncIterator[None]:
 
 
 async def _hold(service: Service, *, hold: bool) -> None:
-    async with service.session.put(f"{service.api.url}/v1/rollouts/{FLOODER}", json={"hold": hold, "why": "flood"}) as answer:
+    async with service.session.put(
+        f"{service.api.url}/v1/rollouts/{FLOODER}", json={"hold": hold, "why": "flood"}
+    ) as answer:
         assert answer.status == 200
 
 
@@ -177,8 +199,14 @@ async def _pickups_since(service: Service, since: Any) -> tuple[float, float, in
     until = await service.value("SELECT statesvc.clock()")
     await service.drained(10)
     found = await service.rows(_PICKUPS, FLOODER, since, until)
-    return percentile(sorted(row[0] for row in found), 0.99), percentile(sorted(row[1] for row in found), 0.99), len(found)
+    return (
+        percentile(sorted(row[0] for row in found), 0.99),
+        percentile(sorted(row[1] for row in found), 0.99),
+        len(found),
+    )
 
 
 def _all(seconds: list[float]) -> str:
-    return f"{median(seconds) * 1e3:.1f} ms ({', '.join(f'{second * 1e3:.1f}' for second in seconds)})"
+    return (
+        f"{median(seconds) * 1e3:.1f} ms ({', '.join(f'{second * 1e3:.1f}' for second in seconds)})"
+    )

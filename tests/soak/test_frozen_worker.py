@@ -24,9 +24,13 @@ WHERE application_name = 'statesvc worker' AND xact_start IS NOT NULL AND wait_e
 
 
 @pytest.mark.soak
-async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_wakes(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_wakes(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     frozen: Counter[str] = Counter()
-    async with told("SIGSTOP past the lease", own_server.dsns, tmp_path, settings=SHORT_LEASE) as story:
+    async with told(
+        "SIGSTOP past the lease", own_server.dsns, tmp_path, settings=SHORT_LEASE
+    ) as story:
         async for number in story.rounds(shortest=3, longest=8):
             match number % 3:
                 case 0:

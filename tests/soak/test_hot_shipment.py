@@ -37,9 +37,16 @@ def _scans(parcel: Parcel) -> Iterator[ParcelScan]:
 
 
 @pytest.mark.soak
-async def test_every_scan_of_a_hot_shipment_is_settled_within_seconds(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_every_scan_of_a_hot_shipment_is_settled_within_seconds(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     dsns = own_server.dsns
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings={"STATESVC_LOG_LEVEL": "warning"})
+    service = Service(
+        service_dsn=dsns.service_dsn,
+        owner_dsn=dsns.owner_dsn,
+        folder=tmp_path,
+        settings={"STATESVC_LOG_LEVEL": "warning"},
+    )
     async with running(service, "api", "worker", "worker", "sealer", "notifier"):
         rng = random.Random(1)
         parcel = invent(rng, "ups", datetime.now(UTC))
@@ -73,7 +80,11 @@ async def test_every_scan_of_a_hot_shipment_is_settled_within_seconds(own_server
             if role.role == "worker":
                 async with service.session.get(role.metrics_url) as answer:
                     lines = (await answer.text()).splitlines()
-                postponed += sum(int(float(line.split()[-1])) for line in lines if line.startswith("statesvc_messages_postponed_total"))
+                postponed += sum(
+                    int(float(line.split()[-1]))
+                    for line in lines
+                    if line.startswith("statesvc_messages_postponed_total")
+                )
     sys.stdout.write(
         f"\nsent {PUSHES} to one shipment in {sent - began:.1f} s, drained {drained:.1f} s later: slowest from ACK to settled"
         f" {slowest[True]:.1f} s, of others {slowest[False]:.1f} s; {postponed} postponed\n"

@@ -54,7 +54,12 @@ class Traffic:
                 if self.locked and number % PER_SECOND == 0:
                     scans = self.parcel.scans
                     self.about_locked.append(
-                        await self.push("ups", DIALECTS["ups"][1](self.parcel, scans[: 1 + number // PER_SECOND % len(scans)]))
+                        await self.push(
+                            "ups",
+                            DIALECTS["ups"][1](
+                                self.parcel, scans[: 1 + number // PER_SECOND % len(scans)]
+                            ),
+                        )
                     )
 
     async def push(self, carrier_id: str, body: bytes) -> str:
@@ -75,7 +80,12 @@ async def _p99(service: Service, traffic: Traffic, seconds: float) -> tuple[floa
 @pytest.mark.soak
 async def test_others_are_settled_within_a_second(own_server: SoakServer, tmp_path: Path) -> None:
     dsns = own_server.dsns
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings={"STATESVC_LOG_LEVEL": "warning"})
+    service = Service(
+        service_dsn=dsns.service_dsn,
+        owner_dsn=dsns.owner_dsn,
+        folder=tmp_path,
+        settings={"STATESVC_LOG_LEVEL": "warning"},
+    )
     async with running(service, "api", "worker", "worker"):
         traffic = Traffic(service)
         await traffic.push("ups", DIALECTS["ups"][1](traffic.parcel, traffic.parcel.scans[:1]))

@@ -13,10 +13,17 @@ _AWAY_SECONDS = min(10.0, SECONDS / 6)
 
 
 @pytest.mark.soak
-async def test_a_network_that_goes_away_loses_and_doubles_nothing(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_a_network_that_goes_away_loses_and_doubles_nothing(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     async with (
         proxy_to(own_server.port) as proxy,
-        told("connection lost for 10 s", own_server.dsns, tmp_path, seen_as=on_tcp(own_server.dsns, str(proxy.port))) as story,
+        told(
+            "connection lost for 10 s",
+            own_server.dsns,
+            tmp_path,
+            seen_as=on_tcp(own_server.dsns, str(proxy.port)),
+        ) as story,
     ):
         async for number in story.rounds(shortest=10, longest=25):
             match number % 3:

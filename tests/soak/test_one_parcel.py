@@ -74,15 +74,23 @@ def parcel(rng: random.Random, place: int) -> Parcel:
 def test_each_source_says_the_whole_journey(source: str) -> None:
     carrier = CARRIERS[source]
     body = (WRITERS[source]("1ZTEST", [step]) for step in range(len(JOURNEY)))
-    said = [reading for each in body for reading in carrier.normalizers[carrier.stable](each, MORNING).readings]
+    said = [
+        reading
+        for each in body
+        for reading in carrier.normalizers[carrier.stable](each, MORNING).readings
+    ]
     assert [each.status for each in said] == list(JOURNEY)
-    assert [each.time.instant for each in said] == [MORNING + timedelta(hours=step) for step in range(len(JOURNEY))]
+    assert [each.time.instant for each in said] == [
+        MORNING + timedelta(hours=step) for step in range(len(JOURNEY))
+    ]
     assert {each.parcel_carrier_id for each in said} == {None if source == "ups" else "ups"}
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_whoever_dies(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_whoever_dies(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     rng = random.Random(SEED)
     parcels = [parcel(rng, place) for place in range(PARCELS)]
     server = own_server.dsns
@@ -92,7 +100,12 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
         "STATESVC_LOG_LEVEL": "warning",
         "STATESVC_SEALER_CHECKPOINT_FILE": str(tmp_path / "checkpoint"),
     }
-    service = Service(service_dsn=server.service_dsn, owner_dsn=server.owner_dsn, folder=tmp_path, settings=settings)
+    service = Service(
+        service_dsn=server.service_dsn,
+        owner_dsn=server.owner_dsn,
+        folder=tmp_path,
+        settings=settings,
+    )
     once, everything = Subscriber(), Subscriber()
     await once.start()
     await everything.start()
@@ -101,7 +114,10 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
         crew = Crew(service, list(CREW))
         try:
             await crew.start()
-            ids = [await subscribe(service, each, wish) for each, wish in ((once, "once"), (everything, "all"))]
+            ids = [
+                await subscribe(service, each, wish)
+                for each, wish in ((once, "once"), (everything, "all"))
+            ]
             pushing = asyncio.create_task(push_all(service, crew, parcels))
             while not pushing.done():
                 await asyncio.wait([pushing], timeout=rng.uniform(*KILLS))
@@ -121,7 +137,10 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
             await crew.abandon()
             await once.stop()
             await everything.stop()
-    pushes, deliveries = sum(len(each.pushes) for each in parcels), len(once.received) + len(everything.received)
+    pushes, deliveries = (
+        sum(len(each.pushes) for each in parcels),
+        len(once.received) + len(everything.received),
+    )
     sys.stdout.write(
         f"\n{PARCELS:,} parcels, {whole:,} applied step by step; {pushes:,} pushes in {pushed:.0f} s, {again:,} twice; {kills} kills;"
         f" notifications: {len(once.said):,} once, {len(everything.said):,} of everything, {deliveries:,} deliveries\n"
@@ -129,8 +148,17 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
 
 
 async def subscribe(service: Service, subscriber: Subscriber, parcels: str) -> str:
-    asked = json.dumps({"url": subscriber.url, "coalesce": False, "parcels": parcels, "types": ["shipment.status_changed"]})
-    status, answer = await service.post("/v1/subscriptions", asked, **{"Content-Type": "application/json"})
+    asked = json.dumps(
+        {
+            "url": subscriber.url,
+            "coalesce": False,
+            "parcels": parcels,
+            "types": ["shipment.status_changed"],
+        }
+    )
+    status, answer = await service.post(
+        "/v1/subscriptions", asked, **{"Content-Type": "application/json"}
+    )
     assert status == 201, answer
     subscriber.secret = answer["secret"]
     return str(answer["id"])
@@ -144,7 +172,9 @@ async def push_all(service: Service, crew: Crew, parcels: Sequence[Parcel]) -> i
     async def push(source: str, body: bytes) -> None:
         while True:
             try:
-                async with service.session.post(f"{crew.webhook_url}/v1/webhooks/{source}", data=body) as answer:
+                async with service.session.post(
+                    f"{crew.webhook_url}/v1/webhooks/{source}", data=body
+                ) as answer:
                     if answer.status == 200:
                         return
             except aiohttp.ClientError:
@@ -166,7 +196,9 @@ async def push_all(service: Service, crew: Crew, parcels: Sequence[Parcel]) -> i
     return again
 
 
-async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[str, Subscriber]) -> int:
+async def judge(
+    service: Service, parcels: Sequence[Parcel], subscribers: dict[str, Subscriber]
+) -> int:
     """Hold what was told against the log and the journey. Return of how many parcels every source was applied step by step."""
     changes: dict[str, list[SourceChange]] = defaultdict(list)
     for shipment_id, carrier_id, number, *change in await service.rows(IN_ORDER):
@@ -177,7 +209,9 @@ async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[s
     assert await sent(service, of_everything, everything) == Counter(
         (one.source.shipment_id, one.sequence) for said in changes.values() for one in said
     )
-    assert await sent(service, of_once, once) == Counter((one.source.shipment_id, one.sequence) for said in told.values() for one in said)
+    assert await sent(service, of_once, once) == Counter(
+        (one.source.shipment_id, one.sequence) for said in told.values() for one in said
+    )
     # what a receiver saw of a parcel, by its number alone: no rule of ours in it
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for webhook_id in dict.fromkeys(once.received):
@@ -187,7 +221,12 @@ async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[s
     for each in parcels:
         assert seen[each.number] <= Counter(JOURNEY), (each, seen[each.number])
         assert seen[each.number]["delivered"] == 1, each
-        of_source = {source: [one.to_status for one in changes[each.number] if one.source.carrier_id == source] for source in SOURCES}
+        of_source = {
+            source: [
+                one.to_status for one in changes[each.number] if one.source.carrier_id == source
+            ]
+            for source in SOURCES
+        }
         if all(said == list(JOURNEY) for said in of_source.values()):
             all_whole += 1
             assert seen[each.number] == Counter(JOURNEY), each
@@ -201,5 +240,8 @@ async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[s
 
 async def sent(service: Service, subscription_id: str, subscriber: Subscriber) -> Counter[Any]:
     """Return how often the subscriber was told of each change, repeats of one webhook-id not counted."""
-    due = {webhook_id: (shipment_id, sequence) for webhook_id, shipment_id, sequence in await service.rows(SENT, subscription_id)}
+    due = {
+        webhook_id: (shipment_id, sequence)
+        for webhook_id, shipment_id, sequence in await service.rows(SENT, subscription_id)
+    }
     return Counter(due[webhook_id] for webhook_id in subscriber.said)

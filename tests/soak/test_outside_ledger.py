@@ -47,9 +47,31 @@ REPAIRS = (
     ("rebuild", "shipment", "--finish"),
     ("dead-letters", "replay", "--kind", "code", "--why", "mapped"),
     ("renormalize", "--carrier", "ups", "--why", "mapped"),
-    ("dead-letters", "replay", "--carrier", "usps", "--cause", "unreadable", "--canary", "0", "--stop-at", "100"),
+    (
+        "dead-letters",
+        "replay",
+        "--carrier",
+        "usps",
+        "--cause",
+        "unreadable",
+        "--canary",
+        "0",
+        "--stop-at",
+        "100",
+    ),
     ("renormalize", "--carrier", "fedex", "--why", "mapped"),
-    ("dead-letters", "replay", "--carrier", "fedex", "--cause", "too_complex", "--canary", "0", "--stop-at", "100"),
+    (
+        "dead-letters",
+        "replay",
+        "--carrier",
+        "fedex",
+        "--cause",
+        "too_complex",
+        "--canary",
+        "0",
+        "--stop-at",
+        "100",
+    ),
     ("renormalize", "--carrier", "dhl_express", "--why", "mapped"),
 )
 
@@ -62,12 +84,22 @@ def test_the_outside_ledger_uses_nothing_of_the_service() -> None:
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
         + ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [])
     }
-    assert {name for name in imported if name.split(".")[0] in {"statesvc", "events", "projections", "migrations"}} == set()
-    assert {name for name in imported if name.startswith("tests.") and not name.startswith("tests.soak.outside")} == set()
+    assert {
+        name
+        for name in imported
+        if name.split(".")[0] in {"statesvc", "events", "projections", "migrations"}
+    } == set()
+    assert {
+        name
+        for name in imported
+        if name.startswith("tests.") and not name.startswith("tests.soak.outside")
+    } == set()
 
 
 @pytest.mark.soak
-async def test_a_ledger_of_its_own_finds_every_promise_fulfilled(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_a_ledger_of_its_own_finds_every_promise_fulfilled(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     archive = tmp_path / "archive"
     settings = {
         **SHORT_LEASE,
@@ -77,7 +109,9 @@ async def test_a_ledger_of_its_own_finds_every_promise_fulfilled(own_server: Soa
         "STATESVC_ARCHIVE_DIR": str(archive),
     }
     dsns = own_server.dsns
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
+    service = Service(
+        service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings
+    )
     record, rng = Record(tmp_path / "ledger.sqlite"), random.Random(SEED)
     receiver = Receiver(record, random.Random(SEED))
     await receiver.start()
@@ -85,7 +119,15 @@ async def test_a_ledger_of_its_own_finds_every_promise_fulfilled(own_server: Soa
         crew = Crew(service, list(POSTS))
         await crew.start()
         shell = CommandLine(service.environment, Path(__file__).parents[2], rng, impatience=0.3)
-        scene = Scene(service=service, crew=crew, shell=shell, record=record, receiver=receiver, server=own_server, rng=rng)
+        scene = Scene(
+            service=service,
+            crew=crew,
+            shell=shell,
+            record=record,
+            receiver=receiver,
+            server=own_server,
+            rng=rng,
+        )
         try:
             broken = await scene.play(archive)
         finally:
@@ -109,7 +151,13 @@ class Scene:
         server: SoakServer,
         rng: random.Random,
     ) -> None:
-        self.service, self.crew, self.shell, self.record, self.receiver = service, crew, shell, record, receiver
+        self.service, self.crew, self.shell, self.record, self.receiver = (
+            service,
+            crew,
+            shell,
+            record,
+            receiver,
+        )
         self.server, self.rng = server, rng
         self.kills: Counter[str] = Counter()
         self.begun = time.monotonic()
@@ -146,7 +194,9 @@ class Scene:
         log = check_log(await read_feed(client))
         _, note = await client.get("/v1/checkpoint")
         self.record.store_head(note)
-        size = check_heads(log, [head for (head,) in self.record.rows("SELECT note FROM head ORDER BY rowid")], key)
+        size = check_heads(
+            log, [head for (head,) in self.record.rows("SELECT note FROM head ORDER BY rowid")], key
+        )
         reckoning = Reckoning(client, self.record, log)
         await reckoning.run()
         self._expect("the newest head does not cover the log", size < len(log.entries))
@@ -156,7 +206,10 @@ class Scene:
             self._expect(what, wrong)
         self._expect("answers that no carrier should get", traffic.wrong)
         proper = {0, 200, 404, 409, 429, 503}
-        self._expect("answers that no reader should get", {s: n for s, n in client.answers.items() if s not in proper})
+        self._expect(
+            "answers that no reader should get",
+            {s: n for s, n in client.answers.items() if s not in proper},
+        )
         self._expect("processes that ended by themselves", self.crew.deaths)
         self._report(traffic, reckoning.figures, len(log.entries))
         await self._stop_all_but_api(client)
@@ -171,7 +224,10 @@ class Scene:
         )
         for what, wrong in later.broken.items():
             self._expect(what, wrong)
-        _write(f"{DAYS} days later", [f"{name} {count:,}" for name, count in sorted(later.figures.items())])
+        _write(
+            f"{DAYS} days later",
+            [f"{name} {count:,}" for name, count in sorted(later.figures.items())],
+        )
         return self.broken
 
     def _expect(self, what: str, wrong: object) -> None:
@@ -182,8 +238,15 @@ class Scene:
 
     async def _client(self) -> Client:
         scopes = "ingest,read,audit,pii,subscriptions,ops"
-        key = (await self.shell.until_done("keys", "create", "--name", "ledger", "--scopes", scopes)).strip()
-        client = Client(self.service.session, lambda: self.crew.api_url, lambda: self.crew.url_of("ingress"), key)
+        key = (
+            await self.shell.until_done("keys", "create", "--name", "ledger", "--scopes", scopes)
+        ).strip()
+        client = Client(
+            self.service.session,
+            lambda: self.crew.api_url,
+            lambda: self.crew.url_of("ingress"),
+            key,
+        )
         body = b'{"url": "%s", "coalesce": false}' % self.receiver.url.encode()
         status, _, text = await client.once("POST", "/v1/subscriptions", body)
         assert status == 201, text
@@ -233,9 +296,13 @@ class Scene:
 
     async def _teach_and_replay(self) -> None:
         """Replay what was read before the mapping, and settled after the last replay."""
-        await self.shell.until_done("dead-letters", "replay", "--kind", "code", "--why", "the last of them")
+        await self.shell.until_done(
+            "dead-letters", "replay", "--kind", "code", "--why", "the last of them"
+        )
         for carrier, _ in STRANGE:
-            await self.shell.until_done("renormalize", "--carrier", carrier, "--why", "the last of them")
+            await self.shell.until_done(
+                "renormalize", "--carrier", carrier, "--why", "the last of them"
+            )
 
     async def _drained(self, client: Client) -> None:
         """Wait until nothing waits, and nothing was sealed for a while."""
@@ -245,25 +312,38 @@ class Scene:
                 await asyncio.sleep(0.5)
                 _, queue = await client.get("/v1/queue")
                 _, feed = await client.get("/v1/feed?limit=1")
-                waiting = sum(sum(lane[state] for state in ("ready", "leased", "scheduled")) for lane in queue["carriers"].values())
+                waiting = sum(
+                    sum(lane[state] for state in ("ready", "leased", "scheduled"))
+                    for lane in queue["carriers"].values()
+                )
                 waiting += sum(queue["outbox"].values())
                 if waiting or feed["tree_size"] != size:
                     size, since = feed["tree_size"], time.monotonic()
 
     async def _verdicts(self, key: str, note: str) -> None:
         """Check what the service says about itself, at rest."""
-        head = Path(self.shell.environment["STATESVC_SEALER_CHECKPOINT_FILE"]).with_name("stored-head")
+        head = Path(self.shell.environment["STATESVC_SEALER_CHECKPOINT_FILE"]).with_name(
+            "stored-head"
+        )
         head.write_text(note)
         _, told = await self.shell.run("verify", "--key", key, "--checkpoint", str(head), "--json")
         verdict = json.loads(told) if told else {"sound": False}
         self.sound_entries = verdict.get("entries", 0)
-        self._expect("verify --key: not sound", [] if verdict["sound"] else [told[-3000:] or self.shell.complaints[-1]])
+        self._expect(
+            "verify --key: not sound",
+            [] if verdict["sound"] else [told[-3000:] or self.shell.complaints[-1]],
+        )
         code, told = await self.shell.run("rebuild", "shipment", "--compare", "--json")
-        self._expect("rebuild --compare: drift", [] if code == 0 else [told[-3000:] or self.shell.complaints[-1]])
+        self._expect(
+            "rebuild --compare: drift",
+            [] if code == 0 else [told[-3000:] or self.shell.complaints[-1]],
+        )
 
     async def _stop_all_but_api(self, client: Client) -> None:
         codes = await self.crew.stop()
-        self._expect("processes that did not end when asked to", [code for code in codes if code != 0])
+        self._expect(
+            "processes that did not end when asked to", [code for code in codes if code != 0]
+        )
         await self.service.start("api")
         # on another port than the one before
         client.url = lambda: self.service.api.url

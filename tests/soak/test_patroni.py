@@ -33,7 +33,9 @@ AHEAD_BYTES: Final = 64 * 1024 * 1024
 ADDRESSES: Final = ("127.0.0.1", "127.0.0.2")
 """Addresses of the machines that run roles: each has one of each."""
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
-CREW: Final = [Post(role=role, settings={"STATESVC_HOST": address}) for address in ADDRESSES for role in ROLES]
+CREW: Final = [
+    Post(role=role, settings={"STATESVC_HOST": address}) for address in ADDRESSES for role in ROLES
+]
 
 
 @asynccontextmanager
@@ -61,8 +63,12 @@ async def killed_ahead(three: PatroniCluster) -> None:
     standbys = [machine for machine in three.machines if machine is not primary]
     for machine in standbys:
         machine.freeze_receiver()
-    async with await AsyncConnection.connect(three.hosts.superuser_dsn, autocommit=True) as connection:
-        await connection.execute("SELECT pg_logical_emit_message(false, 'soak', repeat('x', %s), true)", (AHEAD_BYTES,))
+    async with await AsyncConnection.connect(
+        three.hosts.superuser_dsn, autocommit=True
+    ) as connection:
+        await connection.execute(
+            "SELECT pg_logical_emit_message(false, 'soak', repeat('x', %s), true)", (AHEAD_BYTES,)
+        )
 
     async def is_unpublished() -> bool:
         lags = [member.get("lag") for member in await three.members()]
@@ -97,11 +103,22 @@ async def switched_over(three: PatroniCluster) -> None:
     await three.switch_over()
 
 
-@pytest.mark.parametrize("happens", [killed, killed_ahead, cut_off, frozen, switched_over], ids=lambda happens: happens.__name__)
+@pytest.mark.parametrize(
+    "happens",
+    [killed, killed_ahead, cut_off, frozen, switched_over],
+    ids=lambda happens: happens.__name__,
+)
 async def test_failovers_lose_and_double_nothing(happens: Any, tmp_path: Path) -> None:
     async with cluster() as three:
         seen_as = three.proxied if FRONT == "haproxy" else three.hosts
-        async with told(f"patroni: primary {happens.__name__}", three.hosts, tmp_path, posts=CREW, seen_as=seen_as, forks=True) as story:
+        async with told(
+            f"patroni: primary {happens.__name__}",
+            three.hosts,
+            tmp_path,
+            posts=CREW,
+            seen_as=seen_as,
+            forks=True,
+        ) as story:
             for _ in range(FAILOVERS):
                 await asyncio.sleep(story.rng.uniform(2, 4))
                 with story.disturbance(happens.__name__):
@@ -119,12 +136,18 @@ def _gaps(story: Story) -> str:
         acks = [at for at in story.carriers.sent.acked_at if began - 1 <= at < until]
         gaps.append(max(after - before for before, after in pairwise([*acks, until])))
     gaps.sort()
-    pauses = f"median {median(gaps):.1f} s, p99 {percentile(gaps, 0.99):.1f} s, longest {gaps[-1]:.1f} s"
+    pauses = (
+        f"median {median(gaps):.1f} s, p99 {percentile(gaps, 0.99):.1f} s, longest {gaps[-1]:.1f} s"
+    )
     made = story.carriers.sent.pushes / (time.monotonic() - story.begun)
-    return f"{len(gaps)} failovers behind {FRONT}, {made:.0f} pushes/s made; without any ACK: {pauses}"
+    return (
+        f"{len(gaps)} failovers behind {FRONT}, {made:.0f} pushes/s made; without any ACK: {pauses}"
+    )
 
 
-async def test_a_standby_answers_within_the_bound_and_is_replaced_by_the_primary_when_it_falls_behind(tmp_path: Path) -> None:
+async def test_a_standby_answers_within_the_bound_and_is_replaced_by_the_primary_when_it_falls_behind(
+    tmp_path: Path,
+) -> None:
     async with (
         cluster() as three,
         told(

@@ -53,10 +53,20 @@ class Phase:
 
 
 @pytest.mark.soak
-async def test_a_pinned_xmin_slows_neither_the_queue_nor_a_claim(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_a_pinned_xmin_slows_neither_the_queue_nor_a_claim(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     dsns = own_server.dsns
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings={"STATESVC_LOG_LEVEL": "warning"})
-    async with running(service, "worker"), await AsyncConnection.connect(dsns.service_dsn, autocommit=True) as connection:
+    service = Service(
+        service_dsn=dsns.service_dsn,
+        owner_dsn=dsns.owner_dsn,
+        folder=tmp_path,
+        settings={"STATESVC_LOG_LEVEL": "warning"},
+    )
+    async with (
+        running(service, "worker"),
+        await AsyncConnection.connect(dsns.service_dsn, autocommit=True) as connection,
+    ):
         connection.prepare_threshold = 2
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         phases = [alerts(round(RATE * SECONDS / 2), series=series) for series in range(2)]
@@ -67,7 +77,9 @@ async def test_a_pinned_xmin_slows_neither_the_queue_nor_a_claim(own_server: Soa
             await _put(connection, keyring, alerts(2 * CLAIMS * _ASKED.limit, series=2))
             pages = await _claim_pages(connection)
             seconds = await _claim_times(connection)
-            dead = await service.value("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'statesvc.inbox'::regclass")
+            dead = await service.value(
+                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'statesvc.inbox'::regclass"
+            )
     share = pinned.settled_per_second / usual.settled_per_second
     sys.stdout.write(
         f"\npinned xmin: {RATE} messages/s put for {SECONDS / 2:.0f} s without, then with it\n  without: {usual}\n  with: {pinned} "
@@ -78,7 +90,9 @@ async def test_a_pinned_xmin_slows_neither_the_queue_nor_a_claim(own_server: Soa
     assert median(seconds) <= CLAIM_SECONDS_MAX
 
 
-async def _phase(service: Service, connection: AsyncConnection[Any], keyring: Keyring, pushes: Iterator[Push]) -> Phase:
+async def _phase(
+    service: Service, connection: AsyncConnection[Any], keyring: Keyring, pushes: Iterator[Push]
+) -> Phase:
     begun_at = await service.value("SELECT statesvc.clock()")
     begun = due = time.monotonic()
     while await _put(connection, keyring, islice(pushes, GROUP)):

@@ -10,7 +10,9 @@ from tests.world.disk import made_disk
 
 
 @pytest.mark.soak
-async def test_a_machine_that_loses_its_power_again_and_again_loses_and_doubles_nothing(tmp_path: Path) -> None:
+async def test_a_machine_that_loses_its_power_again_and_again_loses_and_doubles_nothing(
+    tmp_path: Path,
+) -> None:
     async with made_disk() as disk, soak_server(folder=disk.folder) as server:
         settings = {"STATESVC_SEALER_CHECKPOINT_FILE": str(disk.folder / "checkpoint")}
         async with told("power loss", server.dsns, tmp_path, settings=settings) as story:

@@ -14,7 +14,10 @@ from tests.world import postgres
 from tests.world.cluster import Cluster
 from tests.world.feed_reader import FeedReader
 
-POSTS: Final = (*[Post(role=role) for role in ("api", "worker", "worker", "notifier")], Post(role="sealer"))
+POSTS: Final = (
+    *[Post(role=role) for role in ("api", "worker", "worker", "notifier")],
+    Post(role="sealer"),
+)
 POINT: Final = "before the loss"
 LOST_SECONDS: Final = 10.0
 
@@ -32,10 +35,14 @@ async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-async def test_a_restore_to_a_point_in_time_under_load_keeps_every_promise(cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_restore_to_a_point_in_time_under_load_keeps_every_promise(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     server = postgres.Server(cluster.dsns.superuser or "", cluster.dsns.owner, cluster.dsns.service)
     settings = {"STATESVC_CHECKPOINT_PUBLISH": str(tmp_path / "outside")}
-    async with told("restore to a point in time", server, tmp_path, posts=POSTS, settings=settings) as story:
+    async with told(
+        "restore to a point in time", server, tmp_path, posts=POSTS, settings=settings
+    ) as story:
         reader = FeedReader(_getter(story))
         await asyncio.sleep(SECONDS / 4)
         await asyncio.to_thread(cluster.base_backup)
@@ -70,7 +77,9 @@ async def test_a_restore_to_a_point_in_time_under_load_keeps_every_promise(clust
 
 def _getter(story: Story) -> Any:
     async def get(path: str, **parameters: str) -> tuple[int, Any]:
-        async with story.service.session.get(f"{story.crew.api_url}{path}", params=parameters) as answer:
+        async with story.service.session.get(
+            f"{story.crew.api_url}{path}", params=parameters
+        ) as answer:
             return answer.status, await answer.json()
 
     return get
@@ -80,7 +89,9 @@ async def _forget_notifications(story: Story) -> set[str]:
     """Return the notifications that the subscriber has and the restored database does not: their ids must never come again."""
     # taken before the look: what comes meanwhile is of the restored database
     said = set(story.subscriber.said)
-    given_up = said - {row[0] for row in await story.execute("SELECT webhook_id FROM statesvc.notification")}
+    given_up = said - {
+        row[0] for row in await story.execute("SELECT webhook_id FROM statesvc.notification")
+    }
     story.subscriber.received = [each for each in story.subscriber.received if each not in given_up]
     for webhook_id in given_up:
         del story.subscriber.said[webhook_id]

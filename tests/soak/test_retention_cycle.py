@@ -39,7 +39,17 @@ LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.
 WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'r' GROUP BY 1
 """
 _PACKED = ("event_key", "stream", "message")
-_SHOWN = ("event", "transition", "body", "message", "event_key", "stream", "shipment", "batch", "sealed_batch")
+_SHOWN = (
+    "event",
+    "transition",
+    "body",
+    "message",
+    "event_key",
+    "stream",
+    "shipment",
+    "batch",
+    "sealed_batch",
+)
 
 
 class Carrier:
@@ -52,7 +62,9 @@ class Carrier:
 
     async def push(self, bodies: list[bytes]) -> None:
         began = time.perf_counter()
-        await put(self._connection, [seal_message(self._keyring, "ups", body, "{}") for body in bodies])
+        await put(
+            self._connection, [seal_message(self._keyring, "ups", body, "{}") for body in bodies]
+        )
         self.seconds.append(time.perf_counter() - began)
         await self._connection.execute("SELECT pg_notify('statesvc_inbox', '')")
 
@@ -88,12 +100,25 @@ class Carrier:
 async def test_a_cycle_of_retention_under_traffic(own_server: SoakServer, tmp_path: Path) -> None:
     dsns = own_server.dsns
     # the worker has no archive: it would begin one by itself; and the sealer bears a clock that jumps by months
-    settings = {"STATESVC_LOG_LEVEL": "warning", "STATESVC_SEALER_CLOCK_SECONDS_MAX": str(400 * 86_400)}
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
-    archive = {"STATESVC_ARCHIVE_DIR": str(tmp_path / "archive"), "STATESVC_ARCHIVE_KEEP_MONTHS": "1"}
-    async with running(service, "worker", "sealer"), await AsyncConnection.connect(dsns.service_dsn, autocommit=True) as connection:
+    settings = {
+        "STATESVC_LOG_LEVEL": "warning",
+        "STATESVC_SEALER_CLOCK_SECONDS_MAX": str(400 * 86_400),
+    }
+    service = Service(
+        service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings
+    )
+    archive = {
+        "STATESVC_ARCHIVE_DIR": str(tmp_path / "archive"),
+        "STATESVC_ARCHIVE_KEEP_MONTHS": "1",
+    }
+    async with (
+        running(service, "worker", "sealer"),
+        await AsyncConnection.connect(dsns.service_dsn, autocommit=True) as connection,
+    ):
         carrier = Carrier(connection, await load_keyring(connection, parse_master_keys(MASTER_KEY)))
-        await carrier.push_all(alert(number, step) for step in range(SAID) for number in range(SHIPMENTS))
+        await carrier.push_all(
+            alert(number, step) for step in range(SAID) for number in range(SHIPMENTS)
+        )
         await _settled(service)
         before, events = await _sizes(service), await _events(service)
         assert events == SHIPMENTS * SAID
@@ -104,19 +129,28 @@ async def test_a_cycle_of_retention_under_traffic(own_server: SoakServer, tmp_pa
             printed = [await _command(service, archive, "run")]
             for days in (101, 102):
                 # the second one finds the notice over
-                printed.append(await _command(service, archive, "log", "--hot-months", "1", "--no-wait"))
+                printed.append(
+                    await _command(service, archive, "log", "--hot-months", "1", "--no-wait")
+                )
                 await _jump(service, days)
         await _settled(service)
         pushed = len(carrier.seconds) * GROUP
         assert await _events(service) == pushed
-        assert await service.value("SELECT sum(octet_length(packed_keys)) / 8 FROM statesvc.stream") == events
+        assert (
+            await service.value("SELECT sum(octet_length(packed_keys)) / 8 FROM statesvc.stream")
+            == events
+        )
 
         # each in another envelope: the bytes differ, the scans are the same
-        await carrier.push_all(alert(number, step) + b"\n" for number in range(SHIPMENTS) for step in range(SAID))
+        await carrier.push_all(
+            alert(number, step) + b"\n" for number in range(SHIPMENTS) for step in range(SAID)
+        )
         await carrier.push_all(alert(number, SAID) for number in range(LATE))
         await _settled(service)
         assert await service.value("SELECT count(*) FROM statesvc.dead_letter") == 0
-        versions = await service.rows("SELECT version, count(*) FROM statesvc.stream WHERE packed_keys IS NOT NULL GROUP BY 1 ORDER BY 1")
+        versions = await service.rows(
+            "SELECT version, count(*) FROM statesvc.stream WHERE packed_keys IS NOT NULL GROUP BY 1 ORDER BY 1"
+        )
         assert versions == [(SAID, SHIPMENTS - LATE), (SAID + 1, LATE)]
         exit_code, found, errors = await service.run("verify", settings=archive)
         assert exit_code == 0, found + errors
@@ -126,7 +160,9 @@ async def test_a_cycle_of_retention_under_traffic(own_server: SoakServer, tmp_pa
         printed.append(await _command(service, archive, "run"))
         await _do(service, *(f"VACUUM FULL statesvc.{name}" for name in _PACKED))
         after = await _sizes(service)
-    sizes = "\n".join(f"  {name}: {before.get(name, 0):,} > {after.get(name, 0):,} bytes" for name in _SHOWN)
+    sizes = "\n".join(
+        f"  {name}: {before.get(name, 0):,} > {after.get(name, 0):,} bytes" for name in _SHOWN
+    )
     seconds = sorted(carrier.seconds)
     sys.stdout.write(
         f"\n{events:,} events archived, {pushed:,} messages meanwhile: commits of {GROUP} p50 {percentile(seconds, 0.5) * 1e3:.0f} ms, "

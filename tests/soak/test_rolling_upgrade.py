@@ -37,7 +37,9 @@ async def test_an_upgrade_under_load_and_back_loses_nothing(tmp_path: Path) -> N
     old_posts = [Post(role=role, settings=earlier.environment) for role in ROLES]
     async with soak_server(migrated=False) as own:
         await _migrate(own.dsns, earlier.environment if earlier.is_upgradable else {})
-        async with told(f"upgrade from {earlier.commit[:8]}", own.dsns, tmp_path, posts=old_posts) as story:
+        async with told(
+            f"upgrade from {earlier.commit[:8]}", own.dsns, tmp_path, posts=old_posts
+        ) as story:
             await asyncio.sleep(PAUSE_SECONDS)
             with story.disturbance("the new code migrates"):
                 await _migrate(own.dsns, {})
@@ -45,7 +47,11 @@ async def test_an_upgrade_under_load_and_back_loses_nothing(tmp_path: Path) -> N
             await _replace_all(story, earlier.environment)
         story.notes.append("" if earlier.is_upgradable else "the database was made by the new code")
     logs = [role.log for role in story.service.roles]
-    strange = {log.name: found for log in logs if (found := sorted(set(_STRANGE.findall(log.read_text(errors="replace")))))}
+    strange = {
+        log.name: found
+        for log in logs
+        if (found := sorted(set(_STRANGE.findall(log.read_text(errors="replace")))))
+    }
     assert strange == {}
 
 
@@ -59,7 +65,14 @@ async def _replace_all(story: Story, settings: Mapping[str, str]) -> None:
 
 
 async def _migrate(server: postgres.Server, environment: Mapping[str, str]) -> None:
-    settings = {"DATABASE_URL": server.service_dsn, "STATESVC_OWNER_URL": server.owner_dsn, "STATESVC_MASTER_KEY": MASTER_KEY}
+    settings = {
+        "DATABASE_URL": server.service_dsn,
+        "STATESVC_OWNER_URL": server.owner_dsn,
+        "STATESVC_MASTER_KEY": MASTER_KEY,
+    }
     await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-m", "statesvc", "migrate"], env={**os.environ, **settings, **environment}, check=True
+        subprocess.run,
+        [sys.executable, "-m", "statesvc", "migrate"],
+        env={**os.environ, **settings, **environment},
+        check=True,
     )

@@ -33,7 +33,11 @@ SIZE: Final = int(os.environ.get("STATESVC_SOAK_MESSAGES", "1000"))
 """Messages at each step."""
 OLD: Final = "old@1"
 PYTHON: Final = (sys.executable, "-m", "tests.soak.old_fleet")
-PLANTED: Final = {"DP": "out_for_delivery", "AR": "available_for_pickup", "OT": "delivery_attempted"}
+PLANTED: Final = {
+    "DP": "out_for_delivery",
+    "AR": "available_for_pickup",
+    "OT": "delivery_attempted",
+}
 SETTINGS: Final = {
     "STATESVC_WEBHOOK_SECRET_UPS": None,
     "STATESVC_LOG_LEVEL": "warning",
@@ -61,9 +65,17 @@ class Strangling:
     notes: list[str] = field(default_factory=list)
 
     async def start(self, name: str = OLD, **planted: Any) -> None:
-        settings = {"NORMALIZER": name, "CARRIERS": "ups", "LEASE_SECONDS": "4", "SWEEP_SECONDS": "1", "PLANTED": json.dumps(planted)}
+        settings = {
+            "NORMALIZER": name,
+            "CARRIERS": "ups",
+            "LEASE_SECONDS": "4",
+            "SWEEP_SECONDS": "1",
+            "PLANTED": json.dumps(planted),
+        }
         log = self.folder / "fleet.log"
-        self.fleet.append(await start_worker(self.dsn, self.inbox_key, log, self.program, **settings))
+        self.fleet.append(
+            await start_worker(self.dsn, self.inbox_key, log, self.program, **settings)
+        )
 
     async def kill(self) -> None:
         """Kill all of the fleet, as a power cut does."""
@@ -73,7 +85,9 @@ class Strangling:
         self.fleet.clear()
 
     async def turn(self, expected: int = 200, **change: Any) -> dict[str, Any]:
-        async with self.service.session.put(f"{self.service.api.url}/v1/rollouts/ups", json={"why": "story", **change}) as answer:
+        async with self.service.session.put(
+            f"{self.service.api.url}/v1/rollouts/ups", json={"why": "story", **change}
+        ) as answer:
             shown: dict[str, Any] = await answer.json()
             assert answer.status == expected, shown
             return shown
@@ -99,7 +113,9 @@ class Strangling:
             await until_false(lambda: self.service.value(_TRIALS_LEFT), pause_seconds=0.2)
 
     async def share(self, pushed: set[UUID], percent: int) -> set[UUID]:
-        return {message_id for (message_id,) in await self.service.rows(_SHARE, sorted(pushed), percent)}
+        return {
+            message_id for (message_id,) in await self.service.rows(_SHARE, sorted(pushed), percent)
+        }
 
     async def read_by(self, pushed: set[UUID]) -> dict[str, set[UUID]]:
         """Return each message once; by whom."""
@@ -111,7 +127,9 @@ class Strangling:
         return found
 
     async def totals(self) -> dict[str, Any]:
-        async with self.service.session.get(f"{self.service.api.url}/v1/rollouts/ups/diffs") as answer:
+        async with self.service.session.get(
+            f"{self.service.api.url}/v1/rollouts/ups/diffs"
+        ) as answer:
             totals: dict[str, Any] = (await answer.json())["totals"]
             return totals
 
@@ -121,15 +139,23 @@ def _codes(bodies: list[bytes]) -> Counter[str]:
 
 
 @asynccontextmanager
-async def _strangling(maker: ServiceMaker, server: Server, folder: Path, program: tuple[str, ...]) -> AsyncIterator[Strangling]:
+async def _strangling(
+    maker: ServiceMaker, server: Server, folder: Path, program: tuple[str, ...]
+) -> AsyncIterator[Strangling]:
     service = await maker(folder, SETTINGS)
-    superuser_dsn = make_conninfo(server.superuser_dsn, dbname=conninfo_to_dict(service.owner_dsn)["dbname"])
+    superuser_dsn = make_conninfo(
+        server.superuser_dsn, dbname=conninfo_to_dict(service.owner_dsn)["dbname"]
+    )
     async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
     async with foreign_role(superuser_dsn, service.service_dsn) as dsn, service:
         await service.start("api", "worker", "worker")
         story = Strangling(service, program, dsn, keyring.inbox.key, folder)
-        story.bodies = [message.body for message in messages(12 * SIZE + 3_000, seed=37) if message.carrier_id == "ups"]
+        story.bodies = [
+            message.body
+            for message in messages(12 * SIZE + 3_000, seed=37)
+            if message.carrier_id == "ups"
+        ]
         try:
             yield story
         finally:
@@ -145,7 +171,9 @@ async def test_an_old_fleet_reads_its_share_and_nothing_else_and_the_way_back_ta
 ) -> None:
     if language == "node" and (reason := missing()) is not None:
         pytest.skip(reason)
-    async with _strangling(service_maker, server, tmp_path, NODE if language == "node" else PYTHON) as story:
+    async with _strangling(
+        service_maker, server, tmp_path, NODE if language == "node" else PYTHON
+    ) as story:
         story.notes.append(f"strangler: a fleet in {language}, {SIZE:,} messages a step")
         await _refused_and_forced(story)
         await _grow(story)
@@ -153,14 +181,23 @@ async def test_an_old_fleet_reads_its_share_and_nothing_else_and_the_way_back_ta
         await _drill(story)
         await _erase(story)
         await _dead(story)
-        assert await story.service.rows("SELECT cause, detail FROM statesvc.dead_letter WHERE kind = 'message'") == []
+        assert (
+            await story.service.rows(
+                "SELECT cause, detail FROM statesvc.dead_letter WHERE kind = 'message'"
+            )
+            == []
+        )
         pushed = await story.service.value("SELECT count(*) FROM statesvc.body")
-        assert await story.service.value("SELECT count(*) FROM statesvc.message") == pushed, "each acknowledged message was settled once"
+        assert await story.service.value("SELECT count(*) FROM statesvc.message") == pushed, (
+            "each acknowledged message was settled once"
+        )
 
 
 async def _refused_and_forced(story: Strangling) -> None:
     shown = await story.turn(candidate="bad@1", percent=0, shadow=True)
-    assert shown["warnings"] == ["no worker asked for bad@1 within the last minute: is it misspelt?"]
+    assert shown["warnings"] == [
+        "no worker asked for bad@1 within the last minute: is it misspelt?"
+    ]
     await story.start("bad@1", omit=["DP"])
     bodies = story.bodies[-200:]
     await story.push(200)
@@ -173,7 +210,9 @@ async def _refused_and_forced(story: Strangling) -> None:
     await story.turn(percent=1, force=True)
     await story.turn(percent=0)
     await story.kill()
-    story.notes.append(f"a candidate without {totals['fields']['event']} events was refused, and forced with a reason")
+    story.notes.append(
+        f"a candidate without {totals['fields']['event']} events was refused, and forced with a reason"
+    )
 
 
 async def _grow(story: Strangling) -> None:
@@ -205,7 +244,9 @@ async def _grow(story: Strangling) -> None:
 
 async def _codes_outside(story: Strangling, rest: set[UUID], bodies: list[bytes]) -> Counter[str]:
     """Return the codes of the messages that were tried, from the log."""
-    rows = await story.service.rows("SELECT canonical FROM statesvc.event WHERE message_id = ANY (%s)", sorted(rest))
+    rows = await story.service.rows(
+        "SELECT canonical FROM statesvc.event WHERE message_id = ANY (%s)", sorted(rest)
+    )
     said = Counter(json.loads(decompress_json(canonical))["raw"]["code"] for (canonical,) in rows)
     assert sum(said.values()) <= len(bodies)
     return said
@@ -271,21 +312,29 @@ async def _erase(story: Strangling) -> None:
     number = json.loads(bodies[0])["trackingNumber"]
     await story.push(40)
     await story.service.drained()
-    (shipment,) = await story.service.rows("SELECT shipment_id FROM statesvc.stream WHERE number = %s", number)
+    (shipment,) = await story.service.rows(
+        "SELECT shipment_id FROM statesvc.stream WHERE number = %s", number
+    )
     of_it = "SELECT trial_id, sealed_key, message_id FROM statesvc.trial WHERE %s = ANY (shipments)"
     waiting = await story.service.rows(of_it, *shipment)
     assert waiting
-    await story.service.rows("UPDATE statesvc.trial SET verdict = 'declined' WHERE trial_id = %s RETURNING 1", waiting[0][0])
+    await story.service.rows(
+        "UPDATE statesvc.trial SET verdict = 'declined' WHERE trial_id = %s RETURNING 1",
+        waiting[0][0],
+    )
     code, said, errors = await story.service.run("erase", "ups", number, "--why", "story")
     assert code == 0, (said, errors)
     assert await story.service.rows(of_it, *shipment) == []
     kept = await story.service.rows(
-        "SELECT message_id, sealed_key FROM statesvc.message WHERE %s = ANY (shipments) AND sealed_key IS NOT NULL", *shipment
+        "SELECT message_id, sealed_key FROM statesvc.message WHERE %s = ANY (shipments) AND sealed_key IS NOT NULL",
+        *shipment,
     )
     for message_id, sealed_key in kept:
         with pytest.raises(SealError):
             SealingKey(story.inbox_key).unwrap(sealed_key, body_context(message_id))
-    story.notes.append(f"erased while {len(waiting)} trials of the parcel waited: none is left, no body opens under the inbox key")
+    story.notes.append(
+        f"erased while {len(waiting)} trials of the parcel waited: none is left, no body opens under the inbox key"
+    )
     await story.start(status=PLANTED)
     await story.settled()
 
@@ -298,7 +347,11 @@ async def _dead(story: Strangling) -> None:
     await story.kill()
     pushed = await pushing
     async with asyncio.timeout(60):
-        await until_false(lambda: story.service.value("SELECT NOT EXISTS (SELECT FROM statesvc.reader WHERE fallbacks > 0)"))
+        await until_false(
+            lambda: story.service.value(
+                "SELECT NOT EXISTS (SELECT FROM statesvc.reader WHERE fallbacks > 0)"
+            )
+        )
     first = time.monotonic() - begun
     _, said, errors = await story.service.run("status")
     assert f"{OLD} reads 50 %" in said, errors

@@ -39,7 +39,11 @@ PAUSE_SECONDS: Final = 2.0
 """Seconds of load with the same processes, between two restarts."""
 ROLES: Final = ("ingress", "ingress", "api", "worker", "worker", "notifier", "sealer")
 _PACKAGES: Final = ("statesvc", "events", "projections", "migrations")
-_SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_UPS": None, "STATESVC_LOG_LEVEL": "warning", "STATESVC_LOG_FORMAT": "json"}
+_SETTINGS: Final = {
+    "STATESVC_WEBHOOK_SECRET_UPS": None,
+    "STATESVC_LOG_LEVEL": "warning",
+    "STATESVC_LOG_FORMAT": "json",
+}
 _EXPAND: Final = "ALTER TABLE statesvc.shipment ADD COLUMN trial text;\n"
 _INDEX: Final = (
     "-- migrate: no-transaction\n"
@@ -47,7 +51,9 @@ _INDEX: Final = (
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS shipment_trial ON statesvc.shipment (trial);\n"
 )
 _FUNCTION: Final = "CREATE FUNCTION statesvc.trial() RETURNS int LANGUAGE sql IMMUTABLE RETURN 2;\n"
-_IS_BUSY: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.unsealed)"
+_IS_BUSY: Final = (
+    "SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.unsealed)"
+)
 _KEPT: Final = """
     SELECT message_id::text FROM statesvc.message UNION ALL
     SELECT message_id::text FROM statesvc.dead_letter WHERE kind = 'message' AND cause <> 'rejected_member'
@@ -57,7 +63,9 @@ _KEPT: Final = """
 def next_release(folder: Path) -> Mapping[str, str]:
     """Make the trial; return the environment in which `python -m statesvc` is its."""
     for package in _PACKAGES:
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     migrations = folder / "migrations"
     (migrations / "0009_trial.sql").write_text(_EXPAND)
     (migrations / "0010_trial_indexes.sql").write_text(_INDEX)
@@ -72,7 +80,9 @@ def next_release(folder: Path) -> Mapping[str, str]:
 async def test_a_long_log_is_upgraded_under_load_and_back(tmp_path: Path) -> None:
     trial = await asyncio.to_thread(next_release, tmp_path / "trial")
     async with soak_server() as own, AsyncExitStack() as stack:
-        place = Place(service=own.dsns.service_dsn, owner=own.dsns.owner_dsn, superuser=own.dsns.superuser_dsn)
+        place = Place(
+            service=own.dsns.service_dsn, owner=own.dsns.owner_dsn, superuser=own.dsns.superuser_dsn
+        )
         await _fill(place, own.dsns, tmp_path)
         service = await stack.enter_async_context(_service(own.dsns, tmp_path))
         ledger = Ledger(tmp_path / "ledger.ndjson")
@@ -83,7 +93,13 @@ async def test_a_long_log_is_upgraded_under_load_and_back(tmp_path: Path) -> Non
         async with await AsyncConnection.connect(own.dsns.owner_dsn, autocommit=True) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         pushed = traffic(SEED, keyring.carrier_digest)
-        carriers = Carriers(session=service.session, url=lambda: crew.webhook_url, ledger=ledger, pushes=pushed, rate=RATE)
+        carriers = Carriers(
+            session=service.session,
+            url=lambda: crew.webhook_url,
+            ledger=ledger,
+            pushes=pushed,
+            rate=RATE,
+        )
         carrying = asyncio.create_task(carriers.run(), name="carriers")
         head = tmp_path / "head"
         async with service.session.get(f"{service.api.url}/v1/checkpoint") as answer:
@@ -92,7 +108,9 @@ async def test_a_long_log_is_upgraded_under_load_and_back(tmp_path: Path) -> Non
         began = time.monotonic()
         # a process of its own, for what `run` forks is this code
         environment = {**service.environment, **trial}
-        migrating = await asyncio.create_subprocess_exec(sys.executable, "-m", "statesvc", "migrate", env=environment)
+        migrating = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "statesvc", "migrate", env=environment
+        )
         assert await migrating.wait() == 0
         migrated_seconds = time.monotonic() - began
         assert await place.value("SELECT statesvc.trial()") == 2
@@ -108,7 +126,9 @@ async def test_a_long_log_is_upgraded_under_load_and_back(tmp_path: Path) -> Non
         acknowledged = promised.readable | promised.unreadable
         kept = {message_id for (message_id,) in await place.rows(_KEPT)}
         assert acknowledged - kept == set(), "lost"
-        assert [ids for ids in promised.messages.values() if len(ids) > 1] == [], "one body, several messages"
+        assert [ids for ids in promised.messages.values() if len(ids) > 1] == [], (
+            "one body, several messages"
+        )
         assert crew.deaths == []
         exit_code, output, errors = await service.run("verify", "--checkpoint", str(head))
         assert exit_code == 0, output + errors
@@ -124,7 +144,9 @@ async def test_a_long_log_is_upgraded_under_load_and_back(tmp_path: Path) -> Non
 
 def _service(dsns: postgres.Server, folder: Path) -> Service:
     settings = {**_SETTINGS, "STATESVC_SEALER_CHECKPOINT_FILE": str(folder / "checkpoint")}
-    return Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=settings)
+    return Service(
+        service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=settings
+    )
 
 
 async def _fill(place: Place, dsns: postgres.Server, folder: Path) -> None:

@@ -32,16 +32,29 @@ SELECT min(t.at), max(t.at) FROM (
 
 
 @pytest.mark.soak
-async def test_a_clock_an_hour_off_moves_no_lease_no_retry_and_no_time_in_the_log(own_server: SoakServer, tmp_path: Path) -> None:
+async def test_a_clock_an_hour_off_moves_no_lease_no_retry_and_no_time_in_the_log(
+    own_server: SoakServer, tmp_path: Path
+) -> None:
     started = datetime.now(UTC)
-    async with told("clocks an hour off", own_server.dsns, tmp_path, posts=_POSTS, settings=SHORT_LEASE) as story:
+    async with told(
+        "clocks an hour off", own_server.dsns, tmp_path, posts=_POSTS, settings=SHORT_LEASE
+    ) as story:
         async for _ in story.rounds(shortest=10, longest=25):
             victim = story.one_of("worker")
-            with story.disturbance(f"worker killed, clock {victim.post.settings.get('STATESVC_TEST_CLOCK_SECONDS', 'right')}"):
+            with story.disturbance(
+                f"worker killed, clock {victim.post.settings.get('STATESVC_TEST_CLOCK_SECONDS', 'right')}"
+            ):
                 victim.kill()
         first, last = (await story.execute(_TIMES))[0]
         workers = await story.execute("SELECT count(DISTINCT worker) FROM statesvc.message")
-        story.notes.append(f"times in the log from {first} to {last}; {workers[0][0]} workers settled messages")
+        story.notes.append(
+            f"times in the log from {first} to {last}; {workers[0][0]} workers settled messages"
+        )
         assert isinstance(first, datetime)
         assert isinstance(last, datetime)
-        assert started - timedelta(seconds=5) <= first <= last <= datetime.now(UTC) + timedelta(seconds=5)
+        assert (
+            started - timedelta(seconds=5)
+            <= first
+            <= last
+            <= datetime.now(UTC) + timedelta(seconds=5)
+        )

@@ -31,21 +31,31 @@ class Told:
 def traffic(seed: int, digests: Callable[[str], Digest]) -> Iterator[Told]:
     """Yield endless traffic. `digests` are the installation's own, by carrier: ids of scans without a code depend on them."""
     rng = random.Random(seed)
-    lives = (push for push in pushes(rng, lambda: datetime.now(UTC)) if push.behaviour is not Behaviour.COMPRESSED)
+    lives = (
+        push
+        for push in pushes(rng, lambda: datetime.now(UTC))
+        if push.behaviour is not Behaviour.COMPRESSED
+    )
     stated = _stated(rng, seed)
     for place in count():
         if place % 5 == 4:
             yield next(stated)
         else:
             push = next(lives)
-            yield Told(carrier_id=push.carrier_id, body=push.body, event_ids=_read(push.carrier_id, push.body, digests))
+            yield Told(
+                carrier_id=push.carrier_id,
+                body=push.body,
+                event_ids=_read(push.carrier_id, push.body, digests),
+            )
 
 
 def _stated(rng: random.Random, seed: int) -> Iterator[Told]:
     for parcel in count():
         number = f"CN{seed:03d}{parcel:08d}"
         for place, message in enumerate(canonical_story(number, rng), start=1):
-            yield Told(carrier_id=message.carrier_id, body=message.body, event_ids=(f"{number}-{place}",))
+            yield Told(
+                carrier_id=message.carrier_id, body=message.body, event_ids=(f"{number}-{place}",)
+            )
 
 
 def _read(carrier_id: str, body: bytes, digests: Callable[[str], Digest]) -> tuple[str, ...] | None:
@@ -54,4 +64,7 @@ def _read(carrier_id: str, body: bytes, digests: Callable[[str], Digest]) -> tup
         normalized = carrier.normalizers[carrier.stable](body, datetime.now(UTC))
     except UnreadableMessageError:
         return None
-    return tuple(identify(reading, carrier_id=carrier_id, digest=digests(carrier_id)).event_id for reading in normalized.readings)
+    return tuple(
+        identify(reading, carrier_id=carrier_id, digest=digests(carrier_id)).event_id
+        for reading in normalized.readings
+    )

@@ -45,7 +45,9 @@ class Verdict:
             self.broken.append(f"{what}: {size} ({shown})")
 
 
-async def judge(dsn: str, keyring: Keyring, promised: Promises, subscriber: Subscriber | None) -> Verdict:
+async def judge(
+    dsn: str, keyring: Keyring, promised: Promises, subscriber: Subscriber | None
+) -> Verdict:
     """Judge everything, as it was when all was sealed.
 
     A notifier that was cut off still adds the tries that it made to the log when their notifications have long ended by another's.
@@ -72,8 +74,12 @@ async def _rows(connection: AsyncConnection[Any], query: str) -> list[Any]:
     return await (await connection.execute(query.encode())).fetchall()
 
 
-async def _judge_messages(verdict: Verdict, connection: AsyncConnection[Any], promised: Promises) -> None:
-    settled = Counter(str(row[0]) for row in await _rows(connection, "SELECT message_id FROM statesvc.message"))
+async def _judge_messages(
+    verdict: Verdict, connection: AsyncConnection[Any], promised: Promises
+) -> None:
+    settled = Counter(
+        str(row[0]) for row in await _rows(connection, "SELECT message_id FROM statesvc.message")
+    )
     buried = Counter(
         str(row[0])
         for row in await _rows(
@@ -83,25 +89,46 @@ async def _judge_messages(verdict: Verdict, connection: AsyncConnection[Any], pr
     )
     acknowledged = promised.readable | promised.unreadable
     verdict.messages, verdict.dead_letters = len(settled), len(buried)
-    verdict.must("bodies acknowledged as several messages", {body for body, ids in promised.messages.items() if len(ids) > 1})
-    verdict.must("acknowledged messages that are lost", acknowledged - settled.keys() - buried.keys())
-    verdict.must("messages that are settled and dead, or twice", {name for name, count in (settled + buried).items() if count > 1})
+    verdict.must(
+        "bodies acknowledged as several messages",
+        {body for body, ids in promised.messages.items() if len(ids) > 1},
+    )
+    verdict.must(
+        "acknowledged messages that are lost", acknowledged - settled.keys() - buried.keys()
+    )
+    verdict.must(
+        "messages that are settled and dead, or twice",
+        {name for name, count in (settled + buried).items() if count > 1},
+    )
     verdict.must("readable messages that were given up", promised.readable & buried.keys())
     verdict.must("unreadable messages that were settled", promised.unreadable & settled.keys())
-    verdict.must("messages that nobody was told of", (settled.keys() | buried.keys()) - acknowledged)
+    verdict.must(
+        "messages that nobody was told of", (settled.keys() | buried.keys()) - acknowledged
+    )
     lag = await _rows(
-        connection, "SELECT max(settled_at - received_at), count(*) FILTER (WHERE settled_at < received_at) FROM statesvc.message"
+        connection,
+        "SELECT max(settled_at - received_at), count(*) FILTER (WHERE settled_at < received_at) FROM statesvc.message",
     )
     verdict.lag_seconds_max = lag[0][0].total_seconds() if lag[0][0] is not None else 0.0
     verdict.must("messages settled before they came", lag[0][1])
 
 
-async def _judge_events(verdict: Verdict, connection: AsyncConnection[Any], promised: Promises) -> None:
-    logged = Counter((carrier, event) for carrier, event in await _rows(connection, "SELECT carrier_id, event_id FROM statesvc.event"))
+async def _judge_events(
+    verdict: Verdict, connection: AsyncConnection[Any], promised: Promises
+) -> None:
+    logged = Counter(
+        (carrier, event)
+        for carrier, event in await _rows(
+            connection, "SELECT carrier_id, event_id FROM statesvc.event"
+        )
+    )
     verdict.events = logged.total()
     verdict.must("events that are lost", promised.events - logged.keys())
     verdict.must("events applied twice", {key for key, count in logged.items() if count > 1})
-    verdict.must("events that nobody told", {key for key in logged.keys() - promised.events if not key[1].startswith(ENRICHMENT)})
+    verdict.must(
+        "events that nobody told",
+        {key for key in logged.keys() - promised.events if not key[1].startswith(ENRICHMENT)},
+    )
     gaps = "SELECT shipment_id FROM statesvc.event GROUP BY 1 HAVING min(version) <> 1 OR max(version) <> count(*)"
     verdict.must("shipments with gaps in their versions", await _rows(connection, gaps))
     behind = """
@@ -127,28 +154,53 @@ async def _judge_log(verdict: Verdict, connection: AsyncConnection[Any], keyring
     )
     leaves = b"".join(leaf_hashes for _, _, leaf_hashes in sealed)
     places = accumulate((entries for _, entries, _ in sealed), initial=0)
-    verdict.must("sealed batches in a wrong place", [first for (first, _, _), place in zip(sealed, places, strict=False) if first != place])
+    verdict.must(
+        "sealed batches in a wrong place",
+        [first for (first, _, _), place in zip(sealed, places, strict=False) if first != place],
+    )
     verdict.must("entries that are not sealed, or twice", verdict.entries - len(leaves) // 32)
-    newest = await _rows(connection, "SELECT tree_size, root FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1")
+    newest = await _rows(
+        connection,
+        "SELECT tree_size, root FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1",
+    )
     expected = mth([leaves[at : at + 32] for at in range(0, len(leaves), 32)])
-    verdict.must("the newest checkpoint is not the root of the log", newest != [(len(leaves) // 32, expected)])
+    verdict.must(
+        "the newest checkpoint is not the root of the log",
+        newest != [(len(leaves) // 32, expected)],
+    )
 
 
-async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any], subscriber: Subscriber, received: Sequence[str]) -> None:
+async def _judge_notifications(
+    verdict: Verdict,
+    connection: AsyncConnection[Any],
+    subscriber: Subscriber,
+    received: Sequence[str],
+) -> None:
     due = {
         webhook_id: (shipment, sequence)
-        for webhook_id, shipment, sequence in await _rows(connection, "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification")
+        for webhook_id, shipment, sequence in await _rows(
+            connection, "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification"
+        )
     }
     verdict.notifications, verdict.deliveries = len(due), len(received)
     verdict.noticed = sum(sequence < 0 for _, sequence in due.values())
     # what was noticed just before the snapshot may still be on its way
     caused = {webhook_id for webhook_id, (_, sequence) in due.items() if sequence > 0}
     verdict.must("notifications that never came", caused - subscriber.said.keys())
-    verdict.must("notifications that nobody wrote", {name: subscriber.said[name] for name in received if name not in due})
-    verdict.must("changes told under two ids", {key for key, count in Counter(due.values()).items() if count > 1})
-    verdict.must("deliveries with a wrong signature, or another text under the same id", subscriber.forged)
     verdict.must(
-        "undelivered notifications given up", await _rows(connection, "SELECT 1 FROM statesvc.dead_letter WHERE kind = 'notification'")
+        "notifications that nobody wrote",
+        {name: subscriber.said[name] for name in received if name not in due},
+    )
+    verdict.must(
+        "changes told under two ids",
+        {key for key, count in Counter(due.values()).items() if count > 1},
+    )
+    verdict.must(
+        "deliveries with a wrong signature, or another text under the same id", subscriber.forged
+    )
+    verdict.must(
+        "undelivered notifications given up",
+        await _rows(connection, "SELECT 1 FROM statesvc.dead_letter WHERE kind = 'notification'"),
     )
     last: dict[Any, int] = {}
     disordered = []

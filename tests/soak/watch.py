@@ -60,14 +60,20 @@ class Watch:
                 try:
                     async with asyncio.timeout(3):
                         if connection is None:
-                            connection = await AsyncConnection.connect(self._dsn, autocommit=True, connect_timeout=2)
-                        ready, waiting, backlog = await (await connection.execute(_AGES)).fetchone() or (None, None, 0)
+                            connection = await AsyncConnection.connect(
+                                self._dsn, autocommit=True, connect_timeout=2
+                            )
+                        ready, waiting, backlog = await (
+                            await connection.execute(_AGES)
+                        ).fetchone() or (None, None, 0)
                 except (psycopg.Error, OSError, TimeoutError):
                     ready, waiting, backlog = None, None, 0
                     if connection is not None:
                         await connection.close()
                     connection = None
-                self.looks.append(Look(time.monotonic(), self._unanswered(), ready, waiting, backlog))
+                self.looks.append(
+                    Look(time.monotonic(), self._unanswered(), ready, waiting, backlog)
+                )
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             if connection is not None:
@@ -77,8 +83,15 @@ class Watch:
         """Return for each disturbance the seconds from its end until the service had recovered; without those that another one overtook."""
         found = []
         for place, disturbance in enumerate(self.disturbances):
-            until = self.disturbances[place + 1].began if place + 1 < len(self.disturbances) else float("inf")
-            recovered = next((look.at for look in self.looks if look.at > disturbance.ended and look.recovered), float("inf"))
+            until = (
+                self.disturbances[place + 1].began
+                if place + 1 < len(self.disturbances)
+                else float("inf")
+            )
+            recovered = next(
+                (look.at for look in self.looks if look.at > disturbance.ended and look.recovered),
+                float("inf"),
+            )
             if recovered < until:
                 found.append((disturbance, recovered - disturbance.ended))
         return found

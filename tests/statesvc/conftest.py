@@ -8,7 +8,13 @@ from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+LIMITS = PoolLimits(
+    connections_max=2,
+    acquire_seconds=5,
+    statement_seconds=10,
+    lock_seconds=5,
+    idle_in_transaction_seconds=10,
+)
 
 
 @pytest.fixture

@@ -56,21 +56,28 @@ async def _parcel(world: World) -> Names:
 async def _parcel_on_hold(world: World) -> Names:
     parcel = await _parcel(world)
     placed = await world.api.call(
-        "POST", "/v1/legal-holds", scopes=SCOPES, json={"carrier_id": "ups", "tracking_number": parcel["number"], "why": "before"}
+        "POST",
+        "/v1/legal-holds",
+        scopes=SCOPES,
+        json={"carrier_id": "ups", "tracking_number": parcel["number"], "why": "before"},
     )
     assert placed.status == 201, placed.body
     return parcel
 
 
 async def _subscription(world: World) -> Names:
-    made = await world.api.call("POST", "/v1/subscriptions", scopes=SCOPES, json={"url": "https://receiver.example/hook"})
+    made = await world.api.call(
+        "POST", "/v1/subscriptions", scopes=SCOPES, json={"url": "https://receiver.example/hook"}
+    )
     assert made.status == 201, made.body
     return {"id": made.body["id"]}
 
 
 async def _paused(world: World) -> Names:
     subscription = await _subscription(world)
-    paused = await world.api.call("POST", f"/v1/subscriptions/{subscription['id']}/pause", scopes=SCOPES)
+    paused = await world.api.call(
+        "POST", f"/v1/subscriptions/{subscription['id']}/pause", scopes=SCOPES
+    )
     assert paused.status == 200
     return subscription
 
@@ -124,10 +131,33 @@ ACTS: Final = (
         operation_id="teach_code",
         prepare=_carrier,
         http="/v1/carriers/ups/mappings",
-        body={"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}, "force": True},
-        command=("carriers", "map", "ups", "--type", "X", "--code", "9Z", "--status", "delivery_attempted", "--force", "--yes"),
+        body={
+            "raw_type": "X",
+            "raw_code": "9Z",
+            "meaning": {"kind": "scan", "status": "delivery_attempted"},
+            "force": True,
+        },
+        command=(
+            "carriers",
+            "map",
+            "ups",
+            "--type",
+            "X",
+            "--code",
+            "9Z",
+            "--status",
+            "delivery_attempted",
+            "--force",
+            "--yes",
+        ),
         form="/console/carriers/ups/teach",
-        fields={"raw_type": "X", "raw_code": "9Z", "kind": "scan", "status": "delivery_attempted", "force": "yes"},
+        fields={
+            "raw_type": "X",
+            "raw_code": "9Z",
+            "kind": "scan",
+            "status": "delivery_attempted",
+            "force": "yes",
+        },
     ),
     Act(
         operation_id="discard_dead_letter",
@@ -253,11 +283,17 @@ HTTP_ALONE: Final[Mapping[str, str]] = {
 
 
 def test_each_call_is_an_operation_or_says_why_not() -> None:
-    assert {route.operation.operation_id for route in calls() if route.run is None} == set(HTTP_ALONE)
+    assert {route.operation.operation_id for route in calls() if route.run is None} == set(
+        HTTP_ALONE
+    )
 
 
 def test_each_call_that_changes_something_is_compared_or_says_why_not() -> None:
-    changing = {operation_id for operation_id, listed in operation_table().items() if not listed["where"].startswith("GET")}
+    changing = {
+        operation_id
+        for operation_id, listed in operation_table().items()
+        if not listed["where"].startswith("GET")
+    }
     told = [*(act.operation_id for act in ACTS), *ELSEWHERE, *NOT_BY_ALL, *NO_ACTS]
     assert sorted(told) == sorted(set(told))
     assert set(told) == changing
@@ -274,7 +310,9 @@ def here(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.operation_id)
-async def test_three_faces_leave_the_same_entry(act: Act, tab: Tab, shell: Shell, scan: Statement) -> None:
+async def test_three_faces_leave_the_same_entry(
+    act: Act, tab: Tab, shell: Shell, scan: Statement
+) -> None:
     api, world = tab.api, World(tab.api, scan)
     where = operation_table()[act.operation_id]["where"].split()[0]
 
@@ -282,7 +320,9 @@ async def test_three_faces_leave_the_same_entry(act: Act, tab: Tab, shell: Shell
     names = await act.prepare(world)
     before = await _newest(api)
     body = json.loads(_filled(json.dumps(act.body), names))
-    why: dict[str, Any] = {"headers": {"Statesvc-Why": WHY}} if act.why_in_header else {"json": {**body, "why": WHY}}
+    why: dict[str, Any] = (
+        {"headers": {"Statesvc-Why": WHY}} if act.why_in_header else {"json": {**body, "why": WHY}}
+    )
     reply = await api.call(where, _filled(act.http, names), scopes=SCOPES, **why)
     assert reply.status < 300, reply.body
     by_http = await _entries(api, before, names)
@@ -313,16 +353,21 @@ def _filled(text: str, names: Names) -> str:
 
 
 async def _newest(api: Api) -> int:
-    ((newest,),) = await (await api.connection.execute("SELECT coalesce(max(batch_id), 0) FROM statesvc.action")).fetchall()
+    ((newest,),) = await (
+        await api.connection.execute("SELECT coalesce(max(batch_id), 0) FROM statesvc.action")
+    ).fetchall()
     return int(newest)
 
 
 async def _entries(api: Api, after: int, names: Names) -> list[tuple[str, Any]]:
     """Return who, and the rest of each entry, with the subject by its name and without what changes from time to time."""
     cursor = await api.connection.execute(
-        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY batch_id, ordinal", (after,)
+        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY batch_id, ordinal",
+        (after,),
     )
-    return [_without_names(json.loads(canonical), names) for (canonical,) in await cursor.fetchall()]
+    return [
+        _without_names(json.loads(canonical), names) for (canonical,) in await cursor.fetchall()
+    ]
 
 
 def _without_names(entry: Any, names: Names) -> tuple[str, Any]:
@@ -333,5 +378,7 @@ def _without_names(entry: Any, names: Names) -> tuple[str, Any]:
             value = re.sub(rf"\b{given}\b", f"<{name}>", value)
         return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>", value)
 
-    details = {name: plain(value) for name, value in entry["details"].items() if name not in _CHANGING}
+    details = {
+        name: plain(value) for name, value in entry["details"].items() if name not in _CHANGING
+    }
     return entry["actor"], [entry["verb"], plain(entry["target"]), details]

@@ -50,7 +50,13 @@ from tests.world.database import Database
 
 Statement = Callable[..., Reading]
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
-LIMITS = PoolLimits(connections_max=4, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=4,
+    acquire_seconds=5,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 
 
 def _scan(
@@ -67,7 +73,9 @@ def _scan(
     at = MORNING + timedelta(minutes=minutes)
     raw_type = fields.pop("type", "T")
     fields.setdefault("kind", Kind.SCAN)
-    fields.setdefault("place", EventPlace(city="Springfield", region="IL", postal_code="62701", country="US"))
+    fields.setdefault(
+        "place", EventPlace(city="Springfield", region="IL", postal_code="62701", country="US")
+    )
     return Reading(
         tracking_number=number,
         status=status,
@@ -93,7 +101,10 @@ class Carriers:
 
     async def say(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
         message_id = uuid4()
-        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id)) for reading in readings)
+        events = tuple(
+            identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id))
+            for reading in readings
+        )
         source = Provenance(
             message_id=message_id,
             body_commitment=bytes(32),
@@ -101,7 +112,14 @@ class Carriers:
             normalizer=carrier_id,
             normalizer_version="1",
         )
-        read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
+        read = Read(
+            source=source,
+            carrier_id=carrier_id,
+            events=events,
+            rejections=(),
+            body_key=SealingKey.fresh(),
+            sealed_key=b"",
+        )
         async with self.connection.transaction():
             await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
         return message_id
@@ -132,15 +150,29 @@ class Api:
 
     async def key(self, scopes: str) -> str:
         if scopes not in self._keys:
-            _, self._keys[scopes] = await create_key(self.connection, name="test", scopes=map(Scope, scopes.split()), created_by="test")
+            _, self._keys[scopes] = await create_key(
+                self.connection, name="test", scopes=map(Scope, scopes.split()), created_by="test"
+            )
         return self._keys[scopes]
 
-    async def call(self, method: str, path: str, *, scopes: str, headers: dict[str, str] | None = None, **arguments: Any) -> Reply:
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        scopes: str,
+        headers: dict[str, str] | None = None,
+        **arguments: Any,
+    ) -> Reply:
         authorization = {"Authorization": f"Bearer {await self.key(scopes)}"}
-        async with self.client.request(method, path, headers=authorization | (headers or {}), **arguments) as response:
+        async with self.client.request(
+            method, path, headers=authorization | (headers or {}), **arguments
+        ) as response:
             text = await response.text()
             body = json.loads(text) if text else None
-            self.contract.check(method, response.url.raw_path, response.status, response.content_type, body)
+            self.contract.check(
+                method, response.url.raw_path, response.status, response.content_type, body
+            )
             return Reply(response.status, response.headers, body)
 
     async def get(self, path: str, *, scopes: str = "read", **arguments: Any) -> Reply:
@@ -149,7 +181,9 @@ class Api:
     async def pages(self, path: str, *, scopes: str = "read", **query: Any) -> list[list[Any]]:
         pages, cursor = [], None
         while True:
-            reply = await self.get(path, scopes=scopes, params=query | ({"cursor": cursor} if cursor else {}))
+            reply = await self.get(
+                path, scopes=scopes, params=query | ({"cursor": cursor} if cursor else {})
+            )
             assert reply.status == 200, reply.body
             pages.append(reply.body["items"])
             cursor = reply.body["next_cursor"]
@@ -223,7 +257,12 @@ async def api(
     pool_limits: PoolLimits,
 ) -> AsyncIterator[Api]:
     pool = make_pool(database.service_dsn, name="api-test", limits=pool_limits)
-    readers = make_pool(database.service_dsn, name="api-test reader", limits=replace(LIMITS, connections_min=0), writes=False)
+    readers = make_pool(
+        database.service_dsn,
+        name="api-test reader",
+        limits=replace(LIMITS, connections_min=0),
+        writes=False,
+    )
     await pool.open()
     waker = Waker()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
@@ -255,7 +294,15 @@ async def api(
         pages = [*console, *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
         app = build_app([*served, *pages], keys=keys)
         async with readers, targets, TestClient(TestServer(app)) as client:
-            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, contract_of(served), readings)
+            yield Api(
+                client,
+                connection,
+                Carriers(connection, keyring),
+                keyring,
+                waker.woken,
+                contract_of(served),
+                readings,
+            )
     await pool.close()
 
 

@@ -41,7 +41,9 @@ async def attack(database: Any, *statements: str) -> None:
 @asynccontextmanager
 async def sealed_story(database: Any) -> AsyncIterator[Story]:
     """Make a log of all kinds with several heads. Written once a run and copied, for writing it takes half a second of computing."""
-    await fill_database(database.superuser_dsn, "sealed_story", partial(_write_sealed_story, database))
+    await fill_database(
+        database.superuser_dsn, "sealed_story", partial(_write_sealed_story, database)
+    )
     async with story(database) as log:
         yield log
 
@@ -59,7 +61,11 @@ async def _write_sealed_story(database: Any, name: str) -> None:
 
 
 def verify(database: Any, **options: Any) -> VerificationReport:
-    access = LogAccess(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS), archive=options.pop("archive", None))
+    access = LogAccess(
+        dsn=database.service_dsn,
+        master_keys=options.pop("master_keys", MASTER_KEYS),
+        archive=options.pop("archive", None),
+    )
     progress = options.pop("progress", lambda *_: None)
     return Verification(VerificationRequest(access=access, **options), progress).run()
 

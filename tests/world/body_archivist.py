@@ -63,11 +63,18 @@ class Archivist:
 
     async def partition(self, day: date) -> str | None:
         """Return its name while it is there."""
-        name: str | None = await self.shop.value("SELECT to_regclass(%s)::text", f"statesvc.body_{day:%Y%m%d}")
+        name: str | None = await self.shop.value(
+            "SELECT to_regclass(%s)::text", f"statesvc.body_{day:%Y%m%d}"
+        )
         return name
 
     async def retained(self) -> set[UUID]:
-        return {message_id for (message_id,) in await self.shop.rows("SELECT message_id FROM statesvc.body_retained")}
+        return {
+            message_id
+            for (message_id,) in await self.shop.rows(
+                "SELECT message_id FROM statesvc.body_retained"
+            )
+        }
 
     async def erase(self, shipment_id: UUID) -> None:
         """Destroy the shipment's key."""
@@ -82,12 +89,16 @@ class Archivist:
         found = (await find_bodies(shop.connection, self.archiving.folder, wanted)).get(message_id)
         if found is None:
             return None
-        ((sealed_key, shipments),) = await shop.rows("SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id)
+        ((sealed_key, shipments),) = await shop.rows(
+            "SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id
+        )
         if sealed_key is None:
             return None
         keys = {}
         for shipment_id in shipments:
-            wrapped = await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id)
+            wrapped = await shop.value(
+                "SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id
+            )
             if wrapped is None:
                 return None
             keys[shipment_id] = shop.keyring.open_shipment_key(wrapped, shipment_id)

@@ -51,7 +51,9 @@ class Server:
             )
         async with asyncio.timeout(START_SECONDS):
             while not await self._answers():
-                assert self._process.returncode is None, (self.folder / f"log-{self.lives}").read_text()[-2000:]
+                assert self._process.returncode is None, (
+                    self.folder / f"log-{self.lives}"
+                ).read_text()[-2000:]
                 await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
@@ -82,7 +84,8 @@ class Nats(Server):
         super().__init__(folder)
         self.program = required("nats-server", "nats-server")
         (folder / "nats.conf").write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "jetstream"}" }}\n{extra}\n', encoding="utf-8"
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "jetstream"}" }}\n{extra}\n',
+            encoding="utf-8",
         )
 
     @property
@@ -91,7 +94,9 @@ class Nats(Server):
 
     async def add_stream(self, name: str, subjects: Sequence[str], **options: Any) -> None:
         async with self.client() as client:
-            await client.jetstream().add_stream(StreamConfig(name=name, subjects=list(subjects), **options))
+            await client.jetstream().add_stream(
+                StreamConfig(name=name, subjects=list(subjects), **options)
+            )
 
     async def stored(self, name: str) -> list[tuple[dict[str, str], bytes]]:
         """Return all messages of a stream in its order: headers and data."""
@@ -103,7 +108,9 @@ class Nats(Server):
 
     @asynccontextmanager
     async def client(self, **options: Any) -> AsyncIterator[Any]:
-        client = await nats.connect(self.address, allow_reconnect=False, error_cb=_ignored, **options)
+        client = await nats.connect(
+            self.address, allow_reconnect=False, error_cb=_ignored, **options
+        )
         try:
             yield client
         finally:
@@ -132,7 +139,8 @@ class RabbitMq(Server):
         (folder / "home").mkdir()
         (folder / "plugins").write_text("[].\n", encoding="utf-8")
         (folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{self.port}\ndisk_free_limit.absolute = 1MB\nlog.file.level = warning\n", encoding="utf-8"
+            f"listeners.tcp.1 = 127.0.0.1:{self.port}\ndisk_free_limit.absolute = 1MB\nlog.file.level = warning\n",
+            encoding="utf-8",
         )
 
     @property
@@ -159,19 +167,32 @@ class RabbitMq(Server):
             self._mapper.kill()
             await self._mapper.wait()
 
-    async def declare(self, exchange: str, queue: str, *, routing_key: str = "", arguments: dict[str, Any] | None = None) -> None:
+    async def declare(
+        self,
+        exchange: str,
+        queue: str,
+        *,
+        routing_key: str = "",
+        arguments: dict[str, Any] | None = None,
+    ) -> None:
         """Declare a durable exchange, and a durable queue that is bound to it; again after each start."""
         self._declared.append((exchange, queue, routing_key, arguments))
         await self._declare(*self._declared[-1])
 
     def told(self) -> str:
         """Return what it wrote into its logs."""
-        return "\n".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("log/*.log")))
+        return "\n".join(
+            log.read_text(errors="replace") for log in sorted(self.folder.glob("log/*.log"))
+        )
 
-    async def _declare(self, exchange: str, queue: str, routing_key: str, arguments: dict[str, Any] | None) -> None:
+    async def _declare(
+        self, exchange: str, queue: str, routing_key: str, arguments: dict[str, Any] | None
+    ) -> None:
         async with await aio_pika.connect(self.address) as connection:
             channel = await connection.channel()
-            made = await channel.declare_exchange(exchange, aio_pika.ExchangeType.DIRECT, durable=True)
+            made = await channel.declare_exchange(
+                exchange, aio_pika.ExchangeType.DIRECT, durable=True
+            )
             held = await channel.declare_queue(queue, durable=True, arguments=arguments)
             await held.bind(made, routing_key)
 
@@ -191,7 +212,11 @@ class RabbitMq(Server):
     def _environment(self) -> dict[str, str]:
         folder = str(self.folder)
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith("RABBITMQ_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("RABBITMQ_")
+            },
             "HOME": f"{folder}/home",
             "ERL_EPMD_PORT": str(self._mapper_port),
             "RABBITMQ_NODENAME": self._node,

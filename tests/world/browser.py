@@ -27,9 +27,13 @@ async def page(*, scheme: str = "light") -> AsyncIterator[Page]:
     program = required("chromium", "chromium")
     expect.set_options(timeout=EXPECT_MILLISECONDS)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         try:
-            context = await browser.new_context(color_scheme="dark" if scheme == "dark" else "light", viewport=DESKTOP)
+            context = await browser.new_context(
+                color_scheme="dark" if scheme == "dark" else "light", viewport=DESKTOP
+            )
             yield await context.new_page()
         finally:
             await browser.close()
@@ -47,7 +51,9 @@ async def faults(tab: Page) -> list[str]:
 
 async def sideways(tab: Page) -> int:
     """Return by how many pixels the page is wider than the window."""
-    wider: int = await tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    wider: int = await tab.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
     return wider
 
 

@@ -29,12 +29,20 @@ SECONDS: Final = "CELERY_TEST_SECONDS"
 QUORUM_NAMES: Final = ("fast-quorum", "slow-quorum")
 
 
-def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast", "slow"), **settings: Any) -> Celery:
+def make_app(
+    broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast", "slow"), **settings: Any
+) -> Celery:
     """Make an app of classic queues with priorities; with `quorum` quorum queues, so that delays go through native delayed delivery."""
     # a pool of an earlier app would hold what it declared for declared, on a server that may have been emptied since
     pools.reset()
     app = Celery("shop", broker=broker, set_as_current=False)
-    kind = {"x-queue-type": "quorum"} if quorum else {"x-max-priority": 10} if broker.startswith("amqp") else None
+    kind = (
+        {"x-queue-type": "quorum"}
+        if quorum
+        else {"x-max-priority": 10}
+        if broker.startswith("amqp")
+        else None
+    )
     kind_of_exchange = "topic" if quorum else "direct"
     shop = Exchange(f"shop-{kind_of_exchange}", type=kind_of_exchange)
     app.conf.update(
@@ -47,7 +55,9 @@ def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast
         task_ignore_result=True,
         worker_detect_quorum_queues=quorum,
         broker_connection_retry_on_startup=True,
-        broker_transport_options={"visibility_timeout": 3600, "queue_order_strategy": "priority"} if broker.startswith("redis") else {},
+        broker_transport_options={"visibility_timeout": 3600, "queue_order_strategy": "priority"}
+        if broker.startswith("redis")
+        else {},
         worker_prefetch_multiplier=4,
         **settings,
     )
@@ -74,18 +84,42 @@ def _ingest(body: str, **_more: Any) -> None:
 
     time.sleep(float(os.environ[SECONDS]))
     with Path(os.environ[LEDGER]).open("a", encoding="utf-8") as ledger:
-        ledger.write(json.dumps({"id": current_task.request.id, "at": time.time(), "body": body}) + "\n")
+        ledger.write(
+            json.dumps({"id": current_task.request.id, "at": time.time(), "body": body}) + "\n"
+        )
 
 
 @asynccontextmanager
 async def running_worker(
-    broker: str, ledger: Path, *, queues: str = "fast,slow", quorum: bool = False, seconds: float = 0
+    broker: str,
+    ledger: Path,
+    *,
+    queues: str = "fast,slow",
+    quorum: bool = False,
+    seconds: float = 0,
 ) -> AsyncIterator[Process]:
     """Run a worker for the time of the block, whose tasks take `seconds`; it ends as by a deploy, and gives back what it has not run."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "celery", "-A", "tests.world.celery_fleet:worker_app", "worker", "-P", "solo", "-Q", queues),
+        *(
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "tests.world.celery_fleet:worker_app",
+            "worker",
+            "-P",
+            "solo",
+            "-Q",
+            queues,
+        ),
         *("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "ERROR"),
-        env=os.environ | {LEDGER: str(ledger), BROKER: broker, QUORUM: "1" if quorum else "", SECONDS: str(seconds)},
+        env=os.environ
+        | {
+            LEDGER: str(ledger),
+            BROKER: broker,
+            QUORUM: "1" if quorum else "",
+            SECONDS: str(seconds),
+        },
         stdout=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -99,7 +133,11 @@ async def running_worker(
 
 def ran(ledger: Path) -> list[dict[str, Any]]:
     """Return what workers wrote down."""
-    return [json.loads(line) for line in ledger.read_text("utf-8").splitlines()] if ledger.exists() else []
+    return (
+        [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
+        if ledger.exists()
+        else []
+    )
 
 
 async def has_run(ledger: Path, count: int) -> None:
@@ -110,4 +148,6 @@ async def has_run(ledger: Path, count: int) -> None:
 
 if BROKER in os.environ:
     is_quorum = bool(os.environ.get(QUORUM))
-    worker_app = make_app(os.environ[BROKER], quorum=is_quorum, names=QUORUM_NAMES if is_quorum else ("fast", "slow"))
+    worker_app = make_app(
+        os.environ[BROKER], quorum=is_quorum, names=QUORUM_NAMES if is_quorum else ("fast", "slow")
+    )

@@ -8,8 +8,26 @@ def make_certificate(folder: Path) -> None:
     """Write `cert.pem` and `key.pem`."""
     subprocess.run(
         [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"),
-            *("-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem", "-subj", "/CN=localhost"),
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "1",
+            ),
+            *(
+                "-keyout",
+                f"{folder}/key.pem",
+                "-out",
+                f"{folder}/cert.pem",
+                "-subj",
+                "/CN=localhost",
+            ),
             *("-addext", "subjectAltName=DNS:localhost"),
         ],
         check=True,

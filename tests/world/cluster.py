@@ -19,7 +19,11 @@ class Cluster:
     """Cluster whose data is in the folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.data, self.backup, self.archive = folder / "data", folder / "backup", folder / "data" / "archive"
+        self.data, self.backup, self.archive = (
+            folder / "data",
+            folder / "backup",
+            folder / "data" / "archive",
+        )
         self.port = free_port()
         overrides = {
             "shared_buffers": "64MB",
@@ -34,9 +38,16 @@ class Cluster:
 
     def base_backup(self) -> None:
         known = conninfo_to_dict(self.dsns.superuser or "")
-        program, environment = programs(MAJOR) / "pg_basebackup", {**os.environ, "PGPASSWORD": str(known["password"])}
+        program, environment = (
+            programs(MAJOR) / "pg_basebackup",
+            {**os.environ, "PGPASSWORD": str(known["password"])},
+        )
         where = ("-h", str(known["host"]), "-p", str(known["port"]), "-U", str(known["user"]))
-        subprocess.run([program, "-D", self.backup, *where, "--checkpoint=fast", "--no-sync"], env=environment, check=True)
+        subprocess.run(
+            [program, "-D", self.backup, *where, "--checkpoint=fast", "--no-sync"],
+            env=environment,
+            check=True,
+        )
         owner = choose_user(self.data / "postgres")
         for path in (self.backup, *self.backup.rglob("*")):
             owner.give(path)

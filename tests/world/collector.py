@@ -25,14 +25,20 @@ class Collector:
     async def traces(self, request: web.Request) -> web.Response:
         body = _unpacked(request, await request.read())
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            role = next(one.value.string_value for one in resource.resource.attributes if one.key == "service.name")
+            role = next(
+                one.value.string_value
+                for one in resource.resource.attributes
+                if one.key == "service.name"
+            )
             self.spans += [(role, span) for scope in resource.scope_spans for span in scope.spans]
         return self._taken(body)
 
     async def measured(self, request: web.Request) -> web.Response:
         body = _unpacked(request, await request.read())
         for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-            self.metrics |= {metric.name for scope in resource.scope_metrics for metric in scope.metrics}
+            self.metrics |= {
+                metric.name for scope in resource.scope_metrics for metric in scope.metrics
+            }
         return self._taken(body)
 
     async def subscriber(self, request: web.Request) -> web.Response:
@@ -49,7 +55,11 @@ class Collector:
 
 def _unpacked(request: web.Request, body: bytes) -> bytes:
     # aiohttp may have unpacked it already
-    return gzip.decompress(body) if request.headers.get("Content-Encoding") == "gzip" and body[:2] == b"\x1f\x8b" else body
+    return (
+        gzip.decompress(body)
+        if request.headers.get("Content-Encoding") == "gzip" and body[:2] == b"\x1f\x8b"
+        else body
+    )
 
 
 def settings_for(collector: Collector) -> dict[str, str]:

@@ -29,7 +29,9 @@ class Tab:
         return await self.client.post(path, data=fields, allow_redirects=False)
 
     async def form_token(self, path: str = LOGIN) -> str:
-        found = re.search(r'name="form_token" value="([0-9a-f]{64})"', await (await self.get(path)).text())
+        found = re.search(
+            r'name="form_token" value="([0-9a-f]{64})"', await (await self.get(path)).text()
+        )
         assert found is not None
         return found[1]
 
@@ -42,7 +44,9 @@ class Tab:
 
     async def preview(self, path: str, **fields: str) -> str:
         """Return what an action would do."""
-        return words(await (await self.post(path, form_token=await self.form_token(path), **fields)).text())
+        return words(
+            await (await self.post(path, form_token=await self.form_token(path), **fields)).text()
+        )
 
     async def act(self, path: str, **fields: str) -> str:
         """Do it after its dry run; return what the next page says."""
@@ -51,7 +55,12 @@ class Tab:
         forms = re.findall(r"<form.*?</form>", shown, re.DOTALL)
         confirmed = next((form for form in forms if 'name="step" value="do"' in form), None)
         assert confirmed is not None, words(shown)
-        hidden = {unescape(name): unescape(value) for name, value in re.findall(r'type="hidden" name="([^"]*)" value="([^"]*)"', confirmed)}
+        hidden = {
+            unescape(name): unescape(value)
+            for name, value in re.findall(
+                r'type="hidden" name="([^"]*)" value="([^"]*)"', confirmed
+            )
+        }
         done = await self.post(path, **hidden)
         if done.status == 303:
             done = await self.get(done.headers["Location"])
@@ -64,11 +73,18 @@ class Tab:
             page = await (await self.post(path, **hidden)).text()
             parts = page.partition('id="progress"')[2]
             assert parts, words(page)
-            hidden = {unescape(name): unescape(value) for name, value in re.findall(r'type="hidden" name="([^"]*)" value="([^"]*)"', parts)}
+            hidden = {
+                unescape(name): unescape(value)
+                for name, value in re.findall(
+                    r'type="hidden" name="([^"]*)" value="([^"]*)"', parts
+                )
+            }
         return words(page)
 
     async def log_in(self, scopes: str, **fields: str) -> ClientResponse:
-        return await self.post(LOGIN, form_token=await self.form_token(), key=await self.api.key(scopes), **fields)
+        return await self.post(
+            LOGIN, form_token=await self.form_token(), key=await self.api.key(scopes), **fields
+        )
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ class Clock:
     async def advance(self, seconds: float) -> None:
         """Move the clock, and open the partitions that the new time needs."""
         async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
-            await connection.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (timedelta(seconds=seconds),))
+            await connection.execute(
+                "UPDATE statesvc.test_clock SET shift = shift + %s", (timedelta(seconds=seconds),)
+            )
             await connection.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
 
     async def now(self) -> datetime:
@@ -44,11 +46,21 @@ class Database:
     @classmethod
     def of(cls, server: postgres.Server) -> "Database":
         """Return the one that the server's addresses lead to."""
-        return cls(server.service_dsn, server.owner_dsn, server.superuser_dsn, server.auditor_dsn, Clock(server.owner_dsn))
+        return cls(
+            server.service_dsn,
+            server.owner_dsn,
+            server.superuser_dsn,
+            server.auditor_dsn,
+            Clock(server.owner_dsn),
+        )
 
     def on(self, name: str) -> "Database":
         """Return another one of the same server."""
-        return Database.of(postgres.Server(self.superuser_dsn, self.owner_dsn, self.service_dsn, self.auditor_dsn).on(name))
+        return Database.of(
+            postgres.Server(
+                self.superuser_dsn, self.owner_dsn, self.service_dsn, self.auditor_dsn
+            ).on(name)
+        )
 
 
 @pytest.fixture(scope="session")

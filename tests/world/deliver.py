@@ -24,11 +24,15 @@ async def deliver(
     body: Callable[[Notification], bytes] = body_of,
 ) -> list[str]:
     """Send whatever may be sent now. Returns the bodies."""
-    asked = OutboxClaim(worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64))
+    asked = OutboxClaim(
+        worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64)
+    )
     deliveries = await claim(connection, keyring, asked)
     answer = Answer(outcome=outcome, duration_seconds=0.01, status_code=status_code)
     finished = [
-        AttemptResult(delivery=one, answer=answer, started_at=datetime.now(UTC), body=body(one.notification))
+        AttemptResult(
+            delivery=one, answer=answer, started_at=datetime.now(UTC), body=body(one.notification)
+        )
         for one in sorted(deliveries, key=lambda one: one.sequence)
     ]
     await settle(connection, keyring, finished, worker="notifier-1")

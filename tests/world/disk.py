@@ -58,7 +58,9 @@ class Disk:
         """Return once nobody has a file open there."""
 
         async def is_held() -> bool:
-            ended = await asyncio.create_subprocess_exec("umount", self.folder, stderr=subprocess.DEVNULL)
+            ended = await asyncio.create_subprocess_exec(
+                "umount", self.folder, stderr=subprocess.DEVNULL
+            )
             return await ended.wait() != 0
 
         async with asyncio.timeout(_RELEASED_SECONDS):

@@ -14,7 +14,15 @@ from aiokafka.protocol.produce import ProduceRequest_v3, ProduceResponse_v3
 from aiokafka.protocol.transaction import InitProducerIdRequest_v0, InitProducerIdResponse_v0
 from aiokafka.record.memory_records import MemoryRecords
 
-REQUESTS: Final = {one.API_KEY: one for one in (ApiVersionRequest_v0, MetadataRequest_v1, ProduceRequest_v3, InitProducerIdRequest_v0)}
+REQUESTS: Final = {
+    one.API_KEY: one
+    for one in (
+        ApiVersionRequest_v0,
+        MetadataRequest_v1,
+        ProduceRequest_v3,
+        InitProducerIdRequest_v0,
+    )
+}
 NODE: Final = 7
 PARTITIONS: Final = 8
 
@@ -49,7 +57,9 @@ class FakeKafka:
             while True:
                 size = int.from_bytes(await reader.readexactly(4))
                 request = BytesIO(await reader.readexactly(size))
-                key, _version, correlation_id, _client = (part.decode(request) for part in RequestHeader_v1.SCHEMA.fields)
+                key, _version, correlation_id, _client = (
+                    part.decode(request) for part in RequestHeader_v1.SCHEMA.fields
+                )
                 answer = self._answer(key, REQUESTS[key].decode(request))
                 encoded = ResponseHeader_v0(correlation_id).encode() + answer.encode()
                 writer.write(len(encoded).to_bytes(4) + encoded)
@@ -62,11 +72,20 @@ class FakeKafka:
     def _answer(self, key: int, request: Any) -> Any:
         match key:
             case ApiVersionRequest_v0.API_KEY:
-                return ApiVersionResponse_v0(0, [(one, request.API_VERSION, request.API_VERSION) for one, request in REQUESTS.items()])
+                return ApiVersionResponse_v0(
+                    0,
+                    [
+                        (one, request.API_VERSION, request.API_VERSION)
+                        for one, request in REQUESTS.items()
+                    ],
+                )
             case MetadataRequest_v1.API_KEY:
                 host, port = self.advertised or ("127.0.0.1", self.port)
                 partitions = [(0, number, NODE, [NODE], [NODE]) for number in range(PARTITIONS)]
-                asked = [(0, name, False, partitions) if name in self.topics else (3, name, False, []) for name in request.topics or []]
+                asked = [
+                    (0, name, False, partitions) if name in self.topics else (3, name, False, [])
+                    for name in request.topics or []
+                ]
                 return MetadataResponse_v1([(NODE, host, port, None)], NODE, asked)
             case InitProducerIdRequest_v0.API_KEY:
                 return InitProducerIdResponse_v0(0, 0, 4711, 0)
@@ -78,7 +97,9 @@ class FakeKafka:
         error = self.produce_errors.pop(0) if self.produce_errors else 0
         answers = []
         for topic, partitions in request.topics:
-            answers.append((topic, [(number, error, len(self.stored), -1) for number, _ in partitions]))
+            answers.append(
+                (topic, [(number, error, len(self.stored), -1) for number, _ in partitions])
+            )
             if not error:
                 for number, messages in partitions:
                     self._store(topic, number, messages)
@@ -88,7 +109,9 @@ class FakeKafka:
         records = MemoryRecords(messages)
         while (batch := records.next_batch()) is not None:
             self.producers.add((batch.producer_id, batch.base_sequence))
-            self.stored += [Stored(topic, partition, one.key, one.value, dict(one.headers)) for one in batch]
+            self.stored += [
+                Stored(topic, partition, one.key, one.value, dict(one.headers)) for one in batch
+            ]
 
 
 @asynccontextmanager

@@ -5,7 +5,13 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, read_subscribed_to, write_notifications
+from statesvc.append.outbox import (
+    OutboxChange,
+    fan_out,
+    fanout_of,
+    read_subscribed_to,
+    write_notifications,
+)
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts
 
@@ -13,7 +19,9 @@ from statesvc.log.fanouts import append_fanouts
 async def notify_of(connection: AsyncConnection[Any], changes: Sequence[OutboxChange]) -> int:
     """Fan out in one transaction. Return how many notifications that made."""
     async with connection.transaction():
-        asked = await read_subscribed_to(connection, {(change.carrier_id, change.number) for change in changes})
+        asked = await read_subscribed_to(
+            connection, {(change.carrier_id, change.number) for change in changes}
+        )
         fanned_out = fan_out(changes, await asked.rows())
         now = await (await begin_batch(connection)).rows()
         written = await write_notifications(connection, fanned_out, epoch=now.epoch)

@@ -20,7 +20,9 @@ class FeedReader:
     async def read_on(self) -> None:
         """Read to the present end. An index that was skipped or repeated fails at once."""
         while True:
-            status, page = await self.get("/v1/feed", limit="1000", **({} if self.cursor is None else {"after": self.cursor}))
+            status, page = await self.get(
+                "/v1/feed", limit="1000", **({} if self.cursor is None else {"after": self.cursor})
+            )
             if status == 410:
                 self._drop(page["go_on_after"])
                 continue

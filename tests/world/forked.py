@@ -69,13 +69,20 @@ async def fork(
     folder: Path = _ROOT,
 ) -> ForkedProcess:
     """Run `main()` of the module `launcher` in `folder` as `python -m launcher ARGUMENTS` would. `errors` None: both go to `output`."""
-    process = fork_server().Process(target=_run, args=(launcher, [*arguments], {**environment}, output, errors, folder))
+    process = fork_server().Process(
+        target=_run, args=(launcher, [*arguments], {**environment}, output, errors, folder)
+    )
     await asyncio.to_thread(process.start)
     return ForkedProcess(process)
 
 
 def _run(  # noqa: PLR0917 - a process takes them by position
-    launcher: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path | None, folder: Path
+    launcher: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path,
+    errors: Path | None,
+    folder: Path,
 ) -> None:
     """Run in the child."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -76,7 +76,9 @@ class Archivist:
         """Await a number of which nothing is said, until that is observed."""
         await await_number(self.connection, AttachedTo("ups", number), 1, actor="shop", why={})
         await self.pass_days(1 / 12)
-        assert len((await observe_never_heard(self.connection, worker="worker-1")).observations) == 1
+        assert (
+            len((await observe_never_heard(self.connection, worker="worker-1")).observations) == 1
+        )
 
     async def pass_days(self, days: float) -> None:
         await self.database.clock.advance(days * DAY)
@@ -87,7 +89,9 @@ class Archivist:
 
     async def run_pass(self, **changes: Any) -> MonthPassResult:
         """Run a pass by a process of its own that leads."""
-        async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.database.service_dsn, autocommit=True
+        ) as connection:
             # the session of the pass before may still be ending
             while not await LOG_LEDGER.try_lead(connection):  # noqa: ASYNC110 - another process decides
                 await asyncio.sleep(0.01)
@@ -105,26 +109,37 @@ class Archivist:
 
     async def counts(self) -> dict[str, int]:
         """Return the entries in the database by kind."""
-        return {kind: (await self.log.rows(f"SELECT count(*) FROM statesvc.{kind}"))[0][0] for kind in KINDS}
+        return {
+            kind: (await self.log.rows(f"SELECT count(*) FROM statesvc.{kind}"))[0][0]
+            for kind in KINDS
+        }
 
     async def residents(self) -> dict[UUID, str]:
         return dict(await self.log.rows("SELECT shipment_id, why FROM statesvc.log_resident"))
 
     def files(self) -> list[str]:
         """Return the files without the marker."""
-        return sorted(path.name for path in files_of(self.archiving.folder) if not path.name.startswith(MARKER))
+        return sorted(
+            path.name
+            for path in files_of(self.archiving.folder)
+            if not path.name.startswith(MARKER)
+        )
 
     def verify(self, **options: Any) -> VerificationReport:
         return verify(self.database, archive=self.archiving.folder, **options)
 
     async def as_owner(self, *statements: str) -> None:
-        async with await AsyncConnection.connect(self.database.owner_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.database.owner_dsn, autocommit=True
+        ) as connection:
             for statement in statements:
                 await connection.execute(statement.encode())
 
 
 def archiving(folder: ArchivePath, keyring: Keyring, archivist_wait: Any) -> LogArchiving:
-    return LogArchiving(folder=folder, keyring=keyring, hot_months=1, wait=archivist_wait, drop_tries=1)
+    return LogArchiving(
+        folder=folder, keyring=keyring, hot_months=1, wait=archivist_wait, drop_tries=1
+    )
 
 
 def shipment(number: str) -> UUID:

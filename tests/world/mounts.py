@@ -15,12 +15,18 @@ def mounted_tmpfs(folder: Path, *, size: str = "64m") -> Iterator[Callable[[str]
     if os.geteuid() != 0:
         pytest.skip("mounting takes root")
     folder.mkdir(exist_ok=True)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode:
         pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
 
     def remount(options: str) -> None:
-        subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], capture_output=True, check=True)
+        subprocess.run(
+            ["mount", "-o", f"remount,{options}", str(folder)], capture_output=True, check=True
+        )
 
     try:
         yield remount

@@ -13,7 +13,11 @@ from statesvc.notifier.turn import Turn, take_turn
 
 
 async def claim(
-    connection: AsyncConnection[Any], keyring: Keyring, asked: OutboxClaim, *, thin: frozenset[Any] = frozenset()
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    asked: OutboxClaim,
+    *,
+    thin: frozenset[Any] = frozenset(),
 ) -> list[Delivery]:
     """Lease what may be sent now."""
     done = await take_turn(connection, keyring, Turn(worker=asked.worker, claim=asked))
@@ -22,7 +26,14 @@ async def claim(
 
 
 async def settle(
-    connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    group: Sequence[AttemptResult],
+    *,
+    worker: str,
+    again: bool = False,
 ) -> Settled:
     """Settle what has ended."""
-    return (await take_turn(connection, keyring, Turn(worker=worker, ended=group, settled_before=again))).settled
+    return (
+        await take_turn(connection, keyring, Turn(worker=worker, ended=group, settled_before=again))
+    ).settled

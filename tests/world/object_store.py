@@ -65,7 +65,9 @@ class ObjectStore:
 def s3_port(own_processes: None) -> Iterator[int]:  # noqa: ARG001 - a mark
     """Return the server's port. One a test worker: it takes a second to start."""
     port = free_port()
-    process = subprocess.Popen([required_moto(), "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [required_moto(), "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _until_answered(process, port)
         yield port

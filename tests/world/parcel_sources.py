@@ -8,9 +8,25 @@ from zoneinfo import ZoneInfo
 
 MORNING: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 CHICAGO: Final = ZoneInfo("America/Chicago")
-JOURNEY: Final = ("info_received", "picked_up", "in_transit", "exception", "in_transit", "out_for_delivery", "delivered")
+JOURNEY: Final = (
+    "info_received",
+    "picked_up",
+    "in_transit",
+    "exception",
+    "in_transit",
+    "out_for_delivery",
+    "delivered",
+)
 SOURCES: Final = ("ups", "aftership", "shippo")
-UPS_CODES: Final = (("M", "MP"), ("P", "PU"), ("I", "DP"), ("X", "1E"), ("I", "AR"), ("I", "OT"), ("D", "FS"))
+UPS_CODES: Final = (
+    ("M", "MP"),
+    ("P", "PU"),
+    ("I", "DP"),
+    ("X", "1E"),
+    ("I", "AR"),
+    ("I", "OT"),
+    ("D", "FS"),
+)
 AFTERSHIP_CODES: Final = (
     "InfoReceived_001",
     "InTransit_002",
@@ -42,7 +58,12 @@ def ups(number: str, steps: Sequence[int], _carrier: str = "ups") -> bytes:
             "localActivityTime": f"{local:%H%M%S}",
             "gmtActivityDate": f"{at:%Y%m%d}",
             "gmtActivityTime": f"{at:%H%M%S}",
-            "activityLocation": {"city": "Chicago", "stateProvince": "IL", "postalCode": "60632", "country": "US"},
+            "activityLocation": {
+                "city": "Chicago",
+                "stateProvince": "IL",
+                "postalCode": "60632",
+                "country": "US",
+            },
             "activityStatus": {"type": kind, "code": code, "description": code},
         }
     ).encode()
@@ -61,7 +82,13 @@ def aftership(number: str, steps: Sequence[int], carrier: str = "ups") -> bytes:
         for step in steps
     ]
     last = AFTERSHIP_CODES[steps[-1]]
-    tracking = {"tracking_number": number, "slug": carrier, "tag": last.split("_")[0], "subtag": last, "checkpoints": checkpoints}
+    tracking = {
+        "tracking_number": number,
+        "slug": carrier,
+        "tag": last.split("_")[0],
+        "subtag": last,
+        "checkpoints": checkpoints,
+    }
     return json.dumps({"event": "tracking_update", "msg": tracking}).encode()
 
 
@@ -80,5 +107,9 @@ def shippo(number: str, steps: Sequence[int], carrier: str = "ups") -> bytes:
     return json.dumps({"event": "track_updated", "data": track}).encode()
 
 
-WRITERS: Final[Mapping[str, Callable[..., bytes]]] = {"ups": ups, "aftership": aftership, "shippo": shippo}
+WRITERS: Final[Mapping[str, Callable[..., bytes]]] = {
+    "ups": ups,
+    "aftership": aftership,
+    "shippo": shippo,
+}
 """By source: number, steps, and the carrier that an aggregator names."""

@@ -25,7 +25,12 @@ START_SECONDS = 10
 
 def can_carry_prepared_statements() -> bool:
     """Return whether it can: since 1.21, where it is told how many."""
-    told = subprocess.run([required("pgbouncer", "pgbouncer"), "--version"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [required("pgbouncer", "pgbouncer"), "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     version = re.search(r"(\d+)\.(\d+)", told)
     return version is not None and (int(version[1]), int(version[2])) >= (1, 21)
 
@@ -37,11 +42,17 @@ async def between(service_dsn: str, *, wanted: bool = EVERYWHERE) -> AsyncIterat
         yield {}
         return
     async with pooled(service_dsn) as (through,):
-        yield {"DATABASE_URL": through, "STATESVC_LISTEN_URL": service_dsn, "STATESVC_PREPARED_STATEMENTS": "false"}
+        yield {
+            "DATABASE_URL": through,
+            "STATESVC_LISTEN_URL": service_dsn,
+            "STATESVC_PREPARED_STATEMENTS": "false",
+        }
 
 
 @asynccontextmanager
-async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -> AsyncIterator[list[str]]:
+async def pooled(
+    *dsns: str, mode: str = "transaction", prepared_max: int = 0
+) -> AsyncIterator[list[str]]:
     """Put a pooler before these databases and roles, for the time of the block."""
     program = required("pgbouncer", "pgbouncer")
     folder = Path(mkdtemp(prefix="statesvc-pgbouncer-"))

@@ -108,12 +108,18 @@ def drop_database(server: Server, name: str) -> None:
     _drop(_superuser(server.superuser_dsn), name)
 
 
-async def fill_database(superuser_dsn: str, content: str, fill: Callable[[str], Awaitable[None]]) -> None:
+async def fill_database(
+    superuser_dsn: str, content: str, fill: Callable[[str], Awaitable[None]]
+) -> None:
     """Replace this migrated database by one that `fill` has filled, given its name: once a run, then it is copied like the template.
 
     `content` names what is in it. Nobody stays connected to this database.
     """
-    name, filled, folder = str(conninfo_to_dict(superuser_dsn)["dbname"]), f"{TEMPLATE}_{content}", Path(os.environ[FOLDER_VARIABLE])
+    name, filled, folder = (
+        str(conninfo_to_dict(superuser_dsn)["dbname"]),
+        f"{TEMPLATE}_{content}",
+        Path(os.environ[FOLDER_VARIABLE]),
+    )
     superuser = _superuser(make_conninfo(superuser_dsn, dbname="postgres"))
     with _locked(folder / content):
         if not (folder / content).read_text():
@@ -147,7 +153,9 @@ def _copy(connection: Connection[Any], template: str, name: str) -> None:
 
 
 def _drop(connection: Connection[Any], name: str) -> None:
-    connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    connection.execute(
+        sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+    )
 
 
 def _external() -> Server | None:
@@ -164,11 +172,18 @@ def _external() -> Server | None:
 
 
 def _embedded(folder: Path) -> Server:
-    _started[folder] = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=free_port(), overrides=OVERRIDES)
+    _started[folder] = EmbeddedServer(
+        folder / "data", major=MAJOR, tcp_port=free_port(), overrides=OVERRIDES
+    )
     dsns = _started[folder].start()
     assert dsns.superuser is not None
     assert dsns.auditor is not None
-    server = Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service, auditor_dsn=dsns.auditor).on("postgres")
+    server = Server(
+        superuser_dsn=dsns.superuser,
+        owner_dsn=dsns.owner,
+        service_dsn=dsns.service,
+        auditor_dsn=dsns.auditor,
+    ).on("postgres")
     _shorten_login(server.superuser_dsn)
     return server
 
@@ -176,7 +191,11 @@ def _embedded(folder: Path) -> Server:
 def _shorten_login(superuser_dsn: str) -> None:
     """Shorten the login: initdb set this password before `scram_iterations` was known; the other roles came later."""
     with Connection.connect(superuser_dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(sql.Literal(connection.info.password)))
+        connection.execute(
+            sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(
+                sql.Literal(connection.info.password)
+            )
+        )
 
 
 async def _make_roles(dsn: str) -> None:
@@ -185,14 +204,20 @@ async def _make_roles(dsn: str) -> None:
             cursor = await connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,))
             verb = "ALTER" if await cursor.fetchone() else "CREATE"
             await connection.execute(
-                sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(sql.SQL(verb), sql.Identifier(role), sql.Literal(_PASSWORD))
+                sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(
+                    sql.SQL(verb), sql.Identifier(role), sql.Literal(_PASSWORD)
+                )
             )
 
 
 async def _make_template(server: Server) -> None:
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
-        await connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(TEMPLATE)))
-        await connection.execute(sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE)))
+        await connection.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(TEMPLATE))
+        )
+        await connection.execute(
+            sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE))
+        )
     template = server.on(TEMPLATE)
     await migrate(template.owner_dsn, template.service_dsn)
     async with await AsyncConnection.connect(template.owner_dsn, autocommit=True) as connection:
@@ -201,7 +226,11 @@ async def _make_template(server: Server) -> None:
 
 def root() -> Path | None:
     """Return a folder in memory where there is room: a database is copied for each test, hundreds of small files."""
-    is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
+    is_roomy = (
+        MEMORY.is_dir()
+        and os.access(MEMORY, os.W_OK)
+        and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
+    )
     return MEMORY if is_roomy else None
 
 
@@ -213,14 +242,18 @@ def kill_all(data: Path) -> None:
     """Send SIGKILL to the server on this data folder and all of its processes: as if its machine were gone."""
     pid = running_pid(data)
     assert pid is not None
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+    children = subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False
+    ).stdout
     for member in (pid, *map(int, children.split())):
         with suppress(ProcessLookupError):
             os.kill(member, signal.SIGKILL)
 
 
 def _end_servers_of_dead_runs() -> None:
-    for folder in chain.from_iterable(root.glob(f"{FOLDER_PREFIX}*-*") for root in (Path(tempfile.gettempdir()), MEMORY)):
+    for folder in chain.from_iterable(
+        root.glob(f"{FOLDER_PREFIX}*-*") for root in (Path(tempfile.gettempdir()), MEMORY)
+    ):
         pid = folder.name.split("-")[2]
         if pid.isdigit() and not _lives(int(pid)) and os.access(folder, os.W_OK):
             _end(folder)

@@ -28,9 +28,13 @@ def required_patroni() -> str:
     guide = "see docs/high-availability.md: /opt/patroni"
     if program is None:
         _lacking(f"patroni is not installed ({guide})")
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout.split()[-1]
+    version = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()[-1]
     if tuple(map(int, version.split(".")[:2])) < _PATRONI_MIN:
-        _lacking(f"{program} is {version}, which does not survive a primary that was cut off ({guide})")
+        _lacking(
+            f"{program} is {version}, which does not survive a primary that was cut off ({guide})"
+        )
     return program
 
 

@@ -54,7 +54,9 @@ class Prometheus:
                     if alert.name == name and alert.firing:
                         return alert
             await asyncio.sleep(0.5)
-        raise AssertionError(f"{name} does not fire within {seconds:g} s; there are {await self.alerts()}")
+        raise AssertionError(
+            f"{name} does not fire within {seconds:g} s; there are {await self.alerts()}"
+        )
 
     async def until_silent(self, name: str, *, seconds: float) -> None:
         """Wait until it fires no more."""
@@ -70,9 +72,13 @@ class Prometheus:
         """Return what a query finds now. Raises AssertionError where it is no query."""
         return await self._ask("query", query=expression)
 
-    async def ask_range(self, expression: str, *, since: float, until: float, step: float) -> list[Any]:
+    async def ask_range(
+        self, expression: str, *, since: float, until: float, step: float
+    ) -> list[Any]:
         """Return what a query finds at each step, in seconds since 1970."""
-        return await self._ask("query_range", query=expression, start=str(since), end=str(until), step=str(step))
+        return await self._ask(
+            "query_range", query=expression, start=str(since), end=str(until), step=str(step)
+        )
 
     async def _ask(self, call: str, **parameters: str) -> list[Any]:
         async with self._session.get(f"{self._url}/api/v1/{call}", params=parameters) as answer:
@@ -100,7 +106,9 @@ def _microseconds(time: str) -> str:
 
 
 @asynccontextmanager
-async def scraping(folder: Path, metrics_port: int, rules: Mapping[str, Any] | None = None) -> AsyncIterator[Prometheus]:
+async def scraping(
+    folder: Path, metrics_port: int, rules: Mapping[str, Any] | None = None
+) -> AsyncIterator[Prometheus]:
     """Scrape one address, and evaluate these rules, for the time of the block."""
     targets = [{"targets": [f"127.0.0.1:{metrics_port}"]}]
     config: dict[str, Any] = {
@@ -109,7 +117,9 @@ async def scraping(folder: Path, metrics_port: int, rules: Mapping[str, Any] | N
     }
     if rules is not None:
         config["rule_files"] = ["rules.yml"]
-        folder.joinpath("rules.yml").write_text(yaml.safe_dump(dict(rules), sort_keys=False, width=10_000))
+        folder.joinpath("rules.yml").write_text(
+            yaml.safe_dump(dict(rules), sort_keys=False, width=10_000)
+        )
     folder.joinpath("prometheus.yml").write_text(yaml.safe_dump(config))
     port = free_port()
     with folder.joinpath("prometheus.log").open("wb") as log:

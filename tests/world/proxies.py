@@ -12,37 +12,57 @@ from tests.world.programs import required, required_envoy
 
 
 @asynccontextmanager
-async def nginx_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+async def nginx_before(
+    directory: CellDirectory, folder: Path, *, port: int
+) -> AsyncIterator[asyncio.subprocess.Process]:
     async with nginx_with(nginx_configuration(directory, port=port), folder, port=port) as process:
         yield process
 
 
 @asynccontextmanager
-async def nginx_with(servers: str, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+async def nginx_with(
+    servers: str, folder: Path, *, port: int
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """With what stands within `http { }`; it listens on `port`."""
     nginx = required("nginx", "nginx-light")
     configuration = folder / "nginx.conf"
-    places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    places = "".join(
+        f"{kind}_temp_path {folder}/{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     # `user`: its worker must write large bodies into the folder; nginx that was not started by root ignores it
     configuration.write_text(
         f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\nhttp {{\n{places}{servers}}}\n"
     )
-    async with _running((nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration)), port) as process:
+    async with _running(
+        (nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration)), port
+    ) as process:
         yield process
 
 
 @asynccontextmanager
-async def envoy_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+async def envoy_before(
+    directory: CellDirectory, folder: Path, *, port: int
+) -> AsyncIterator[asyncio.subprocess.Process]:
     configuration = folder / "envoy.yaml"
     configuration.write_text(envoy_configuration(directory, port=port))
-    command = (required_envoy(), "--config-path", str(configuration), "--concurrency", "1", "--disable-hot-restart")
+    command = (
+        required_envoy(),
+        "--config-path",
+        str(configuration),
+        "--concurrency",
+        "1",
+        "--disable-hot-restart",
+    )
     async with _running(command, port) as process:
         yield process
 
 
 @asynccontextmanager
 async def _running(command: Sequence[str], port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         await _listens(port)
         yield process

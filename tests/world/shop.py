@@ -35,7 +35,13 @@ from statesvc.worker.batch_context import BatchContext
 from tests.world.database import Database
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
-LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+LIMITS = PoolLimits(
+    connections_max=8,
+    acquire_seconds=5,
+    statement_seconds=10,
+    lock_seconds=5,
+    idle_in_transaction_seconds=10,
+)
 CARRIER_ID = "acme"
 
 
@@ -48,7 +54,10 @@ def normalize(body: bytes, _received_at: datetime) -> Normalized:
     document = json.loads(body)
     if document.get("defect"):
         raise KeyError("a value of the body")
-    rejections = tuple(Rejection(pointer=f"/events/{n}", why="no code and no time") for n in range(document.get("rejected", 0)))
+    rejections = tuple(
+        Rejection(pointer=f"/events/{n}", why="no code and no time")
+        for n in range(document.get("rejected", 0))
+    )
     return Normalized(readings=tuple(map(_reading, document["events"])), rejections=rejections)
 
 
@@ -74,9 +83,13 @@ def _reading(stated: dict[str, Any]) -> Reading:
     )
 
 
-def says(*events: dict[str, Any], envelope: object = 0, rejected: int = 0, named: Sequence[str] = ()) -> bytes:
+def says(
+    *events: dict[str, Any], envelope: object = 0, rejected: int = 0, named: Sequence[str] = ()
+) -> bytes:
     """Build a push; another `envelope` makes other bytes of the same statements. `named`: numbers that it says nothing about."""
-    return json.dumps({"events": events, "rejected": rejected, "envelope": envelope, "named": named}).encode()
+    return json.dumps(
+        {"events": events, "rejected": rejected, "envelope": envelope, "named": named}
+    ).encode()
 
 
 ACME = Carrier(
@@ -100,11 +113,19 @@ class Shop:
     keyring: Keyring
 
     async def push(self, *bodies: bytes, carrier_id: str = CARRIER_ID) -> list[UUID]:
-        stored = await put(self.connection, [seal_message(self.keyring, carrier_id, body, "{}") for body in bodies])
+        stored = await put(
+            self.connection, [seal_message(self.keyring, carrier_id, body, "{}") for body in bodies]
+        )
         return [message.message_id for message in stored]
 
     async def claim(self, limit: int = 64, *, lease_seconds: float = 30) -> list[Message]:
-        asked = Claim(worker=self.context.worker, limit=limit, lease_seconds=lease_seconds, bytes_max=4 << 20, sweep=True)
+        asked = Claim(
+            worker=self.context.worker,
+            limit=limit,
+            lease_seconds=lease_seconds,
+            bytes_max=4 << 20,
+            sweep=True,
+        )
         return (await claim(self.connection, asked)).messages
 
     async def process(self, messages: list[Message], *, lease_seconds: float = 30) -> int:
@@ -138,16 +159,22 @@ class Shop:
                 await asyncio.sleep(0.01)
 
     async def as_owner(self, statement: str) -> None:
-        async with await AsyncConnection.connect(self.database.owner_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.database.owner_dsn, autocommit=True
+        ) as connection:
             await connection.execute(statement.encode())
 
     async def events(self, number: str) -> list[dict[str, Any]]:
-        found = await self.rows("SELECT canonical FROM statesvc.event WHERE shipment_id = %s ORDER BY version", shipment(number))
+        found = await self.rows(
+            "SELECT canonical FROM statesvc.event WHERE shipment_id = %s ORDER BY version",
+            shipment(number),
+        )
         return [json.loads(decompress_json(canonical)) for (canonical,) in found]
 
     async def transitions(self, number: str) -> list[tuple[str, str, int]]:
         return await self.rows(
-            "SELECT from_status, to_status, sequence FROM statesvc.transition WHERE shipment_id = %s ORDER BY sequence", shipment(number)
+            "SELECT from_status, to_status, sequence FROM statesvc.transition WHERE shipment_id = %s ORDER BY sequence",
+            shipment(number),
         )
 
     async def verdicts(self) -> dict[str, float]:
@@ -168,7 +195,9 @@ def shipment(number: str) -> UUID:
 def log() -> io.StringIO:
     """Capture what the workers log, as they would in production."""
     lines = io.StringIO()
-    structlog.configure(processors=pipeline("worker", "json"), logger_factory=structlog.PrintLoggerFactory(lines))
+    structlog.configure(
+        processors=pipeline("worker", "json"), logger_factory=structlog.PrintLoggerFactory(lines)
+    )
     return lines
 
 
@@ -185,6 +214,12 @@ async def shop(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterato
     telemetry = Telemetry()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1")
+        context = BatchContext(
+            pool=pool,
+            keyring=keyring,
+            carriers={CARRIER_ID: ACME},
+            telemetry=telemetry,
+            worker="worker-1",
+        )
         yield Shop(context, connection, database, keyring)
     telemetry.close()

@@ -59,7 +59,9 @@ def body(number: int) -> str:
     return f'{{"trackingNumber": "1Z{number:016d}", "note": "{"é" * (number % 5)}"}}'
 
 
-def produce(broker: str, count: int, *, native: bool = True, first: int = 0, **always: Any) -> dict[str, Sent]:
+def produce(
+    broker: str, count: int, *, native: bool = True, first: int = 0, **always: Any
+) -> dict[str, Sent]:
     """Produce by id: immediate, by countdown, days ahead, past, by priority, in two queues.
 
     With `native` a sixth by native delayed delivery.
@@ -87,13 +89,24 @@ def produce(broker: str, count: int, *, native: bool = True, first: int = 0, **a
     before_task_publish.connect(note)
     try:
         sent: dict[str, Sent] = {}
-        with classic.producer_pool.acquire(block=True) as fast, quorum.producer_pool.acquire(block=True) as slow:
+        with (
+            classic.producer_pool.acquire(block=True) as fast,
+            quorum.producer_pool.acquire(block=True) as slow,
+        ):
             for number in range(first, first + count):
                 is_native = native and number % len(kinds) == len(kinds) - 1
-                app, producer, names = (quorum, slow, QUORUM_NAMES) if is_native else (classic, fast, CLASSIC)
+                app, producer, names = (
+                    (quorum, slow, QUORUM_NAMES) if is_native else (classic, fast, CLASSIC)
+                )
                 app.conf.task_protocol = 1 if not is_native and number % 10 == 3 else 2
                 given = always or kinds[number % len(kinds)]
-                task_id = app.tasks[TASK].apply_async([body(number)], queue=names[number % 2], producer=producer, **given).id
+                task_id = (
+                    app.tasks[TASK]
+                    .apply_async(
+                        [body(number)], queue=names[number % 2], producer=producer, **given
+                    )
+                    .id
+                )
                 sent[task_id] = Sent(body(number).encode(), etas[task_id])
         return sent
     finally:
@@ -110,7 +123,9 @@ async def read_inbox(dsn: str) -> list[Arrived]:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         found = []
-        async for message_id, sealed_key, sealed, task_id, *rest in connection.cursor().stream(_QUERY):
+        async for message_id, sealed_key, sealed, task_id, *rest in connection.cursor().stream(
+            _QUERY
+        ):
             context = body_context(message_id)
             opened = unsalted(keyring.inbox.unwrap(sealed_key, context).open(sealed, context))
             found.append(Arrived(task_id or "", opened, *rest))
@@ -120,7 +135,9 @@ async def read_inbox(dsn: str) -> list[Arrived]:
 async def count_inbox(dsn: str) -> int:
     """Count what waits; 0 while the database does not answer."""
     try:
-        async with await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=2) as connection:
+        async with await AsyncConnection.connect(
+            dsn, autocommit=True, connect_timeout=2
+        ) as connection:
             row = await (await connection.execute("SELECT count(*) FROM statesvc.inbox")).fetchone()
     except OperationalError:
         return 0
@@ -144,7 +161,15 @@ class Transfer:
     async def start(self, *more: str, mapping: str = MAPPING) -> Process:
         """Start a transfer that runs until the source is empty."""
         (self.folder / "mapping.toml").write_text(mapping)
-        given = ("--from", self.source, "--mapping", str(self.folder / "mapping.toml"), "--until-empty", "--processes", str(self.processes))
+        given = (
+            "--from",
+            self.source,
+            "--mapping",
+            str(self.folder / "mapping.toml"),
+            "--until-empty",
+            "--processes",
+            str(self.processes),
+        )
         return await self._start(*given, *more)
 
     async def start_back(self) -> Process:
@@ -153,7 +178,16 @@ class Transfer:
 
     async def _start(self, *given: str) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "statesvc", "shovel", "--backup", str(self.backup), "--json", *given),
+            *(
+                sys.executable,
+                "-m",
+                "statesvc",
+                "shovel",
+                "--backup",
+                str(self.backup),
+                "--json",
+                *given,
+            ),
             env=os.environ | {"DATABASE_URL": self.dsn, "STATESVC_MASTER_KEY": MASTER_KEY},
             stdin=DEVNULL,
             stdout=PIPE,
@@ -164,7 +198,9 @@ class Transfer:
         """Run it to its end."""
         return await ended(await self.start(*more))
 
-    async def run_with_kills(self, total: int, kills: int, *more: str, between: Sequence[Any] = ()) -> None:
+    async def run_with_kills(
+        self, total: int, kills: int, *more: str, between: Sequence[Any] = ()
+    ) -> None:
         """Run with SIGKILL again and again on the way: one process of several, or all of them at once.
 
         `between`: done after the first kills.
@@ -172,7 +208,9 @@ class Transfer:
         chance, done = random.Random(7), list(between)
         running = await self.start(*more)
         for number in range(1, kills + 1):
-            while running.returncode is None and await count_inbox(self.dsn) < total * number // (kills + 2):  # noqa: ASYNC110
+            while running.returncode is None and await count_inbox(self.dsn) < total * number // (  # noqa: ASYNC110
+                kills + 2
+            ):
                 await asyncio.sleep(0.02)
             children = _children(running)
             if number % 2 and children:
@@ -189,7 +227,10 @@ class Transfer:
 
 def _children(process: Process) -> list[int]:
     with suppress(FileNotFoundError):
-        return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+        return [
+            int(pid)
+            for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        ]
     return []
 
 

@@ -57,7 +57,15 @@ class Tsa:
         """Return what `openssl ts` answers."""
         (self.folder / "request.tsq").write_bytes(request)
         answered = subprocess.run(
-            ["openssl", "ts", "-reply", "-config", self.folder / "tsa.cnf", "-queryfile", self.folder / "request.tsq"],
+            [
+                "openssl",
+                "ts",
+                "-reply",
+                "-config",
+                self.folder / "tsa.cnf",
+                "-queryfile",
+                self.folder / "request.tsq",
+            ],
             check=True,
             capture_output=True,
         )
@@ -91,12 +99,17 @@ class Tsa:
 def make_tsa(folder: Path, name: str = "Stamps & Sons") -> Tsa:
     required("openssl", "openssl")
     folder.mkdir()
-    root_key, signer_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    root_key, signer_key = (
+        ec.generate_private_key(ec.SECP256R1()),
+        ec.generate_private_key(ec.SECP256R1()),
+    )
     root = _certificate(f"{name} Root", root_key, f"{name} Root", root_key)
     signer = _certificate(name, signer_key, f"{name} Root", root_key)
     (folder / "root.pem").write_bytes(root)
     (folder / "signer.pem").write_bytes(signer)
-    (folder / "signer.key").write_bytes(signer_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (folder / "signer.key").write_bytes(
+        signer_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     (folder / "serial").write_text("01\n")
     (folder / "tsa.cnf").write_text(_CONFIGURATION.format(folder=folder))
     return Tsa(folder, root)
@@ -111,7 +124,12 @@ async def serving(tsa: Tsa) -> AsyncIterator[Tsa]:
         yield tsa
 
 
-def _certificate(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, issuer_key: ec.EllipticCurvePrivateKey) -> bytes:
+def _certificate(
+    subject: str,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: str,
+    issuer_key: ec.EllipticCurvePrivateKey,
+) -> bytes:
     now = datetime.now(UTC)
     is_root = subject == issuer
     builder = (
@@ -124,10 +142,15 @@ def _certificate(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, iss
         .not_valid_after(now + timedelta(days=3650))
         .add_extension(x509.BasicConstraints(ca=is_root, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
     )
     if not is_root:
-        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.TIME_STAMPING]), critical=True)
+        builder = builder.add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.TIME_STAMPING]), critical=True
+        )
     return builder.sign(issuer_key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 

@@ -39,7 +39,13 @@ from tests.world.database import Database
 MASTER = MasterKeys([bytes(range(32))])
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 NOWHERE = Publication(file=None, origin="log.example/tests")
-WAY = (Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)
+WAY = (
+    Status.INFO_RECEIVED,
+    Status.PICKED_UP,
+    Status.IN_TRANSIT,
+    Status.OUT_FOR_DELIVERY,
+    Status.DELIVERED,
+)
 _NOTIFICATION = """INSERT INTO statesvc.notification
     (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)
 SELECT e.shipment_id, 1, %s, e.recorded_at, e.occurred_at, statesvc.webhook_id(%s, statesvc.leaf_hash(b.leaf_hashes, e.ordinal)),
@@ -52,7 +58,15 @@ _OBSERVATION = """INSERT INTO statesvc.observation
 VALUES (%s, %s, 'stalled', %s, %s, %s, 0, %s)"""
 
 
-def scan(number: str, minute: int, status: Status | None, *, code: str = "X1", native_id: str | None = None, **fields: Any) -> Reading:
+def scan(
+    number: str,
+    minute: int,
+    status: Status | None,
+    *,
+    code: str = "X1",
+    native_id: str | None = None,
+    **fields: Any,
+) -> Reading:
     at = MORNING + timedelta(minutes=minute)
     return Reading(
         tracking_number=number,
@@ -85,10 +99,24 @@ class Story:
     async def say(self, *readings: Reading, carrier_id: str = "ups", commit: bool = True) -> None:
         """Apply a carrier's message as a worker does it."""
         source = Provenance(
-            message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
+            message_id=uuid4(),
+            body_commitment=bytes(32),
+            received_at=MORNING,
+            normalizer=carrier_id,
+            normalizer_version="1",
         )
-        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id)) for reading in readings)
-        read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
+        events = tuple(
+            identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id))
+            for reading in readings
+        )
+        read = Read(
+            source=source,
+            carrier_id=carrier_id,
+            events=events,
+            rejections=(),
+            body_key=SealingKey.fresh(),
+            sealed_key=b"",
+        )
         if commit:
             async with self.connection.transaction():
                 await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
@@ -107,7 +135,13 @@ class Story:
 
     async def act(self, target: str = "carrier ups", verb: str = "rollout.hold") -> None:
         async with self.connection.transaction():
-            await record_action(self.connection, actor="cli:ops", verb=verb, target=target, details={"why": "a test"})
+            await record_action(
+                self.connection,
+                actor="cli:ops",
+                verb=verb,
+                target=target,
+                details={"why": "a test"},
+            )
 
     async def attempt(self) -> None:
         """Notify one subscriber of the oldest shipment: a fan-out, and its end after one try."""
@@ -122,7 +156,11 @@ class Story:
             assert row is not None
             shipment_id, sealed_key, event = row
             subscription_id = uuid4()
-            made = await (await self.connection.execute(_NOTIFICATION, (subscription_id, subscription_id, shipment_id))).fetchone()
+            made = await (
+                await self.connection.execute(
+                    _NOTIFICATION, (subscription_id, subscription_id, shipment_id)
+                )
+            ).fetchone()
             assert made is not None
             stamp = await (await begin_batch(self.connection)).rows()
             recorded_at = stamp.recorded_at
@@ -136,7 +174,13 @@ class Story:
                 recorded_at=recorded_at,
             )
             leaf_hashes = await append_fanouts(self.connection, [fanout], now=stamp)
-            await write_batch(self.connection, batch_id=stamp.batch_id, recorded_at=recorded_at, leaf_hashes=leaf_hashes, writer="worker-1")
+            await write_batch(
+                self.connection,
+                batch_id=stamp.batch_id,
+                recorded_at=recorded_at,
+                leaf_hashes=leaf_hashes,
+                writer="worker-1",
+            )
         notification = Notification(
             webhook_id=made[0],
             type="shipment.status_changed",
@@ -156,40 +200,77 @@ class Story:
             notification=notification,
             sealed_key=sealed_key,
         )
-        answer = Answer(outcome=AttemptOutcome.DELIVERED, duration_seconds=0.007, status_code=204, response=b"thanks")
-        tried = DeliveryAttempt(queued=queued, answer=answer, started_at=recorded_at, body=body_of(notification))
+        answer = Answer(
+            outcome=AttemptOutcome.DELIVERED,
+            duration_seconds=0.007,
+            status_code=204,
+            response=b"thanks",
+        )
+        tried = DeliveryAttempt(
+            queued=queued, answer=answer, started_at=recorded_at, body=body_of(notification)
+        )
         async with self.connection.transaction():
             stamp = await (await begin_batch(self.connection)).rows()
             end = EndedNotification.of(queued, EndOutcome.DELIVERED, [tried])
             leaf_hashes = await append_ends(self.connection, self.keyring, [end], now=stamp)
             await write_batch(
-                self.connection, batch_id=stamp.batch_id, recorded_at=stamp.recorded_at, leaf_hashes=leaf_hashes, writer="notifier-1"
+                self.connection,
+                batch_id=stamp.batch_id,
+                recorded_at=stamp.recorded_at,
+                leaf_hashes=leaf_hashes,
+                writer="notifier-1",
             )
 
     async def observe(self) -> None:
         """Observe that the oldest shipment stalled."""
         async with self.connection.transaction():
-            row = await (await self.connection.execute("SELECT shipment_id, version, recorded_at FROM statesvc.stream LIMIT 1")).fetchone()
+            row = await (
+                await self.connection.execute(
+                    "SELECT shipment_id, version, recorded_at FROM statesvc.stream LIMIT 1"
+                )
+            ).fetchone()
             assert row is not None
             shipment_id, version, since = row
             now, batch_id, epoch, _ = await (await begin_batch(self.connection)).rows()
-            details = {"cause": "d1-260301-none", "hours": 72, "rules": 0, "sequence": -999_999, "status": "in_transit"}
+            details = {
+                "cause": "d1-260301-none",
+                "hours": 72,
+                "rules": 0,
+                "sequence": -999_999,
+                "status": "in_transit",
+            }
             entry = leaf(
                 observation_document(
-                    shipment_id=shipment_id, version=version, kind="stalled", since=since, details=details, recorded_at=now
+                    shipment_id=shipment_id,
+                    version=version,
+                    kind="stalled",
+                    since=since,
+                    details=details,
+                    recorded_at=now,
                 ),
                 epoch=epoch,
             )
             row = (shipment_id, version, now, since, batch_id, compress_json(entry.canonical))
             await self.connection.execute(_OBSERVATION, row)
             await self._know(shipment_id, observed=[["stalled", details["cause"]]])
-            await write_batch(self.connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[entry.leaf_hash], writer="worker-1")
+            await write_batch(
+                self.connection,
+                batch_id=batch_id,
+                recorded_at=now,
+                leaf_hashes=[entry.leaf_hash],
+                writer="worker-1",
+            )
 
     async def _know(self, shipment_id: UUID, **fields: Any) -> None:
         """Add fields to what is known of a shipment."""
-        ((stored,),) = await self.rows(f"SELECT state FROM statesvc.shipment WHERE shipment_id = '{shipment_id}'")
+        ((stored,),) = await self.rows(
+            f"SELECT state FROM statesvc.shipment WHERE shipment_id = '{shipment_id}'"
+        )
         state = orjson.dumps(orjson.loads(decompress_json(stored)) | fields)
-        await self.connection.execute("UPDATE statesvc.shipment SET state = %s WHERE shipment_id = %s", (compress_json(state), shipment_id))
+        await self.connection.execute(
+            "UPDATE statesvc.shipment SET state = %s WHERE shipment_id = %s",
+            (compress_json(state), shipment_id),
+        )
 
     async def everything(self) -> None:
         """Make entries of all seven kinds, several shipments, several versions."""
@@ -205,7 +286,12 @@ class Story:
         sealed, _ = await take_stock(self.connection, MASTER, self.publication)
         done = await seal(self.connection, sealed, from_id=0)
         if done.batches:
-            await publish(self.connection, done.sealed, await signers_of(self.connection, MASTER), self.publication)
+            await publish(
+                self.connection,
+                done.sealed,
+                await signers_of(self.connection, MASTER),
+                self.publication,
+            )
         head = await latest_head(self.connection)
         assert head is not None
         return head
@@ -214,13 +300,19 @@ class Story:
         """Return the newest checkpoint, its signature checked."""
         head = await latest_head(self.connection)
         assert head is not None
-        return open_checkpoint(head.note, [key.verifier for key in await read_keys(self.connection)], origin=self.origin).checkpoint
+        return open_checkpoint(
+            head.note,
+            [key.verifier for key in await read_keys(self.connection)],
+            origin=self.origin,
+        ).checkpoint
 
     async def leaves(self) -> list[bytes]:
         """Return the leaf hash of every sealed entry by index, gathered from the entries themselves."""
         rows = await self.rows(
             "SELECT s.first_index + e.ordinal, e.canonical FROM statesvc.sealed_batch s JOIN ("
-            + " UNION ALL ".join(f"SELECT batch_id, ordinal, canonical FROM statesvc.{kind}" for kind in EntryName)
+            + " UNION ALL ".join(
+                f"SELECT batch_id, ordinal, canonical FROM statesvc.{kind}" for kind in EntryName
+            )
             + ") e USING (batch_id) ORDER BY 1"
         )
         assert [index for index, _ in rows] == list(range(len(rows)))

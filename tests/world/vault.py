@@ -26,21 +26,35 @@ class Vault:
         action = request.match_info["action"]
         self.calls.append(action)
         known = 200 if request.match_info["key"] == "statesvc" else 404
-        status = self.status or (known if request.headers.get("X-Vault-Token") == self.token else 403)
+        status = self.status or (
+            known if request.headers.get("X-Vault-Token") == self.token else 403
+        )
         if status != 200:
             return _errors(status)
         if action == "keys":
-            return web.json_response({"data": {"latest_version": len(self.versions), "type": "aes256-gcm96"}})
+            return web.json_response(
+                {"data": {"latest_version": len(self.versions), "type": "aes256-gcm96"}}
+            )
         given = await request.json()
         bound = base64.b64decode(given["associated_data"])
         if action == "encrypt":
             nonce = os.urandom(12)
-            sealed = nonce + AESGCM(self.versions[-1]).encrypt(nonce, base64.b64decode(given["plaintext"]), bound)
-            return web.json_response({"data": {"ciphertext": f"vault:v{len(self.versions)}:{base64.b64encode(sealed).decode()}"}})
+            sealed = nonce + AESGCM(self.versions[-1]).encrypt(
+                nonce, base64.b64decode(given["plaintext"]), bound
+            )
+            return web.json_response(
+                {
+                    "data": {
+                        "ciphertext": f"vault:v{len(self.versions)}:{base64.b64encode(sealed).decode()}"
+                    }
+                }
+            )
         _, version, encoded = given["ciphertext"].split(":")
         sealed = base64.b64decode(encoded)
         try:
-            opened = AESGCM(self.versions[int(version[1:]) - 1]).decrypt(sealed[:12], sealed[12:], bound)
+            opened = AESGCM(self.versions[int(version[1:]) - 1]).decrypt(
+                sealed[:12], sealed[12:], bound
+            )
         except InvalidTag:
             return _errors(400)
         return web.json_response({"data": {"plaintext": base64.b64encode(opened).decode()}})

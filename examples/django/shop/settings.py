@@ -30,7 +30,9 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # without it `delay` returns before RabbitMQ has the task, and a broker that dies takes it with it
 CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {"confirm_publish": True} if CELERY_BROKER_URL.startswith("amqp") else {"visibility_timeout": VISIBILITY_SECONDS}
+    {"confirm_publish": True}
+    if CELERY_BROKER_URL.startswith("amqp")
+    else {"visibility_timeout": VISIBILITY_SECONDS}
 )
 # a task is acknowledged once it is done, and comes again where its worker died
 CELERY_TASK_ACKS_LATE = True

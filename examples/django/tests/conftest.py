@@ -16,13 +16,20 @@ UPS_SECRET = "what UPS was given"
 @pytest.fixture(scope="session")
 def statesvc_settings() -> Mapping[str, str]:
     """Return the settings that the embedded service is started with."""
-    return {"STATESVC_WEBHOOK_SECRET_UPS": UPS_SECRET, "STATESVC_WEBHOOK_SECRET_CLICKPOST": UPS_SECRET}
+    return {
+        "STATESVC_WEBHOOK_SECRET_UPS": UPS_SECRET,
+        "STATESVC_WEBHOOK_SECRET_CLICKPOST": UPS_SECRET,
+    }
 
 
 @pytest.fixture
 def shop(settings, statesvc: Service, live_server):  # noqa: ANN201 - pytest-django's
     """Run the shop, pointed at the service."""
-    settings.STATESVC_URL, settings.STATESVC_API_KEY, settings.NOTIFICATION_SECRETS = statesvc.url, statesvc.key, [SECRET]
+    settings.STATESVC_URL, settings.STATESVC_API_KEY, settings.NOTIFICATION_SECRETS = (
+        statesvc.url,
+        statesvc.key,
+        [SECRET],
+    )
     return live_server
 
 
@@ -31,7 +38,18 @@ def worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> I
     """Run a worker of Celery's, on the tests' database."""
     with (tmp_path_factory.mktemp("worker") / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "shop", "worker", "-P", "solo", "--without-gossip", "--without-mingle"],
+            [
+                sys.executable,
+                "-m",
+                "celery",
+                "-A",
+                "shop",
+                "worker",
+                "-P",
+                "solo",
+                "--without-gossip",
+                "--without-mingle",
+            ],
             env=os.environ | {"DATABASE_FILE": str(django_settings.DATABASES["default"]["NAME"])},
             cwd=Path(__file__).parents[1],
             stdout=log,

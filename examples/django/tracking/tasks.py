@@ -14,7 +14,11 @@ def shipment_changed(self: "Task[..., None]", event: dict[str, Any]) -> None:
     data = event["data"]
     with transaction.atomic():
         _, is_new = Told.objects.get_or_create(
-            webhook_id=self.request.id, defaults={"tracking_number": data.get("tracking_number", ""), "status": data.get("to", "")}
+            webhook_id=self.request.id,
+            defaults={
+                "tracking_number": data.get("tracking_number", ""),
+                "status": data.get("to", ""),
+            },
         )
         if is_new:
             tell_customer(data)

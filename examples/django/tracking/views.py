@@ -26,7 +26,11 @@ def push(request: HttpRequest, carrier_id: str) -> HttpResponse:
     The bytes of `body`, not what Django parsed: the signature is over those. Its headers, all of them. And no key of ours: with a key of
     the scope `ingest` statesvc takes the push as ours, so that a wrong signature of the carrier would pass.
     """
-    headers = {NAMED_BACK.get(name.lower(), name): value for name, value in request.headers.items() if name.lower() not in NOT_FORWARDED}
+    headers = {
+        NAMED_BACK.get(name.lower(), name): value
+        for name, value in request.headers.items()
+        if name.lower() not in NOT_FORWARDED
+    }
     try:
         answer = httpx.post(
             f"{settings.STATESVC_URL}/v1/webhooks/{carrier_id}",
@@ -38,7 +42,11 @@ def push(request: HttpRequest, carrier_id: str) -> HttpResponse:
     except httpx.HTTPError:
         # nothing is durable: the carrier pushes again
         return HttpResponse(status=503, headers={"Retry-After": "30"})
-    passed_on = {name: answer.headers[name] for name in ("Content-Type", "Retry-After", "Statesvc-Message-Id") if name in answer.headers}
+    passed_on = {
+        name: answer.headers[name]
+        for name in ("Content-Type", "Retry-After", "Statesvc-Message-Id")
+        if name in answer.headers
+    }
     return HttpResponse(answer.content, status=answer.status_code, headers=passed_on)
 
 
@@ -71,4 +79,10 @@ def parcel(_request: HttpRequest, carrier_id: str, number: str) -> JsonResponse:
             shipment = client.shipments.get(carrier_id, number)
         except NotFoundError:
             raise Http404 from None
-    return JsonResponse({"number": shipment.tracking_number, "status": shipment.status, "since": shipment.status_since})
+    return JsonResponse(
+        {
+            "number": shipment.tracking_number,
+            "status": shipment.status,
+            "since": shipment.status_since,
+        }
+    )

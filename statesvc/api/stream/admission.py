@@ -49,7 +49,11 @@ class Admission:
             detail = f"this key has {self._clients_per_key_max} streams here already: close one"
             raise Problem(Code.TOO_MANY_REQUESTS, detail, headers=self.later())
         if len(taken) >= self._clients_max:
-            raise Problem(Code.OVERLOADED, f"this process has {self._clients_max} streams already", headers=self.later())
+            raise Problem(
+                Code.OVERLOADED,
+                f"this process has {self._clients_max} streams already",
+                headers=self.later(),
+            )
         mine = Slot(key_id, is_gone)
         self._slots.add(mine)
         try:
@@ -75,7 +79,9 @@ class LoadShedder:
 
     def check(self, *, late_seconds: float, pressure: bool, now: float) -> bool:
         """Return whether to shed all streams now."""
-        self._under_pressure = self._under_pressure + 1 if pressure or late_seconds >= LATE_SECONDS else 0
+        self._under_pressure = (
+            self._under_pressure + 1 if pressure or late_seconds >= LATE_SECONDS else 0
+        )
         if self._under_pressure < CHECKS:
             return False
         self._under_pressure = 0

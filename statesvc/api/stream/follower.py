@@ -42,7 +42,9 @@ class StalledError(Exception):
 class Channel:
     """A response that was not prepared yet, on the request's connection."""
 
-    def __init__(self, request: web.Request, response: web.StreamResponse, *, send_seconds: float) -> None:
+    def __init__(
+        self, request: web.Request, response: web.StreamResponse, *, send_seconds: float
+    ) -> None:
         self._response = response
         self._send_seconds = send_seconds
         self._transport = request.transport
@@ -75,9 +77,13 @@ class Channel:
         if connection is None:
             return
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        if connection.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_USER_TIMEOUT"):
+        if connection.family in {socket.AF_INET, socket.AF_INET6} and hasattr(
+            socket, "TCP_USER_TIMEOUT"
+        ):
             # also ends one that is dead, or stalled while so little happens that nothing waits for it here
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(self._send_seconds * 3000))
+            connection.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(self._send_seconds * 3000)
+            )
 
 
 class StreamEnd(StrEnum):
@@ -183,7 +189,13 @@ class Follower:
         before = self._next_index
         if self.is_behind:
             page = await self._pages.older(before, end=self._window.begin, epoch=self._window.epoch)
-            await self._send([frame for frame in page.frames if self._selection.takes(carrier_id=frame.carrier_id, status=frame.status)])
+            await self._send(
+                [
+                    frame
+                    for frame in page.frames
+                    if self._selection.takes(carrier_id=frame.carrier_id, status=frame.status)
+                ]
+            )
             self._next_index = page.end
         else:
             step = self._window.step(before, self._selection, limit=FRAMES_A_SEND)

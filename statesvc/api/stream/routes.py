@@ -35,20 +35,31 @@ class StreamParameters(BaseModel):
         ),
     ] = None
     carrier_id: Annotated[
-        list[KnownCarrier], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")
+        list[KnownCarrier],
+        Field(
+            max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once."
+        ),
     ] = []
-    status: Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
+    status: Annotated[
+        list[Status],
+        Field(
+            max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once."
+        ),
+    ] = []
     ticket: Annotated[
         str | None,
         Field(
-            max_length=TOKEN_CHARS_MAX, description="In place of a key: of `POST /v1/stream/tickets`, which names carriers and statuses."
+            max_length=TOKEN_CHARS_MAX,
+            description="In place of a key: of `POST /v1/stream/tickets`, which names carriers and statuses.",
         ),
     ] = None
 
     @model_validator(mode="after")
     def _is_selected_once(self) -> Self:
         if self.ticket is not None and (self.carrier_id or self.status):
-            raise ValueError("the `ticket` names carriers and statuses: give it alone, or with `after`")
+            raise ValueError(
+                "the `ticket` names carriers and statuses: give it alone, or with `after`"
+            )
         return self
 
 
@@ -57,7 +68,9 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked = parameters(request, StreamParameters)
-        selection = Selection(carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status))
+        selection = Selection(
+            carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status)
+        )
         return await streams.serve(
             request,
             selection=selection if asked.ticket is None else tickets.selection(asked.ticket),
@@ -86,12 +99,20 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
                 tag="log",
                 parameters=StreamParameters,
                 request_headers={
-                    LAST_EVENT_ID: RequestHeader("The `id` of the last event that the client has; goes before `after`.", CURSOR_PATTERN)
+                    LAST_EVENT_ID: RequestHeader(
+                        "The `id` of the last event that the client has; goes before `after`.",
+                        CURSOR_PATTERN,
+                    )
                 },
                 streamed=cast("type[StreamedData]", StreamedData),
                 response_types=(EVENT_STREAM,),
                 statuses={OK: "events `shipment.status_changed` with this as their `data`"},
-                problems=(Code.CURSOR_LOST, Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
+                problems=(
+                    Code.CURSOR_LOST,
+                    Code.TOO_MANY_REQUESTS,
+                    Code.OVERLOADED,
+                    Code.NOT_READY,
+                ),
                 rules=("A `ticket` names carriers and statuses: it comes alone, or with `after`.",),
                 deadline_seconds=None,
             ),
@@ -105,5 +126,9 @@ def _last_event_id(request: web.Request, after: str | None) -> LogCursor | None:
     try:
         return None if given is None else read_cursor(given)
     except ValueError:
-        violation = Violation(f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream")
-        raise Problem(Code.INVALID_REQUEST, "the headers break the contract", violations=[violation]) from None
+        violation = Violation(
+            f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream"
+        )
+        raise Problem(
+            Code.INVALID_REQUEST, "the headers break the contract", violations=[violation]
+        ) from None

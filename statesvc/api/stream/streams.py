@@ -27,7 +27,11 @@ from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 
 EVENT_STREAM: Final = "text/event-stream"
-_HEADERS: Final = {hdrs.CONTENT_TYPE: EVENT_STREAM, hdrs.CACHE_CONTROL: "no-store", "X-Accel-Buffering": "no"}
+_HEADERS: Final = {
+    hdrs.CONTENT_TYPE: EVENT_STREAM,
+    hdrs.CACHE_CONTROL: "no-store",
+    "X-Accel-Buffering": "no",
+}
 _ANY_ORIGIN: Final = {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: "*"}
 _RETRY_SECONDS: Final = (1.0, 5.0)
 
@@ -51,7 +55,9 @@ class StreamLimits:
 
 def limits_of(settings: StreamSettings) -> StreamLimits:
     return StreamLimits(
-        clients_max=settings.clients_max, clients_per_key_max=settings.clients_per_key_max, send_seconds=settings.send_seconds
+        clients_max=settings.clients_max,
+        clients_per_key_max=settings.clients_per_key_max,
+        send_seconds=settings.send_seconds,
     )
 
 
@@ -82,7 +88,9 @@ class Streams:
             woken=woken,
             forked=lambda: self._end_all(StreamEnd.FORKED),
         )
-        self._admission = Admission(clients_max=limits.clients_max, clients_per_key_max=limits.clients_per_key_max)
+        self._admission = Admission(
+            clients_max=limits.clients_max, clients_per_key_max=limits.clients_per_key_max
+        )
         self._shedder = LoadShedder(closed_seconds=limits.closed_seconds)
         self._followers: set[Follower] = set()
         self._occupied = asyncio.Event()
@@ -105,7 +113,12 @@ class Streams:
         self._end_all(StreamEnd.STOPPING)
 
     async def serve(
-        self, request: web.Request, *, selection: Selection, after: LogCursor | None, any_origin: bool = False
+        self,
+        request: web.Request,
+        *,
+        selection: Selection,
+        after: LogCursor | None,
+        any_origin: bool = False,
     ) -> web.StreamResponse:
         """Serve a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503.
 
@@ -123,7 +136,9 @@ class Streams:
                 end, seen = await self._pages.end(after)
             except LostCursorError as error:
                 raise lost_cursor(error) from error
-            is_of_another_log = seen is not None and (seen.epoch > end.epoch or seen.index >= max(end.tree_size, 1))
+            is_of_another_log = seen is not None and (
+                seen.epoch > end.epoch or seen.index >= max(end.tree_size, 1)
+            )
             next_index = end.tree_size if seen is None or is_of_another_log else seen.index + 1
             follower = Follower(
                 channel,
@@ -135,9 +150,14 @@ class Streams:
                 may_go_on=lambda: self._may_go_on(request),
                 ping_seconds=self._limits.ping_seconds,
             )
-            retry_seconds, place = self._jitter.uniform(*_RETRY_SECONDS), LogCursor(end.epoch, next_index - 1)
+            retry_seconds, place = (
+                self._jitter.uniform(*_RETRY_SECONDS),
+                LogCursor(end.epoch, next_index - 1),
+            )
             if after is not None and is_of_another_log:
-                opening = reset_frames(retry_seconds=retry_seconds, asked=after, tree_size=end.tree_size, place=place)
+                opening = reset_frames(
+                    retry_seconds=retry_seconds, asked=after, tree_size=end.tree_size, place=place
+                )
             else:
                 opening = opening_frame(retry_seconds=retry_seconds, place=place)
             # it may have begun to stop while the log was asked
@@ -158,7 +178,11 @@ class Streams:
         if self._stopping.is_set():
             raise Problem(Code.NOT_READY, "the process is stopping; come back elsewhere")
         if self._shedder.is_closed(asyncio.get_running_loop().time()):
-            raise Problem(Code.OVERLOADED, "the process has no room for streams now", headers=self._admission.later())
+            raise Problem(
+                Code.OVERLOADED,
+                "the process has no room for streams now",
+                headers=self._admission.later(),
+            )
 
     async def _may_go_on(self, request: web.Request) -> bool:
         try:
@@ -175,7 +199,11 @@ class Streams:
             checked_at = loop.time()
             await asyncio.sleep(self._limits.check_seconds)
             now = loop.time()
-            if self._shedder.check(late_seconds=now - checked_at - self._limits.check_seconds, pressure=self._pressure(), now=now):
+            if self._shedder.check(
+                late_seconds=now - checked_at - self._limits.check_seconds,
+                pressure=self._pressure(),
+                now=now,
+            ):
                 _log.warning("streams_shed", count=len(self._followers))
                 self._end_all(StreamEnd.SHED)
             if not self._followers:

@@ -57,7 +57,9 @@ class LogEnd:
 class Pages:
     """Clients that are behind read one after the other: together they hold one connection, the tail at most another."""
 
-    def __init__(self, pool: Connections, archive: History, *, entries_max: int = ENTRIES_MAX) -> None:
+    def __init__(
+        self, pool: Connections, archive: History, *, entries_max: int = ENTRIES_MAX
+    ) -> None:
         self._pool = pool
         self._entries_max = entries_max
         self._archive = archive
@@ -74,15 +76,25 @@ class Pages:
         async with self._pool.connection() as connection:
             newest = LogEnd.of(await latest_head(connection))
             end = min(begin + self._entries_max, newest.tree_size)
-            transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
-        return FramePage([frame_of(transition, epoch=newest.epoch) for transition in transitions], max(begin, end), newest.epoch)
+            transitions = await read_transitions(
+                connection, begin=begin, end=end, archive=self._archive
+            )
+        return FramePage(
+            [frame_of(transition, epoch=newest.epoch) for transition in transitions],
+            max(begin, end),
+            newest.epoch,
+        )
 
     async def older(self, begin: int, *, end: int, epoch: int) -> FramePage:
         """Read from `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, UnreadableArchiveError."""
         end = min(begin + self._entries_max, end)
         async with self._one_at_a_time, self._pool.connection() as connection:
-            transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
-        return FramePage([frame_of(transition, epoch=epoch) for transition in transitions], end, epoch)
+            transitions = await read_transitions(
+                connection, begin=begin, end=end, archive=self._archive
+            )
+        return FramePage(
+            [frame_of(transition, epoch=epoch) for transition in transitions], end, epoch
+        )
 
 
 class Wakeable(Protocol):
@@ -106,7 +118,15 @@ class Tail:
     `forked` is called when the log is in another epoch: what followers have seen may not be in it, so they must ask anew.
     """
 
-    def __init__(self, pages: Pages, *, window: Window, hearing: Hearing, woken: asyncio.Event, forked: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        pages: Pages,
+        *,
+        window: Window,
+        hearing: Hearing,
+        woken: asyncio.Event,
+        forked: Callable[[], None],
+    ) -> None:
         self.window = window
         self._pages = pages
         self._hearing = hearing
@@ -118,7 +138,10 @@ class Tail:
 
     def join(self, follower: Wakeable, end: LogEnd) -> None:
         """Wake the follower from now on. `end`: that of a published checkpoint; with no one here before, the window begins there."""
-        if not self._followers and (end.epoch, end.tree_size) > (self.window.epoch, self.window.end):
+        if not self._followers and (end.epoch, end.tree_size) > (
+            self.window.epoch,
+            self.window.end,
+        ):
             self.window.restart(end.tree_size, epoch=end.epoch)
         self._followers.add(follower)
         self._woken.set()

@@ -30,8 +30,13 @@ PATH: Final = "/v1/stream"
 _PURPOSE: Final = "stream"
 _TICKET: Final = "ticket"
 
-CarrierChoice = Annotated[list[KnownCarrier], Field(max_length=CHOICES_MAX, description="Only of these carriers; none: of all.")]
-StatusChoice = Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; none: to any.")]
+CarrierChoice = Annotated[
+    list[KnownCarrier],
+    Field(max_length=CHOICES_MAX, description="Only of these carriers; none: of all."),
+]
+StatusChoice = Annotated[
+    list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; none: to any.")
+]
 
 
 class TicketRequest(BaseModel):
@@ -47,8 +52,15 @@ class StreamTicket(TypedDict):
     """A ticket, and where it is used."""
 
     ticket: str
-    path: Annotated[str, Field(description="For EventSource: the stream with the ticket. Append `&after=<id>` to go on from an event.")]
-    expires_at: Annotated[AwareDatetime, Field(description="Opens no stream from then on; one that is open goes on.")]
+    path: Annotated[
+        str,
+        Field(
+            description="For EventSource: the stream with the ticket. Append `&after=<id>` to go on from an event."
+        ),
+    ]
+    expires_at: Annotated[
+        AwareDatetime, Field(description="Opens no stream from then on; one that is open goes on.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +74,11 @@ class Tickets:
         expires_at = datetime.now(UTC) + timedelta(seconds=TICKET_SECONDS)
         claims = {"key_id": caller.key_id, "carriers": wanted.carrier_id, "statuses": wanted.status}
         ticket = self.signer.sign(_PURPOSE, claims, expires_at=expires_at)
-        return {"ticket": ticket, "path": f"{PATH}?{urlencode({_TICKET: ticket})}", "expires_at": expires_at}
+        return {
+            "ticket": ticket,
+            "path": f"{PATH}?{urlencode({_TICKET: ticket})}",
+            "expires_at": expires_at,
+        }
 
     async def bearer(self, request: web.Request, keys: Keys) -> Caller | None:
         """Return the holder of the key that made the request's ticket; None without one. Raises the problem 401."""
@@ -80,12 +96,19 @@ class Tickets:
     def selection(self, ticket: str) -> Selection:
         """Return what a ticket is good for, which `bearer` has accepted."""
         claims = self.signer.read(_PURPOSE, ticket)
-        return Selection(carriers=frozenset(claims["carriers"]), statuses=frozenset(claims["statuses"]))
+        return Selection(
+            carriers=frozenset(claims["carriers"]), statuses=frozenset(claims["statuses"])
+        )
 
     @property
     def credential(self) -> Credential:
         """A ticket in place of a key."""
-        scheme = {"type": "apiKey", "in": "query", "name": _TICKET, "description": "Of `POST /v1/stream/tickets`."}
+        scheme = {
+            "type": "apiKey",
+            "in": "query",
+            "name": _TICKET,
+            "description": "Of `POST /v1/stream/tickets`.",
+        }
         return Credential(name=_TICKET, scheme=scheme, caller=self.bearer)
 
 
@@ -106,7 +129,10 @@ async def create_stream_ticket(context: Context, call: Call[None, TicketRequest]
 
 
 def _refused(why: str) -> Problem:
-    return Problem(Code.UNAUTHENTICATED, f"the ticket opens no stream: {why}; get a new one by POST {PATH}/tickets")
+    return Problem(
+        Code.UNAUTHENTICATED,
+        f"the ticket opens no stream: {why}; get a new one by POST {PATH}/tickets",
+    )
 
 
 OPERATIONS: Final = (create_stream_ticket,)

@@ -38,11 +38,21 @@ class TransitionFeedParameters(BaseModel):
             description="`cursor` of the answer before, or the `id` of an event of the stream. Left out: from the first entry on.",
         ),
     ] = "-1"
-    limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Transitions per answer, at most.")] = FEED_DEFAULT
+    limit: Annotated[
+        int, Field(ge=1, le=FEED_MAX, description="Transitions per answer, at most.")
+    ] = FEED_DEFAULT
     carrier_id: Annotated[
-        list[KnownCarrier], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")
+        list[KnownCarrier],
+        Field(
+            max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once."
+        ),
     ] = []
-    status: Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
+    status: Annotated[
+        list[Status],
+        Field(
+            max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once."
+        ),
+    ] = []
 
 
 class TransitionFeed(TypedDict):
@@ -50,9 +60,15 @@ class TransitionFeed(TypedDict):
 
     items: list[StreamedTransition]
     next_cursor: Annotated[
-        str | None, Field(description="`after` of the next call; null where this was the end for now. A page with one may be empty.")
+        str | None,
+        Field(
+            description="`after` of the next call; null where this was the end for now. A page with one may be empty."
+        ),
     ]
-    cursor: Annotated[str, Field(description="Where this answer ends: `after` of the next call, or of the stream.")]
+    cursor: Annotated[
+        str,
+        Field(description="Where this answer ends: `after` of the next call, or of the stream."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +78,15 @@ class _Found:
     """Up to where the log was read."""
 
 
-@operation("GET /v1/feed/transitions", scope="read", tag="log", problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE))
-async def list_transitions(context: Context, call: Call[TransitionFeedParameters, None]) -> TransitionFeed:
+@operation(
+    "GET /v1/feed/transitions",
+    scope="read",
+    tag="log",
+    problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
+)
+async def list_transitions(
+    context: Context, call: Call[TransitionFeedParameters, None]
+) -> TransitionFeed:
     """List changes of status from the beginning.
 
     What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with `after` set to `cursor` while
@@ -76,7 +99,10 @@ async def list_transitions(context: Context, call: Call[TransitionFeedParameters
         try:
             after = await resume(connection, read_cursor(wanted.after), epoch=end.epoch)
             if after.epoch > end.epoch or after.index >= max(end.tree_size, 1):
-                raise Problem(Code.INVALID_CURSOR, f"the log has {end.tree_size} entries: `after` was given by another log")
+                raise Problem(
+                    Code.INVALID_CURSOR,
+                    f"the log has {end.tree_size} entries: `after` was given by another log",
+                )
             entries = range(after.index + 1, end.tree_size)
             found = await _read(connection, context, selection, entries, limit=wanted.limit)
         except LostCursorError as error:
@@ -88,7 +114,14 @@ async def list_transitions(context: Context, call: Call[TransitionFeedParameters
     return {"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor}
 
 
-async def _read(connection: AsyncConnection[Any], context: Context, selection: Selection, entries: range, *, limit: int) -> _Found:
+async def _read(
+    connection: AsyncConnection[Any],
+    context: Context,
+    selection: Selection,
+    entries: range,
+    *,
+    limit: int,
+) -> _Found:
     items: list[StreamedTransition] = []
     archive = context.log_archive()
     begin, end = entries.start, entries.stop
@@ -96,7 +129,9 @@ async def _read(connection: AsyncConnection[Any], context: Context, selection: S
         if begin >= end:
             break
         page_end = min(begin + context.limits.feed_entries, end)
-        for transition in await read_transitions(connection, begin=begin, end=page_end, archive=archive):
+        for transition in await read_transitions(
+            connection, begin=begin, end=page_end, archive=archive
+        ):
             if selection.takes(carrier_id=transition.carrier_id, status=transition.to_status):
                 items.append(streamed(transition))
                 if len(items) == limit:

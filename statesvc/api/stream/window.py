@@ -28,8 +28,13 @@ class StreamedTransition(StatusChange):
     carrier_id: str
     tracking_number: str
     occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened.")]
-    sequence: Annotated[int, Field(description="The shipment's version that changed it: as in notifications.")]
-    log_index: Annotated[int, Field(description="Its place in the log; the event's `id` has the log's epoch before it.")]
+    sequence: Annotated[
+        int, Field(description="The shipment's version that changed it: as in notifications.")
+    ]
+    log_index: Annotated[
+        int,
+        Field(description="Its place in the log; the event's `id` has the log's epoch before it."),
+    ]
     recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
 
 
@@ -62,7 +67,9 @@ class Selection:
 
     def takes(self, *, carrier_id: str, status: str) -> bool:
         """Return whether the client wants a transition of this carrier to this status."""
-        return (not self.carriers or carrier_id in self.carriers) and (not self.statuses or status in self.statuses)
+        return (not self.carriers or carrier_id in self.carriers) and (
+            not self.statuses or status in self.statuses
+        )
 
 
 def streamed(transition: SealedTransition) -> StreamedTransition:
@@ -82,7 +89,10 @@ def streamed(transition: SealedTransition) -> StreamedTransition:
 def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
     """Format the transition as an event of the stream. `epoch`: of the log now."""
     cursor = str(LogCursor(epoch, transition.index)).encode()
-    text = b"id: %b\nevent: shipment.status_changed\ndata: %b\n\n" % (cursor, orjson.dumps(streamed(transition)))
+    text = b"id: %b\nevent: shipment.status_changed\ndata: %b\n\n" % (
+        cursor,
+        orjson.dumps(streamed(transition)),
+    )
     return Frame(transition.index, transition.carrier_id, transition.to_status, text)
 
 
@@ -91,11 +101,17 @@ def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
     return b"retry: %d\nid: %b\n\n" % (round(retry_seconds * 1000), str(place).encode())
 
 
-def reset_frames(*, retry_seconds: float, asked: LogCursor, tree_size: int, place: LogCursor) -> bytes:
+def reset_frames(
+    *, retry_seconds: float, asked: LogCursor, tree_size: int, place: LogCursor
+) -> bytes:
     """Format a reset: the client's index is of another log, so what it knows is too. It gets what happens from now on."""
     data: StreamReset = {"after": str(asked), "tree_size": tree_size}
     # with the place in the event itself: who has one has the other
-    return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (round(retry_seconds * 1000), str(place).encode(), orjson.dumps(data))
+    return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (
+        round(retry_seconds * 1000),
+        str(place).encode(),
+        orjson.dumps(data),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +128,9 @@ class Window:
     Empty at `at`, until it is extended. Holds at most `frames_max` frames: the oldest leave first. All are of one `epoch` of the log.
     """
 
-    def __init__(self, at: int = 0, *, epoch: int = FIRST_EPOCH, frames_max: int = FRAMES_MAX) -> None:
+    def __init__(
+        self, at: int = 0, *, epoch: int = FIRST_EPOCH, frames_max: int = FRAMES_MAX
+    ) -> None:
         self._frames_max = frames_max
         self._frames: list[Frame] = []
         self.epoch = epoch

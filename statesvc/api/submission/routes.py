@@ -13,7 +13,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
-from events.carriers.canonical import CanonicalEvent, FieldFault, InvalidEventError, lines, read_line
+from events.carriers.canonical import (
+    CanonicalEvent,
+    FieldFault,
+    InvalidEventError,
+    lines,
+    read_line,
+)
 from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.event import Event
@@ -30,7 +36,9 @@ from statesvc.shipments.models import text_of
 LINES_MAX: Final = 1000
 AHEAD_MAX: Final = timedelta(days=1)
 """Clocks differ, and zones are mistaken; years are typing errors."""
-_AHEAD: Final = InvalidEventError((FieldFault("/occurred_at", "lies more than a day ahead: is the year right, or the offset?"),))
+_AHEAD: Final = InvalidEventError(
+    (FieldFault("/occurred_at", "lies more than a day ahead: is the year right, or the offset?"),)
+)
 _JSON: Final = "application/json"
 _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 
@@ -48,7 +56,12 @@ class LineVerdict(TypedDict):
 
     line: int
     verdict: Annotated[str, text_of(Literal["appended", "duplicate", "conflict", "invalid"])]
-    errors: NotRequired[Annotated[list[dict[str, str]], Field(description="Of an invalid line: pointer and detail of each fault.")]]
+    errors: NotRequired[
+        Annotated[
+            list[dict[str, str]],
+            Field(description="Of an invalid line: pointer and detail of each fault."),
+        ]
+    ]
 
 
 class LineVerdicts(TypedDict):
@@ -77,13 +90,20 @@ class Submission:
             return await self._many(body)
         if request.content_type == _JSON:
             return await self._one(body)
-        raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, f"send one event as {_JSON}, or one per line as {_LINES[0]}")
+        raise Problem(
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            f"send one event as {_JSON}, or one per line as {_LINES[0]}",
+        )
 
     async def _one(self, body: bytes) -> Reply[Verdicts]:
         (event,) = await self._in_reach([_event(body, self.keyring.carrier_digest)])
         if isinstance(event, InvalidEventError):
             violations = [Violation(f"/body{fault.pointer}", fault.why) for fault in event.faults]
-            raise Problem(Code.INVALID_REQUEST, "this is no canonical event; /docs shows its fields", violations=violations)
+            raise Problem(
+                Code.INVALID_REQUEST,
+                "this is no canonical event; /docs shows its fields",
+                violations=violations,
+            )
         submitted = await self._submit([event], body)
         (verdict,) = submitted.verdicts
         if verdict is Verdict.CONFLICT:
@@ -92,17 +112,28 @@ class Submission:
                 "an event with this carrier_id and event_id states other facts; nothing was changed, the contradiction is in the audit",
                 members={"event_id": event.event_id},
             )
-        applied: EventVerdict = {"verdict": verdict, "event_id": event.event_id, "message_id": submitted.message_id}
+        applied: EventVerdict = {
+            "verdict": verdict,
+            "event_id": event.event_id,
+            "message_id": submitted.message_id,
+        }
         return answer(applied, status=CREATED if verdict is Verdict.APPENDED else OK)
 
     async def _many(self, body: bytes) -> Reply[Verdicts]:
         numbered = lines(body)
         if len(numbered) > LINES_MAX:
-            raise Problem(Code.TOO_LARGE, f"a request has at most {LINES_MAX} lines; send the rest in another one")
-        stated = await self._in_reach([_event(line, self.keyring.carrier_digest) for _, line in numbered])
+            raise Problem(
+                Code.TOO_LARGE,
+                f"a request has at most {LINES_MAX} lines; send the rest in another one",
+            )
+        stated = await self._in_reach(
+            [_event(line, self.keyring.carrier_digest) for _, line in numbered]
+        )
         read = [(number, event) for (number, _), event in zip(numbered, stated, strict=True)]
         events = [event for _, event in read if isinstance(event, Event)]
-        verdicts = iter((await self._submit(events, _taken(body, numbered, read))).verdicts if events else ())
+        verdicts = iter(
+            (await self._submit(events, _taken(body, numbered, read))).verdicts if events else ()
+        )
         results: list[LineVerdict] = []
         for number, event in read:
             if isinstance(event, InvalidEventError):
@@ -112,7 +143,9 @@ class Submission:
                 results.append({"line": number, "verdict": next(verdicts).value})
         return answer({"results": results})
 
-    async def _in_reach(self, stated: "Sequence[Event | InvalidEventError]") -> "Sequence[Event | InvalidEventError]":
+    async def _in_reach(
+        self, stated: "Sequence[Event | InvalidEventError]"
+    ) -> "Sequence[Event | InvalidEventError]":
         """Refuse times more than a day ahead: with a year that is wrong, all that follows for years would count as earlier."""
         times = [event.occurred_at for event in stated if isinstance(event, Event)]
         latest = datetime.now(UTC) + AHEAD_MAX
@@ -120,24 +153,40 @@ class Submission:
             # the service's clock is the database's, which is asked only where it matters
             async with self.pool.connection() as connection:
                 latest = max(latest, await read_clock(connection) + AHEAD_MAX)
-        return [_AHEAD if isinstance(event, Event) and event.occurred_at > latest else event for event in stated]
+        return [
+            _AHEAD if isinstance(event, Event) and event.occurred_at > latest else event
+            for event in stated
+        ]
 
     async def _submit(self, events: Sequence[Event], body: bytes) -> Submitted:
-        outcome = await submit(self.pool, self.keyring, events, body=body, writer=self.writer, archive=self.archive)
+        outcome = await submit(
+            self.pool, self.keyring, events, body=body, writer=self.writer, archive=self.archive
+        )
         if isinstance(outcome, Held):
-            raise Problem(Code.HELD, f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again after the release")
+            raise Problem(
+                Code.HELD,
+                f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again after the release",
+            )
         self.waker.wake(LOG)
         if outcome.changes:
             self.waker.wake(OUTBOX)
         return outcome
 
 
-def _taken(body: bytes, numbered: Sequence[tuple[int, bytes]], read: Sequence[tuple[int, Event | InvalidEventError]]) -> bytes:
+def _taken(
+    body: bytes,
+    numbered: Sequence[tuple[int, bytes]],
+    read: Sequence[tuple[int, Event | InvalidEventError]],
+) -> bytes:
     """Return what is stored of a body: the lines that hold events.
 
     An invalid one may name anybody, where nobody can find it: it has no effect, and goes with the answer that says so.
     """
-    taken = [line for (_, line), (_, event) in zip(numbered, read, strict=True) if isinstance(event, Event)]
+    taken = [
+        line
+        for (_, line), (_, event) in zip(numbered, read, strict=True)
+        if isinstance(event, Event)
+    ]
     return body if len(taken) == len(numbered) else b"\n".join(taken)
 
 
@@ -147,12 +196,23 @@ def _event(line: bytes, digests: Callable[[str], Digest]) -> Event | InvalidEven
     except InvalidEventError as error:
         return error
     if event.carrier_id not in CARRIERS:
-        return InvalidEventError((FieldFault("/carrier_id", "should be a known carrier_id; `statesvc carriers` lists them"),))
+        return InvalidEventError(
+            (
+                FieldFault(
+                    "/carrier_id", "should be a known carrier_id; `statesvc carriers` lists them"
+                ),
+            )
+        )
     return event
 
 
 def routes(
-    *, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, waker: Wakes, writer: str, archive: History
+    *,
+    pool: AsyncConnectionPool[AsyncConnection[Any]],
+    keyring: Keyring,
+    waker: Wakes,
+    writer: str,
+    archive: History,
 ) -> Sequence[Route]:
     """Return the routes. `writer` names this process in the log."""
     submission = Submission(pool, keyring, waker, writer, archive)
@@ -170,7 +230,17 @@ def routes(
         tag="events",
         accepts={_JSON: CanonicalEvent, _LINES[0]: bytes},
         response=cast("type[Verdicts]", Verdicts),
-        statuses={CREATED: "appended", OK: "a duplicate; or, for lines, `results` with a verdict for each"},
-        problems=(Code.CONFLICT, Code.INVALID_REQUEST, Code.UNSUPPORTED_MEDIA_TYPE, Code.TOO_LARGE, Code.HELD, Code.LOG_UNAVAILABLE),
+        statuses={
+            CREATED: "appended",
+            OK: "a duplicate; or, for lines, `results` with a verdict for each",
+        },
+        problems=(
+            Code.CONFLICT,
+            Code.INVALID_REQUEST,
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            Code.TOO_LARGE,
+            Code.HELD,
+            Code.LOG_UNAVAILABLE,
+        ),
     )
     return [Route("POST", "/v1/events", submission.receive, contract)]

@@ -72,16 +72,25 @@ async def submit(
     async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:
         return await _submit(connection, keyring, events, sealed, writer=writer)
 
-    policy = RetryPolicy(tries=_TRIES, archive=archive, locked_until=time.monotonic() + _LOCKED_SECONDS)
+    policy = RetryPolicy(
+        tries=_TRIES, archive=archive, locked_until=time.monotonic() + _LOCKED_SECONDS
+    )
     return await run_transaction(pool.connection, transaction, policy)
 
 
 async def _submit(
-    connection: AsyncConnection[Any], keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, *, writer: str
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    events: Sequence[Event],
+    sealed: SealedMessage,
+    *,
+    writer: str,
 ) -> Submitted | Held:
     async with pipelined_transaction(connection) as pipeline:
         carrier_ids = sorted({event.carrier_id for event in events})
-        begun = await send(pipeline, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0])
+        begun = await send(
+            pipeline, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0]
+        )
         received_at, held = await begun.rows()
         if held:
             return Held(tuple(held))
@@ -92,7 +101,9 @@ async def _submit(
     return Submitted(sealed.message_id, tuple(batch.verdicts), len(batch.changes))
 
 
-def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, received_at: datetime) -> Read:
+def _read(
+    keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, received_at: datetime
+) -> Read:
     source = Provenance(
         message_id=sealed.message_id,
         body_commitment=sealed.commitment,
@@ -110,7 +121,14 @@ def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, rece
     )
 
 
-async def _store(connection: Sender, sealed: SealedMessage, batch: AppendBatch, received_at: datetime, *, writer: str) -> None:
+async def _store(
+    connection: Sender,
+    sealed: SealedMessage,
+    batch: AppendBatch,
+    received_at: datetime,
+    *,
+    writer: str,
+) -> None:
     (settlement,) = batch.settlements
     await connection.execute(
         _SQL["store_applied"],

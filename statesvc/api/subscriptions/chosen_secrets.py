@@ -8,8 +8,19 @@ from typing import Final
 
 from statesvc.api.operation_context import Context
 from statesvc.api.subscriptions.inputs import requested
-from statesvc.api.subscriptions.models import URL_RULE, ChosenSecret, ChosenSubscription, SubscriptionParameters, SubscriptionShown
-from statesvc.api.subscriptions.ownership import grants_checked, owner_seen_by, require_scopes, require_visible
+from statesvc.api.subscriptions.models import (
+    URL_RULE,
+    ChosenSecret,
+    ChosenSubscription,
+    SubscriptionParameters,
+    SubscriptionShown,
+)
+from statesvc.api.subscriptions.ownership import (
+    grants_checked,
+    owner_seen_by,
+    require_scopes,
+    require_visible,
+)
 from statesvc.api.subscriptions.shown import read_shown
 from statesvc.http.call import Call
 from statesvc.http.operation import WHY_TAKEN, operation
@@ -26,12 +37,17 @@ _ONE: Final = "/v1/subscriptions/{subscription_id}"
     f"PUT {_ONE}",
     scope="subscriptions",
     tag="subscriptions",
-    rules=(URL_RULE, "The `secret` is base64 of as many bytes as it says, and of the kind of `key_type`."),
+    rules=(
+        URL_RULE,
+        "The `secret` is base64 of as many bytes as it says, and of the kind of `key_type`.",
+    ),
     request_headers=WHY_TAKEN,
     statuses={CREATED: "made", OK: "it was there, as wished"},
     problems=(Code.CONFLICT,),
 )
-async def put_subscription(context: Context, call: Call[SubscriptionParameters, ChosenSubscription]) -> SubscriptionShown:
+async def put_subscription(
+    context: Context, call: Call[SubscriptionParameters, ChosenSubscription]
+) -> SubscriptionShown:
     """Create a subscription under a chosen id and secret.
 
     The same call again changes nothing: repeat it until it is answered. One subscription in several cells has the same id and secret in
@@ -45,12 +61,24 @@ async def put_subscription(context: Context, call: Call[SubscriptionParameters, 
         try:
             with grants_checked():
                 chosen = (subscription_id, secret)
-                await store.create(connection, keyring, wish, actor=caller.actor, owner=caller.owner, chosen=chosen, **call.why)
+                await store.create(
+                    connection,
+                    keyring,
+                    wish,
+                    actor=caller.actor,
+                    owner=caller.owner,
+                    chosen=chosen,
+                    **call.why,
+                )
         except SubscriptionExistsError:
             call.status = OK
             found = await store.find(connection, subscription_id)
             is_visible = found is not None and owner_seen_by(call) in {None, found.owner}
-            if found is None or not is_visible or not await store.is_as_wished(connection, keyring, found, wish, secret):
+            if (
+                found is None
+                or not is_visible
+                or not await store.is_as_wished(connection, keyring, found, wish, secret)
+            ):
                 said = "there is, or was, another subscription under this id: change it by PATCH, its secret by PUT .../secret"
                 raise Problem(Code.CONFLICT, said) from None
         return await read_shown(connection, context, subscription_id)
@@ -64,7 +92,9 @@ async def put_subscription(context: Context, call: Call[SubscriptionParameters, 
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
 )
-async def put_subscription_secret(context: Context, call: Call[SubscriptionParameters, ChosenSecret]) -> SubscriptionShown:
+async def put_subscription_secret(
+    context: Context, call: Call[SubscriptionParameters, ChosenSecret]
+) -> SubscriptionShown:
     """Set a subscription's secret.
 
     Like `rotate-secret`, with a secret of your own, and again changes nothing where it signs already.

@@ -18,7 +18,11 @@ async def checked_address(text: str, allowed: Sequence[Network]) -> tuple[str, L
     try:
         return await checked_url(text, allowed)
     except UrlRefusedError as error:
-        raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/url", str(error))]) from None
+        raise Problem(
+            Code.INVALID_REQUEST,
+            "the body breaks the contract",
+            violations=[Violation("/body/url", str(error))],
+        ) from None
 
 
 async def requested(asked: SubscriptionInput, allowed: Sequence[Network]) -> SubscriptionRequest:
@@ -47,14 +51,20 @@ async def requested(asked: SubscriptionInput, allowed: Sequence[Network]) -> Sub
 
 def older(asked: SecondSignature | None) -> OlderSignature | None:
     """Return the second signature as it is stored."""
-    return None if asked is None else OlderSignature(header=asked.header, encoding=asked.encoding, prefix=asked.prefix)
+    return (
+        None
+        if asked is None
+        else OlderSignature(header=asked.header, encoding=asked.encoding, prefix=asked.prefix)
+    )
 
 
 def watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
     """Return `carrier_id/NUMBER` of each, the number normalized."""
     if shipments is None:
         return None
-    return [f"{one.carrier_id}/{number_of(one.carrier_id, one.tracking_number)}" for one in shipments]
+    return [
+        f"{one.carrier_id}/{number_of(one.carrier_id, one.tracking_number)}" for one in shipments
+    ]
 
 
 def ages(asked: GiveUpAfter) -> dict[str, float]:

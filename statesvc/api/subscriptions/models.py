@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
@@ -41,7 +48,11 @@ def _of_catalogue(kind: str) -> str:
 
 CarrierId = Annotated[
     str,
-    Field(max_length=64, json_schema_extra={"pattern": f"^({'|'.join(CARRIERS)})$"}, description="As `statesvc carriers` lists them."),
+    Field(
+        max_length=64,
+        json_schema_extra={"pattern": f"^({'|'.join(CARRIERS)})$"},
+        description="As `statesvc carriers` lists them.",
+    ),
     AfterValidator(known_carrier),
 ]
 GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
@@ -51,7 +62,9 @@ Url = Annotated[
     Asked(flag="--receiver", metavar="URL"),
     Field(
         max_length=URL_CHARS_MAX,
-        json_schema_extra={"pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, BY_SCHEME)])})://\S+$"},
+        json_schema_extra={
+            "pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, BY_SCHEME)])})://\S+$"
+        },
         description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
         " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`, or one that gets tasks of Celery's:"
         " `celery+amqps://host/vhost/queue?task=..`, `celery+rediss://host/database/queue?task=..`. What is not encrypted (http,"
@@ -86,7 +99,12 @@ class WatchedShipment(ClosedModel):
     carrier_id: CarrierId
     tracking_number: Annotated[
         str,
-        Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$", description="In any spelling: case, blanks and hyphens do not matter."),
+        Field(
+            min_length=1,
+            max_length=100,
+            pattern=r"^[^\x00]*$",
+            description="In any spelling: case, blanks and hyphens do not matter.",
+        ),
     ]
 
 
@@ -98,7 +116,12 @@ GiveUpAfter = Annotated[
     ),
 ]
 Shipments = Annotated[
-    list[WatchedShipment] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these shipments; null: all of the carriers.")
+    list[WatchedShipment] | None,
+    Field(
+        min_length=1,
+        max_length=FILTER_MAX,
+        description="Only these shipments; null: all of the carriers.",
+    ),
 ]
 Parcels = Annotated[
     Literal["all", "once"],
@@ -115,11 +138,16 @@ Payload = Annotated[
     ),
 ]
 Pii = Annotated[
-    bool, Field(description="A full payload holds personal fields too. Takes a key with scope `pii`, and is recorded in the log.")
+    bool,
+    Field(
+        description="A full payload holds personal fields too. Takes a key with scope `pii`, and is recorded in the log."
+    ),
 ]
 KeyTypeAsked = Annotated[
     KeyType,
-    Field(description="hmac: a shared secret signs (`v1`); ed25519: a key signs whose public half is shown at any time (`v1a`)."),
+    Field(
+        description="hmac: a shared secret signs (`v1`); ed25519: a key signs whose public half is shown at any time (`v1a`)."
+    ),
 ]
 RatePerSecond = Annotated[
     float | None,
@@ -131,9 +159,17 @@ RatePerSecond = Annotated[
     ),
 ]
 Label = Annotated[
-    str | None, Field(min_length=1, max_length=100, pattern=NO_CONTROLS, description="What people call it: on pages, in lists.")
+    str | None,
+    Field(
+        min_length=1,
+        max_length=100,
+        pattern=NO_CONTROLS,
+        description="What people call it: on pages, in lists.",
+    ),
 ]
-Description = Annotated[str | None, Field(max_length=1_000, pattern=r"^[^\x00]*$", description="For people.")]
+Description = Annotated[
+    str | None, Field(max_length=1_000, pattern=r"^[^\x00]*$", description="For people.")
+]
 Coalesce = Annotated[
     bool,
     Field(
@@ -143,7 +179,12 @@ Coalesce = Annotated[
 ]
 
 
-_PERSONAL_IS_FULL: JsonDict = {"not": {"required": ["pii"], "properties": {"pii": {"const": True}, "payload": {"const": "thin"}}}}
+_PERSONAL_IS_FULL: JsonDict = {
+    "not": {
+        "required": ["pii"],
+        "properties": {"pii": {"const": True}, "payload": {"const": "thin"}},
+    }
+}
 
 
 class SubscriptionMembers(ClosedModel):
@@ -212,7 +253,9 @@ class ChosenSubscription(SubscriptionInput):
     @model_validator(mode="after")
     def _signs_as_wished(self) -> Self:
         if Secret.chosen(self.secret).kind != self.key_type:
-            raise ValueError("`key_type` and `secret` are of different kinds: `whsec_` is for hmac, `whsk_` for ed25519")
+            raise ValueError(
+                "`key_type` and `secret` are of different kinds: `whsec_` is for hmac, `whsk_` for ed25519"
+            )
         return self
 
 
@@ -223,7 +266,10 @@ class ChosenSecret(ClosedModel):
     grace_hours: Annotated[
         float,
         Field(
-            ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="For this time both secrets sign. 0: the former ends now."
+            ge=0,
+            le=ROTATION_GRACE_HOURS_MAX,
+            allow_inf_nan=False,
+            description="For this time both secrets sign. 0: the former ends now.",
         ),
     ] = 24
 
@@ -236,14 +282,19 @@ class SubscriptionListParameters(PageParameters):
     """A page of subscriptions, the oldest first."""
 
     state: Annotated[
-        Condition | None, Field(description="Only those in this state; `failing`: not disabled, and nothing was delivered lately.")
+        Condition | None,
+        Field(
+            description="Only those in this state; `failing`: not disabled, and nothing was delivered lately."
+        ),
     ] = None
 
 
 class SubscriptionParameters(ClosedModel):
     """One subscription."""
 
-    subscription_id: Annotated[UUID, Asked(help="its id, or as many characters of it as are unique")]
+    subscription_id: Annotated[
+        UUID, Asked(help="its id, or as many characters of it as are unique")
+    ]
 
 
 class RotationParameters(SubscriptionParameters):
@@ -252,10 +303,15 @@ class RotationParameters(SubscriptionParameters):
     grace_hours: Annotated[
         float,
         Field(
-            ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="For this time both secrets sign. 0: the former ends now."
+            ge=0,
+            le=ROTATION_GRACE_HOURS_MAX,
+            allow_inf_nan=False,
+            description="For this time both secrets sign. 0: the former ends now.",
         ),
     ] = 24
-    key_type: Annotated[KeyType | None, Field(description="Of the new one; left out: as before.")] = None
+    key_type: Annotated[
+        KeyType | None, Field(description="Of the new one; left out: as before.")
+    ] = None
 
 
 class TestRequest(ClosedModel):
@@ -274,14 +330,19 @@ class AttemptsParameters(PageParameters):
 
     subscription_id: UUID
     responses: Annotated[
-        bool, Field(description="With what the receiver answered. It may repeat personal data: takes the scope `pii`, and is recorded.")
+        bool,
+        Field(
+            description="With what the receiver answered. It may repeat personal data: takes the scope `pii`, and is recorded."
+        ),
     ] = False
 
 
 class FailingShown(TypedDict):
     """A receiver that only fails. After 24 h the operator is warned; after 5 days and 20 failures the subscription is disabled."""
 
-    since: Annotated[AwareDatetime, Field(description="Of the first failure after the last delivery.")]
+    since: Annotated[
+        AwareDatetime, Field(description="Of the first failure after the last delivery.")
+    ]
     failures: int
     last_outcome: Annotated[str | None, text_of(AttemptOutcome)]
     last_status_code: int | None
@@ -294,18 +355,28 @@ class WatchedNumber(TypedDict):
     tracking_number: str
 
 
-AgeLimits = Annotated[dict[str, float | None], Field(description="As `give_up_after_seconds` was set; all types are there.")]
+AgeLimits = Annotated[
+    dict[str, float | None],
+    Field(description="As `give_up_after_seconds` was set; all types are there."),
+]
 
 
 class SubscriptionShown(TypedDict):
     """A subscription. Its secret is shown when it is made, never again."""
 
     id: UUID
-    owner: Annotated[str, Field(description="Of the key that made it. Keys of other owners do not see it, but for scope `ops`.")]
+    owner: Annotated[
+        str,
+        Field(
+            description="Of the key that made it. Keys of other owners do not see it, but for scope `ops`."
+        ),
+    ]
     name: str | None
     description: str | None
     url: str
-    has_login: Annotated[bool, Field(description="Its URL held a login; what is shown leaves it out.")]
+    has_login: Annotated[
+        bool, Field(description="Its URL held a login; what is shown leaves it out.")
+    ]
     carriers: list[str] | None
     statuses: list[str] | None
     types: list[str] | None
@@ -315,9 +386,15 @@ class SubscriptionShown(TypedDict):
     pii: bool
     key_type: KeyType
     signature: OlderSignatureShown | None
-    headers: Annotated[list[str], Field(description="Names of the headers of your own; their values are shown to no one.")]
+    headers: Annotated[
+        list[str],
+        Field(description="Names of the headers of your own; their values are shown to no one."),
+    ]
     public_keys: Annotated[
-        list[str], Field(description="`whpk_` and base64, of what signs with Ed25519 now: one, or two during a rotation; none with hmac.")
+        list[str],
+        Field(
+            description="`whpk_` and base64, of what signs with Ed25519 now: one, or two during a rotation; none with hmac."
+        ),
     ]
     rate_per_second: float | None
     coalesce: bool
@@ -336,9 +413,14 @@ class SubscriptionShown(TypedDict):
     disabled_why: str | None
     missed_since: Annotated[
         AwareDatetime | None,
-        Field(description="It was disabled: after `resume`, `replay` with `since` set to this sends what was missed. null: nothing was."),
+        Field(
+            description="It was disabled: after `resume`, `replay` with `since` set to this sends what was missed. null: nothing was."
+        ),
     ]
-    failing: Annotated[FailingShown | None, Field(description="Nothing was delivered lately. null: the last attempt was delivered.")]
+    failing: Annotated[
+        FailingShown | None,
+        Field(description="Nothing was delivered lately. null: the last attempt was delivered."),
+    ]
 
 
 class SubscriptionDetail(SubscriptionShown):
@@ -351,7 +433,10 @@ class SubscriptionMade(SubscriptionShown):
     """A subscription that was just made, or whose secret was."""
 
     secret: Annotated[
-        str | None, Field(description="`whsec_` and base64, as Standard Webhooks libraries take it. Shown once. null: see `public_keys`.")
+        str | None,
+        Field(
+            description="`whsec_` and base64, as Standard Webhooks libraries take it. Shown once. null: see `public_keys`."
+        ),
     ]
 
 
@@ -360,8 +445,13 @@ class AttemptShown(TypedDict):
 
     webhook_id: str
     type: str
-    test: Annotated[bool, Field(description="`POST .../test` sent it: nothing happened to any shipment.")]
-    carrier_id: Annotated[str | None, Field(description="null: a `subscription.test`; of other tests: what their example says.")]
+    test: Annotated[
+        bool, Field(description="`POST .../test` sent it: nothing happened to any shipment.")
+    ]
+    carrier_id: Annotated[
+        str | None,
+        Field(description="null: a `subscription.test`; of other tests: what their example says."),
+    ]
     tracking_number: str | None
     sequence: int | None
     number: Annotated[int, Field(description="1 for the first try.")]
@@ -372,9 +462,13 @@ class AttemptShown(TypedDict):
     recorded_at: AwareDatetime
     response: Annotated[
         str | None,
-        Field(description="The first 20 kB of the answer. null: not asked for, none came, erased with the shipment, or a test's."),
+        Field(
+            description="The first 20 kB of the answer. null: not asked for, none came, erased with the shipment, or a test's."
+        ),
     ]
-    response_headers: Annotated[Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
+    response_headers: Annotated[
+        Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")
+    ]
 
 
 class TrialShown(TypedDict):
@@ -385,4 +479,6 @@ class TrialShown(TypedDict):
     outcome: AttemptOutcome
     status_code: int | None
     duration_ms: int
-    detail: Annotated[str | None, Field(description="Of a broker: where the message is, or why it is not there.")]
+    detail: Annotated[
+        str | None, Field(description="Of a broker: where the message is, or why it is not there.")
+    ]

@@ -51,11 +51,19 @@ class NotificationListParameters(PageParameters, SubscriptionParameters):
 
     outcome: Annotated[
         NotificationOutcome | None,
-        Field(description="Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the shipment stood for it."),
+        Field(
+            description="Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the shipment stood for it."
+        ),
     ] = None
-    since: Annotated[Instant | None, Field(description="Only of changes that were recorded then or later.")] = None
-    carrier_id: Annotated[KnownCarrier | None, Field(description="Only of this carrier's shipments.")] = None
-    tracking_number: Annotated[Name | None, Field(description="Only of the shipments that bear it, in any spelling.")] = None
+    since: Annotated[
+        Instant | None, Field(description="Only of changes that were recorded then or later.")
+    ] = None
+    carrier_id: Annotated[
+        KnownCarrier | None, Field(description="Only of this carrier's shipments.")
+    ] = None
+    tracking_number: Annotated[
+        Name | None, Field(description="Only of the shipments that bear it, in any spelling.")
+    ] = None
 
 
 class NotificationParameters(SubscriptionParameters):
@@ -63,8 +71,15 @@ class NotificationParameters(SubscriptionParameters):
 
     webhook_id: Annotated[
         str,
-        Field(min_length=1, max_length=100, pattern=r"^[!-~]+$", description="Its header `webhook-id`."),
-        Asked(help="its header `webhook-id`, or as many characters of it as are unique among the newest 2,000"),
+        Field(
+            min_length=1,
+            max_length=100,
+            pattern=r"^[!-~]+$",
+            description="Its header `webhook-id`.",
+        ),
+        Asked(
+            help="its header `webhook-id`, or as many characters of it as are unique among the newest 2,000"
+        ),
     ]
 
 
@@ -94,15 +109,24 @@ class NotificationShown(TypedDict):
     sequence: Annotated[int, Field(description="As its body says it.")]
     outcome: Annotated[str, text_of(NotificationOutcome)]
     created_at: Annotated[AwareDatetime, Field(description="When what it says was recorded.")]
-    next_attempt_at: Annotated[AwareDatetime | None, Field(description="Of what waits: not before then.")]
+    next_attempt_at: Annotated[
+        AwareDatetime | None, Field(description="Of what waits: not before then.")
+    ]
     attempts: list[NotificationTry]
 
 
 class AnsweredTry(NotificationTry):
     """One try, and what its receiver answered."""
 
-    response: Annotated[str | None, Field(description="The first 20 kB, with `include=personal`. null: none came, none stored, or erased.")]
-    response_headers: Annotated[Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
+    response: Annotated[
+        str | None,
+        Field(
+            description="The first 20 kB, with `include=personal`. null: none came, none stored, or erased."
+        ),
+    ]
+    response_headers: Annotated[
+        Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")
+    ]
 
 
 class NotificationDetail(TypedDict):
@@ -117,7 +141,12 @@ class NotificationDetail(TypedDict):
     created_at: AwareDatetime
     next_attempt_at: AwareDatetime | None
     attempts: list[AnsweredTry]
-    body: Annotated[str | None, Field(description="As the last try sent it, byte for byte; its commitment in the log was compared.")]
+    body: Annotated[
+        str | None,
+        Field(
+            description="As the last try sent it, byte for byte; its commitment in the log was compared."
+        ),
+    ]
     body_state: Annotated[
         str,
         text_of(BodyState),
@@ -136,20 +165,35 @@ class NotificationDetail(TypedDict):
     commands=(
         Command(
             name="subscriptions notifications",
-            columns=("created_at", "outcome", "type", "carrier_id", "tracking_number", "sequence", "webhook_id"),
+            columns=(
+                "created_at",
+                "outcome",
+                "type",
+                "carrier_id",
+                "tracking_number",
+                "sequence",
+                "webhook_id",
+            ),
             nothing="it was notified of nothing",
         ),
     ),
 )
-async def list_notifications(context: Context, call: Call[NotificationListParameters, None]) -> Page[NotificationShown]:
+async def list_notifications(
+    context: Context, call: Call[NotificationListParameters, None]
+) -> Page[NotificationShown]:
     """List a subscription's notifications.
 
     The newest first, with their attempts, as far back as the log's months are in the database; of a named shipment, all. A page with a
     `next_cursor` may hold fewer than `limit`.
     """
     asked = call.parameters
-    bound_to = {"list": "notifications", **asked.model_dump(mode="json", exclude={"cursor", "limit"})}
-    before = None if asked.cursor is None else _place(decode_cursor(asked.cursor, bound_to, fields=3))
+    bound_to = {
+        "list": "notifications",
+        **asked.model_dump(mode="json", exclude={"cursor", "limit"}),
+    }
+    before = (
+        None if asked.cursor is None else _place(decode_cursor(asked.cursor, bound_to, fields=3))
+    )
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
         wanted = NotificationFilter(
@@ -160,8 +204,15 @@ async def list_notifications(context: Context, call: Call[NotificationListParame
             shipment_ids=await _shipments(context, connection, asked),
         )
         found, goes_on = await read_page(connection, wanted, before=before, limit=asked.limit)
-    position = None if goes_on is None else [goes_on.at.isoformat(), str(goes_on.shipment_id), goes_on.sequence]
-    return Page([_shown(one) for one in found], None if position is None else encode_cursor(position, bound_to))
+    position = (
+        None
+        if goes_on is None
+        else [goes_on.at.isoformat(), str(goes_on.shipment_id), goes_on.sequence]
+    )
+    return Page(
+        [_shown(one) for one in found],
+        None if position is None else encode_cursor(position, bound_to),
+    )
 
 
 @operation(
@@ -172,7 +223,9 @@ async def list_notifications(context: Context, call: Call[NotificationListParame
     problems=(Code.NOT_FOUND,),
     commands=(Command(name="subscriptions notification"),),
 )
-async def get_notification(context: Context, call: Call[NotificationBodyParameters, None]) -> NotificationDetail:
+async def get_notification(
+    context: Context, call: Call[NotificationBodyParameters, None]
+) -> NotificationDetail:
     """Show a notification.
 
     With its body as it was sent. One with personal fields, and what the receiver answered, come with `include=personal` alone.
@@ -183,7 +236,9 @@ async def get_notification(context: Context, call: Call[NotificationBodyParamete
         await require_visible(connection, call, asked.subscription_id)
         sent = await _found(context, connection, asked)
         if personal:
-            await context.readings.record(connection, call, name="notification", target=f"shipment {sent.place.shipment_id}")
+            await context.readings.record(
+                connection, call, name="notification", target=f"shipment {sent.place.shipment_id}"
+            )
     keyring = await context.keyring()
     body, state = sent.sent_body(keyring, personal=personal)
     attempts = [_answered(one, one.response(keyring) if personal else None) for one in sent.tries]
@@ -196,19 +251,25 @@ async def get_notification(context: Context, call: Call[NotificationBodyParamete
     tag="subscriptions",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
-    commands=(Command(name="subscriptions resend", done="notification {webhook_id} is sent again"),),
+    commands=(
+        Command(name="subscriptions resend", done="notification {webhook_id} is sent again"),
+    ),
     forms=(
         Form(
             path="/console/subscriptions/{subscription_id}/notifications/{webhook_id}/resend",
             title="Send {webhook_id} again",
             button="Send again",
-            would=("It is sent again under its webhook-id, so a receiver that dedupes on it drops what it has.",),
+            would=(
+                "It is sent again under its webhook-id, so a receiver that dedupes on it drops what it has.",
+            ),
             done="Notification {webhook_id} is sent again.",
             then="/console/subscriptions/{subscription_id}",
         ),
     ),
 )
-async def resend_notification(context: Context, call: Call[NotificationParameters, None]) -> NotificationShown:
+async def resend_notification(
+    context: Context, call: Call[NotificationParameters, None]
+) -> NotificationShown:
     """Send a notification again.
 
     Under its `webhook-id`, by the same limiter and with the same retries as any other; its attempts count on. One that waits is due at
@@ -224,30 +285,45 @@ async def resend_notification(context: Context, call: Call[NotificationParameter
             raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first")
         sent = await _found(context, connection, asked)
         try:
-            await resend(connection, asked.subscription_id, sent, actor=call.caller.actor, **call.why)
+            await resend(
+                connection, asked.subscription_id, sent, actor=call.caller.actor, **call.why
+            )
         except UnderWayError as error:
-            raise Problem(Code.CONFLICT, "it is being sent at this moment: ask again when that try has ended") from error
+            raise Problem(
+                Code.CONFLICT, "it is being sent at this moment: ask again when that try has ended"
+            ) from error
         put = await _found(context, connection, asked)
     context.waker.wake(OUTBOX)
     return _shown(put)
 
 
-async def _shipments(context: Context, connection: AsyncConnection[Any], asked: NotificationListParameters) -> list[UUID] | None:
+async def _shipments(
+    context: Context, connection: AsyncConnection[Any], asked: NotificationListParameters
+) -> list[UUID] | None:
     if asked.tracking_number is None:
         return None
     number, carrier_id = asked.tracking_number, asked.carrier_id
-    numbers = numbers_in_any_spelling(number) if carrier_id is None else [number_of(carrier_id, number)]
+    numbers = (
+        numbers_in_any_spelling(number) if carrier_id is None else [number_of(carrier_id, number)]
+    )
     shipments = await shipments_of_numbers(connection, numbers, carrier_id)
-    shipments += [awaited_id(each, number_of(each, number)) for each in ([carrier_id] if carrier_id else context.carriers())]
+    shipments += [
+        awaited_id(each, number_of(each, number))
+        for each in ([carrier_id] if carrier_id else context.carriers())
+    ]
     await context.log_archive().restore_shipments(connection, shipments)
     return shipments
 
 
-async def _found(context: Context, connection: AsyncConnection[Any], asked: NotificationParameters) -> SentNotification:
+async def _found(
+    context: Context, connection: AsyncConnection[Any], asked: NotificationParameters
+) -> SentNotification:
     place = await find_notification(connection, asked.subscription_id, asked.webhook_id)
     if place is not None:
         await context.log_archive().restore_shipments(connection, [place.shipment_id])
-    found = None if place is None else await read_notification(connection, asked.subscription_id, place)
+    found = (
+        None if place is None else await read_notification(connection, asked.subscription_id, place)
+    )
     if found is None:
         raise Problem(Code.NOT_FOUND, f"the subscription has no notification {asked.webhook_id}")
     return found

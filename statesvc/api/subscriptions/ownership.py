@@ -28,7 +28,9 @@ def owner_seen_by(call: Call[Any, Any]) -> str | None:
     return None if call.caller.has(Scope.OPS) else call.caller.owner
 
 
-async def require_visible(connection: AsyncConnection[Any], call: Call[Any, Any], subscription_id: UUID) -> None:
+async def require_visible(
+    connection: AsyncConnection[Any], call: Call[Any, Any], subscription_id: UUID
+) -> None:
     """Refuse another owner's subscription as absent. Owners never change, so what comes after may rely on it."""
     owner, seen = await owner_of(connection, subscription_id), owner_seen_by(call)
     if owner is None or (seen is not None and owner != seen):
@@ -50,4 +52,6 @@ def grants_checked() -> Iterator[None]:
         said = "its second signature takes a secret that is shared, not an Ed25519 pair: take the `signature` away first"
         raise Problem(Code.CONFLICT, said) from None
     except NotGrantedError as error:
-        raise Problem(Code.MISSING_SCOPE, str(error), members={"required_scope": error.scope.value}) from error
+        raise Problem(
+            Code.MISSING_SCOPE, str(error), members={"required_scope": error.scope.value}
+        ) from error

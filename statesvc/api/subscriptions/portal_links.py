@@ -37,18 +37,29 @@ class PortalLinkRequest(ClosedModel):
 
     owner: Annotated[
         str | None,
-        Field(pattern=f"^{OWNER.pattern}$", description="Whose; left out: the key's own owner. Another one takes the scope `ops`."),
+        Field(
+            pattern=f"^{OWNER.pattern}$",
+            description="Whose; left out: the key's own owner. Another one takes the scope `ops`.",
+        ),
     ] = None
     minutes: Annotated[int, Field(ge=1, le=MINUTES_MAX, description="How long it is good.")] = 15
     responses: Annotated[
-        bool, Field(description="It shows what the receiver answered, which may repeat personal data: takes the scope `pii`.")
+        bool,
+        Field(
+            description="It shows what the receiver answered, which may repeat personal data: takes the scope `pii`."
+        ),
     ] = False
 
 
 class PortalLinkMade(TypedDict):
     """A link."""
 
-    path: Annotated[str, Field(description="Put the address before it at which your subscribers reach this service.")]
+    path: Annotated[
+        str,
+        Field(
+            description="Put the address before it at which your subscribers reach this service."
+        ),
+    ]
     owner: str
     expires_at: Annotated[AwareDatetime, Field(description="The link and what it opened end then.")]
 
@@ -77,7 +88,11 @@ class PortalLinks:
         except TokenRefusedError as error:
             raise _refused(str(error)) from None
         maker, owner = await keys.by_id(claims["key_id"]), claims["owner"]
-        if maker is None or not maker.has(Scope.SUBSCRIPTIONS) or (owner != maker.owner and not maker.has(Scope.OPS)):
+        if (
+            maker is None
+            or not maker.has(Scope.SUBSCRIPTIONS)
+            or (owner != maker.owner and not maker.has(Scope.OPS))
+        ):
             raise _refused("the key that made it may not do so any more")
         shows_responses = claims["responses"] and maker.has(Scope.PII)
         scopes = frozenset({Scope.SUBSCRIPTIONS, *([Scope.PII] if shows_responses else [])})
@@ -95,9 +110,15 @@ class PortalLinks:
 
 
 @operation(
-    "POST /v1/subscriptions/portal-links", scope="subscriptions", tag="subscriptions", is_body_optional=True, statuses={CREATED: "made"}
+    "POST /v1/subscriptions/portal-links",
+    scope="subscriptions",
+    tag="subscriptions",
+    is_body_optional=True,
+    statuses={CREATED: "made"},
 )
-async def create_portal_link(context: Context, call: Call[None, PortalLinkRequest]) -> PortalLinkMade:
+async def create_portal_link(
+    context: Context, call: Call[None, PortalLinkRequest]
+) -> PortalLinkMade:
     """Create a link to the portal of an owner's subscriptions.
 
     For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this owner's subscriptions alone,
@@ -110,11 +131,22 @@ async def create_portal_link(context: Context, call: Call[None, PortalLinkReques
     if wanted.responses:
         require_scope(caller, Scope.PII)
     expires_at = datetime.now(UTC) + timedelta(minutes=wanted.minutes)
-    claims = {"key_id": caller.key_id, "owner": owner, "responses": wanted.responses, "until": rfc3339(expires_at)}
+    claims = {
+        "key_id": caller.key_id,
+        "owner": owner,
+        "responses": wanted.responses,
+        "until": rfc3339(expires_at),
+    }
     details = {"expires_at": rfc3339(expires_at), "responses": wanted.responses}
     signer = TokenSigner((await context.keyring()).token_key)
     async with context.pool.connection() as connection, connection.transaction():
-        await record_action(connection, actor=caller.actor, verb="portal.link", target=f"owner {owner}", details=details)
+        await record_action(
+            connection,
+            actor=caller.actor,
+            verb="portal.link",
+            target=f"owner {owner}",
+            details=details,
+        )
     query = {LINK: signer.sign(_PURPOSE, claims, expires_at=expires_at)}
     return {"path": f"{PORTAL}?{urlencode(query)}", "owner": owner, "expires_at": expires_at}
 
@@ -123,4 +155,7 @@ OPERATIONS: Final = (create_portal_link,)
 
 
 def _refused(why: str) -> Problem:
-    return Problem(Code.UNAUTHENTICATED, f"this link opens nothing: {why}. Ask for a new one where you had it from")
+    return Problem(
+        Code.UNAUTHENTICATED,
+        f"this link opens nothing: {why}. Ask for a new one where you had it from",
+    )

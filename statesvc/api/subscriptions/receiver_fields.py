@@ -10,9 +10,14 @@ from statesvc.http.closed_model import ClosedModel
 from statesvc.shipments.models import text_of
 
 HeaderName = Annotated[
-    str, Field(max_length=own_headers.NAME_CHARS_MAX, pattern=own_headers.NAME_PATTERN), AfterValidator(own_headers.checked_name)
+    str,
+    Field(max_length=own_headers.NAME_CHARS_MAX, pattern=own_headers.NAME_PATTERN),
+    AfterValidator(own_headers.checked_name),
 ]
-HeaderValue = Annotated[str, Field(min_length=1, max_length=own_headers.VALUE_CHARS_MAX, pattern=own_headers.VALUE_PATTERN)]
+HeaderValue = Annotated[
+    str,
+    Field(min_length=1, max_length=own_headers.VALUE_CHARS_MAX, pattern=own_headers.VALUE_PATTERN),
+]
 
 
 def _fitting(headers: dict[str, str]) -> dict[str, str]:

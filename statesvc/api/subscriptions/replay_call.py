@@ -19,7 +19,14 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import RowNumber, encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
-from statesvc.subscriptions.replay import CALL_SECONDS, START, ReplayPosition, ReplayRequest, read_status, replay
+from statesvc.subscriptions.replay import (
+    CALL_SECONDS,
+    START,
+    ReplayPosition,
+    ReplayRequest,
+    read_status,
+    replay,
+)
 
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
@@ -28,27 +35,56 @@ class ReplayInput(ClosedModel):
     """Range to send again. Bounds are times at which changes were recorded."""
 
     since: Annotated[
-        AwareDatetime, Field(description="Recorded then or later. Before the subscription was made: for keys with scope `read`.")
+        AwareDatetime,
+        Field(
+            description="Recorded then or later. Before the subscription was made: for keys with scope `read`."
+        ),
     ]
-    until: Annotated[AwareDatetime | None, Field(description="Recorded before then; null: up to now.")] = None
+    until: Annotated[
+        AwareDatetime | None, Field(description="Recorded before then; null: up to now.")
+    ] = None
     dry_run: Annotated[bool, Field(description="Only count.")] = False
-    delivered_too: Annotated[bool, Field(description="Also what the subscriber has taken already; it dedupes on `webhook-id`.")] = False
-    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before, with the same range.")] = None
+    delivered_too: Annotated[
+        bool,
+        Field(
+            description="Also what the subscriber has taken already; it dedupes on `webhook-id`."
+        ),
+    ] = False
+    cursor: Annotated[
+        str | None,
+        Field(
+            max_length=1024, description="`next_cursor` of the answer before, with the same range."
+        ),
+    ] = None
 
 
 class ReplayProgress(TypedDict):
     """Outcome of this call, or of its dry run."""
 
-    run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
+    run_id: Annotated[
+        UUID, Field(description="As the log's operator actions name it; the same on all pages.")
+    ]
     dry_run: bool
     since: AwareDatetime
     until: AwareDatetime
-    matched: Annotated[int, Field(description="Notifications in the range, and changes that were not collected but match.")]
+    matched: Annotated[
+        int,
+        Field(
+            description="Notifications in the range, and changes that were not collected but match."
+        ),
+    ]
     put: Annotated[int, Field(description="Put into the outbox, or would be.")]
-    never_written: Annotated[int, Field(description="Of those: changes before the subscription was made, or while it was disabled.")]
+    never_written: Annotated[
+        int,
+        Field(
+            description="Of those: changes before the subscription was made, or while it was disabled."
+        ),
+    ]
     waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
     delivered: Annotated[int, Field(description="Left out: the subscriber has taken them.")]
-    next_cursor: Annotated[str | None, Field(description="The range goes on: call again with it. null: done.")]
+    next_cursor: Annotated[
+        str | None, Field(description="The range goes on: call again with it. null: done.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +113,9 @@ class RangePosition:
     deadline_seconds=_DEADLINE_SECONDS,
     parts=CallParts(summed=("matched", "put", "never_written", "waiting", "delivered")),
 )
-async def replay_subscription(context: Context, call: Call[SubscriptionParameters, ReplayInput]) -> ReplayProgress:
+async def replay_subscription(
+    context: Context, call: Call[SubscriptionParameters, ReplayInput]
+) -> ReplayProgress:
     """Replay the notifications of a range of time.
 
     Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and writes changes of
@@ -86,23 +124,33 @@ async def replay_subscription(context: Context, call: Call[SubscriptionParameter
     a bounded part; go on with `next_cursor`. Recorded as operator actions.
     """
     wanted, subscription_id = call.body, call.parameters.subscription_id
-    bound_to = {"replay": str(subscription_id), **wanted.model_dump(mode="json", exclude={"cursor"})}
+    bound_to = {
+        "replay": str(subscription_id),
+        **wanted.model_dump(mode="json", exclude={"cursor"}),
+    }
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
         current = await read_status(connection, subscription_id)
         if current is None:
             raise absent(subscription_id)
         if current.disabled and not wanted.dry_run:
-            raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first, so that nothing is missed after the replay")
+            raise Problem(
+                Code.CONFLICT,
+                "the subscription is disabled: resume it first, so that nothing is missed after the replay",
+            )
         until, after, run_id = min(wanted.until or current.now, current.now), START, uuid4()
         if wanted.cursor is not None:
             position = position_of(wanted.cursor, RangePosition, bound_to)
             until, after, run_id = position.until.astimezone(UTC), position.after, position.run_id
         # what came before was never its to be notified of; who may read the shipments anyway may have it sent
-        since = wanted.since if call.caller.has(Scope.READ) else max(wanted.since, current.created_at)
+        since = (
+            wanted.since if call.caller.has(Scope.READ) else max(wanted.since, current.created_at)
+        )
         if wanted.until is not None and wanted.until <= wanted.since:
             raise Problem(
-                Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/until", "must lie after since")]
+                Code.INVALID_REQUEST,
+                "the body breaks the contract",
+                violations=[Violation("/body/until", "must lie after since")],
             )
         order = ReplayRequest(
             subscription_id=subscription_id,
@@ -121,7 +169,9 @@ async def replay_subscription(context: Context, call: Call[SubscriptionParameter
     cursor = None
     if progress.after is not None:
         at, shipment_id, sequence = progress.after
-        goes_on = RangePosition(until=until, at=at, shipment_id=shipment_id, sequence=sequence, run_id=run_id)
+        goes_on = RangePosition(
+            until=until, at=at, shipment_id=shipment_id, sequence=sequence, run_id=run_id
+        )
         cursor = encode_position(goes_on, bound_to)
     return {
         "run_id": run_id,

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from statesvc.api.operation_context import Context
-from statesvc.api.subscriptions import chosen_secrets, notification_operations, portal_links, replay_call, subscription_operations
+from statesvc.api.subscriptions import (
+    chosen_secrets,
+    notification_operations,
+    portal_links,
+    replay_call,
+    subscription_operations,
+)
 from statesvc.http.operation import Route, routes_of
 
 OPERATIONS: Final = (

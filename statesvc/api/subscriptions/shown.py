@@ -8,7 +8,12 @@ from psycopg import AsyncConnection
 
 from projections.notification_type import NotificationType
 from statesvc.api.operation_context import Context
-from statesvc.api.subscriptions.models import AttemptShown, FailingShown, SubscriptionShown, WatchedNumber
+from statesvc.api.subscriptions.models import (
+    AttemptShown,
+    FailingShown,
+    SubscriptionShown,
+    WatchedNumber,
+)
 from statesvc.api.subscriptions.ownership import absent
 from statesvc.api.subscriptions.receiver_fields import OlderSignatureShown
 from statesvc.delivery.attempt_part import Response
@@ -18,7 +23,9 @@ from statesvc.subscriptions.signing_means import read_public_keys
 from statesvc.subscriptions.subscription_store import Subscription
 
 
-async def read_shown(connection: AsyncConnection[Any], context: Context, subscription_id: UUID) -> SubscriptionShown:
+async def read_shown(
+    connection: AsyncConnection[Any], context: Context, subscription_id: UUID
+) -> SubscriptionShown:
     """Return a subscription as it is stored now. Raises the problem 404 where it is gone."""
     found = await store.find(connection, subscription_id)
     if found is None:
@@ -26,7 +33,9 @@ async def read_shown(connection: AsyncConnection[Any], context: Context, subscri
     return (await all_shown(connection, context, [found]))[0]
 
 
-async def all_shown(connection: AsyncConnection[Any], context: Context, found: Sequence[Subscription]) -> list[SubscriptionShown]:
+async def all_shown(
+    connection: AsyncConnection[Any], context: Context, found: Sequence[Subscription]
+) -> list[SubscriptionShown]:
     """Return them with the public keys that sign for them. No secret is opened, and no master key needed, where all are shared."""
     of_pairs = [one.subscription_id for one in found if one.may_have_public_keys]
     keyring = await context.keyring_if_any() if of_pairs else None
@@ -34,7 +43,9 @@ async def all_shown(connection: AsyncConnection[Any], context: Context, found: S
     return [subscription_shown(one, keys) for one in found]
 
 
-def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:
+def subscription_shown(
+    one: Subscription, public_keys: Mapping[UUID, list[str]]
+) -> SubscriptionShown:
     return {
         "id": one.subscription_id,
         "owner": one.owner,
@@ -45,7 +56,9 @@ def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]])
         "carriers": one.carriers,
         "statuses": one.statuses,
         "types": one.types,
-        "shipments": None if one.shipments is None else [_number(watched) for watched in one.shipments],
+        "shipments": None
+        if one.shipments is None
+        else [_number(watched) for watched in one.shipments],
         "parcels": one.parcels,
         "payload": one.payload,
         "pii": one.pii,
@@ -55,7 +68,9 @@ def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]])
         "public_keys": public_keys.get(one.subscription_id, []),
         "rate_per_second": one.rate_per_second,
         "coalesce": one.coalesce,
-        "give_up_after_seconds": {kind.value: one.give_up_after.get(kind) for kind in NotificationType},
+        "give_up_after_seconds": {
+            kind.value: one.give_up_after.get(kind) for kind in NotificationType
+        },
         "state": one.state,
         "created_at": one.created_at,
         "created_by": one.created_by,
@@ -81,7 +96,12 @@ def _failing(one: Subscription) -> FailingShown | None:
 def _signature(stored: Mapping[str, str] | None) -> OlderSignatureShown | None:
     if stored is None:
         return None
-    return {"algorithm": "hmac-sha256", "header": stored["header"], "encoding": stored["encoding"], "prefix": stored["prefix"]}
+    return {
+        "algorithm": "hmac-sha256",
+        "header": stored["header"],
+        "encoding": stored["encoding"],
+        "prefix": stored["prefix"],
+    }
 
 
 def _number(watched: str) -> WatchedNumber:

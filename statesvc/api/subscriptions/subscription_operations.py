@@ -22,7 +22,13 @@ from statesvc.api.subscriptions.models import (
     TestRequest,
     TrialShown,
 )
-from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
+from statesvc.api.subscriptions.ownership import (
+    absent,
+    grants_checked,
+    owner_seen_by,
+    require_scopes,
+    require_visible,
+)
 from statesvc.api.subscriptions.shown import all_shown, attempt_shown, read_shown
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
@@ -44,7 +50,16 @@ T = TypeVar("T")
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
-_PLAIN: Final = ("name", "description", "carriers", "statuses", "types", "payload", "parcels", "rate_per_second")
+_PLAIN: Final = (
+    "name",
+    "description",
+    "carriers",
+    "statuses",
+    "types",
+    "payload",
+    "parcels",
+    "rate_per_second",
+)
 """Members that a command states by a flag each."""
 
 
@@ -56,7 +71,9 @@ _PLAIN: Final = ("name", "description", "carriers", "statuses", "types", "payloa
     request_headers=WHY_TAKEN,
     commands=(Command(name="subscriptions create", fields=("url", *_PLAIN, "key_type")),),
 )
-async def create_subscription(context: Context, call: Call[None, SubscriptionInput]) -> SubscriptionMade:
+async def create_subscription(
+    context: Context, call: Call[None, SubscriptionInput]
+) -> SubscriptionMade:
     """Create a subscription."""
     asked = call.body
     require_scopes(call, needed(asked.payload, pii=asked.pii))
@@ -65,7 +82,13 @@ async def create_subscription(context: Context, call: Call[None, SubscriptionInp
     async with context.pool.connection() as connection:
         with grants_checked():
             subscription_id, secret = await store.create(
-                connection, await context.keyring(), wish, actor=caller.actor, owner=caller.owner, chosen=None, **call.why
+                connection,
+                await context.keyring(),
+                wish,
+                actor=caller.actor,
+                owner=caller.owner,
+                chosen=None,
+                **call.why,
             )
         made = await read_shown(connection, context, subscription_id)
     call.headers["Location"] = f"{PATH}/{subscription_id}"
@@ -73,21 +96,40 @@ async def create_subscription(context: Context, call: Call[None, SubscriptionInp
 
 
 @operation(f"GET {PATH}", scope="subscriptions", problems=(Code.INVALID_CURSOR,))
-async def list_subscriptions(context: Context, call: Call[SubscriptionListParameters, None]) -> Page[SubscriptionShown]:
+async def list_subscriptions(
+    context: Context, call: Call[SubscriptionListParameters, None]
+) -> Page[SubscriptionShown]:
     """List subscriptions."""
     asked = call.parameters
     bound_to = {"list": "subscriptions", "state": asked.state}
-    after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
+    after = _position(
+        asked.cursor,
+        bound_to,
+        2,
+        lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)),
+    )
     async with context.pool.connection() as connection:
-        found = await store.page(connection, owner=owner_seen_by(call), condition=asked.state, after=after, limit=asked.limit + 1)
+        found = await store.page(
+            connection,
+            owner=owner_seen_by(call),
+            condition=asked.state,
+            after=after,
+            limit=asked.limit + 1,
+        )
         shown, more = found[: asked.limit], len(found) > asked.limit
         items = await all_shown(connection, context, shown)
-    cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
+    cursor = (
+        encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to)
+        if more
+        else None
+    )
     return Page(items, cursor)
 
 
 @operation(f"GET {ONE}", scope="subscriptions", problems=(Code.NOT_FOUND,))
-async def get_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionDetail:
+async def get_subscription(
+    context: Context, call: Call[SubscriptionParameters, None]
+) -> SubscriptionDetail:
     """Show a subscription."""
     subscription_id = call.parameters.subscription_id
     async with context.pool.connection() as connection:
@@ -105,13 +147,17 @@ async def get_subscription(context: Context, call: Call[SubscriptionParameters, 
     problems=(Code.NOT_FOUND, Code.CONFLICT),
     commands=(Command(name="subscriptions change", fields=("url", *_PLAIN)),),
 )
-async def change_subscription(context: Context, call: Call[SubscriptionParameters, SubscriptionChange]) -> SubscriptionShown:
+async def change_subscription(
+    context: Context, call: Call[SubscriptionParameters, SubscriptionChange]
+) -> SubscriptionShown:
     """Change a subscription."""
     subscription_id, asked = call.parameters.subscription_id, call.body
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
     stated = asked.model_fields_set
-    changes: dict[str, Any] = asked.model_dump(mode="json", include=stated - {"shipments", "give_up_after_seconds", "signature"})
+    changes: dict[str, Any] = asked.model_dump(
+        mode="json", include=stated - {"shipments", "give_up_after_seconds", "signature"}
+    )
     if "shipments" in stated:
         changes["shipments"] = watched(asked.shipments)
     if "give_up_after_seconds" in stated:
@@ -153,16 +199,30 @@ async def delete_subscription(context: Context, call: Call[SubscriptionParameter
     await _switch(context, call, "delete")
 
 
-@operation(f"POST {ONE}/pause", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
-async def pause_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionShown:
+@operation(
+    f"POST {ONE}/pause",
+    scope="subscriptions",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND,),
+)
+async def pause_subscription(
+    context: Context, call: Call[SubscriptionParameters, None]
+) -> SubscriptionShown:
     """Pause a subscription."""
     subscription_id = await _switch(context, call, "pause")
     async with context.pool.connection() as connection:
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(f"POST {ONE}/resume", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
-async def resume_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionShown:
+@operation(
+    f"POST {ONE}/resume",
+    scope="subscriptions",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND,),
+)
+async def resume_subscription(
+    context: Context, call: Call[SubscriptionParameters, None]
+) -> SubscriptionShown:
     """Resume a subscription."""
     subscription_id = await _switch(context, call, "resume")
     context.waker.wake(OUTBOX)
@@ -170,8 +230,15 @@ async def resume_subscription(context: Context, call: Call[SubscriptionParameter
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(f"POST {ONE}/rotate-secret", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND, Code.CONFLICT))
-async def rotate_subscription_secret(context: Context, call: Call[RotationParameters, None]) -> SubscriptionMade:
+@operation(
+    f"POST {ONE}/rotate-secret",
+    scope="subscriptions",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND, Code.CONFLICT),
+)
+async def rotate_subscription_secret(
+    context: Context, call: Call[RotationParameters, None]
+) -> SubscriptionMade:
     """Rotate a subscription's secret."""
     asked = call.parameters
     grace = timedelta(hours=asked.grace_hours)
@@ -202,7 +269,9 @@ async def rotate_subscription_secret(context: Context, call: Call[RotationParame
     problems=(Code.NOT_FOUND,),
     deadline_seconds=TOTAL_SECONDS + 5,
 )
-async def test_subscription(context: Context, call: Call[SubscriptionParameters, TestRequest]) -> TrialShown:
+async def test_subscription(
+    context: Context, call: Call[SubscriptionParameters, TestRequest]
+) -> TrialShown:
     """Send a test notification.
 
     The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never retried, also while the
@@ -228,37 +297,69 @@ async def test_subscription(context: Context, call: Call[SubscriptionParameters,
     }
 
 
-@operation(f"GET {ONE}/attempts", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND, Code.INVALID_CURSOR))
-async def list_attempts(context: Context, call: Call[AttemptsParameters, None]) -> Page[AttemptShown]:
+@operation(
+    f"GET {ONE}/attempts",
+    scope="subscriptions",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
+)
+async def list_attempts(
+    context: Context, call: Call[AttemptsParameters, None]
+) -> Page[AttemptShown]:
     """List a subscription's attempts."""
     asked = call.parameters
     bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
-    before = _position(asked.cursor, bound_to, 3, lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number)))
+    before = _position(
+        asked.cursor,
+        bound_to,
+        3,
+        lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number)),
+    )
     if asked.responses:
         require_scopes(call, [Scope.PII])
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
-        found = await read_attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
+        found = await read_attempts(
+            connection, asked.subscription_id, before=before, limit=asked.limit + 1
+        )
         if asked.responses and found:
             target = f"subscription {asked.subscription_id}"
             await context.readings.record(connection, call, name="attempts", target=target)
     shown, more = found[: asked.limit], len(found) > asked.limit
-    cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to) if more else None
-    return Page([attempt_shown(one, one.response(await context.keyring()) if asked.responses else None) for one in shown], cursor)
+    cursor = (
+        encode_cursor(
+            [shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to
+        )
+        if more
+        else None
+    )
+    return Page(
+        [
+            attempt_shown(one, one.response(await context.keyring()) if asked.responses else None)
+            for one in shown
+        ],
+        cursor,
+    )
 
 
-async def _switch(context: Context, call: Call[SubscriptionParameters, None], switch: Switch) -> UUID:
+async def _switch(
+    context: Context, call: Call[SubscriptionParameters, None], switch: Switch
+) -> UUID:
     subscription_id = call.parameters.subscription_id
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
         with grants_checked():
-            turned = await store.turn(connection, subscription_id, switch, actor=call.caller.actor, **call.why)
+            turned = await store.turn(
+                connection, subscription_id, switch, actor=call.caller.actor, **call.why
+            )
         if not turned:
             raise absent(subscription_id)
     return subscription_id
 
 
-def _position(cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]) -> T | None:
+def _position(
+    cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]
+) -> T | None:
     """Return where the page before ended; None for the first page. A forged position is refused like a foreign one."""
     if cursor is None:
         return None

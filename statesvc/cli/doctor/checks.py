@@ -15,7 +15,13 @@ from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_arc
 from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.disk_check import check_disk_lasts
 from statesvc.cli.doctor.interpreter import check_interpreter
-from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_logins, check_sealed_log, check_tombstones
+from statesvc.cli.doctor.log_checks import (
+    check_database_roles,
+    check_log_privileges,
+    check_logins,
+    check_sealed_log,
+    check_tombstones,
+)
 from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.cli.doctor.server_checks import check_server
@@ -49,7 +55,12 @@ _SQL = queries("statesvc.cli.doctor", "checks")
 
 async def run_checks(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Finding]:
     """Run every check; where the database is away, those that need none."""
-    for finding in (check_interpreter(), *_settings(settings, environment), *_carriers(settings), *_disk(settings)):
+    for finding in (
+        check_interpreter(),
+        *_settings(settings, environment),
+        *_carriers(settings),
+        *_disk(settings),
+    ):
         yield finding
     yield await check_tombstones(settings)
     try:
@@ -58,10 +69,15 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         yield fail("database", str(error))
         return
     if dsns is None:
-        yield warn("database", f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}")
+        yield warn(
+            "database",
+            f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}",
+        )
         return
     try:
-        async with await connect(dsns.service, direct=not dsns.is_pooled, limits=FINDING) as connection:
+        async with await connect(
+            dsns.service, direct=not dsns.is_pooled, limits=FINDING
+        ) as connection:
             async for finding in _database(connection, settings, is_pooled=dsns.is_pooled):
                 yield finding
         async for finding in check_logins(dsns, settings):
@@ -71,7 +87,10 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         if settings.database.replica_url is not None:
             yield await check_replica(settings.database.replica_url.get_secret_value())
     except psycopg.OperationalError as error:
-        yield fail("database", f"does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}")
+        yield fail(
+            "database",
+            f"does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}",
+        )
 
 
 def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -83,20 +102,32 @@ def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Fi
         kms = key_sources(settings).kms
         yield ok("master key", "set" if kms is None else f"held by the KMS ({kms.name})")
     except (MasterKeyError, KmsError) as error:
-        if settings.database.database_url is None and settings.keys.master_key is None and settings.keys.kms_url is None:
+        if (
+            settings.database.database_url is None
+            and settings.keys.master_key is None
+            and settings.keys.kms_url is None
+        ):
             yield warn("master key", "none yet: `statesvc up` makes one at its first start")
         else:
             yield fail("master key", str(error))
     if settings.keys.bootstrap_key is not None:
-        yield warn("bootstrap key", "STATESVC_BOOTSTRAP_KEY may do everything: unset it once `statesvc keys create` made real ones")
+        yield warn(
+            "bootstrap key",
+            "STATESVC_BOOTSTRAP_KEY may do everything: unset it once `statesvc keys create` made real ones",
+        )
 
 
 def _carriers(settings: Settings) -> Iterator[Finding]:
     unsigned = sorted(
-        carrier_id for carrier_id in CARRIERS if settings.ingress.allows_unsigned(carrier_id) and not settings.authenticates(carrier_id)
+        carrier_id
+        for carrier_id in CARRIERS
+        if settings.ingress.allows_unsigned(carrier_id) and not settings.authenticates(carrier_id)
     )
     if unsigned:
-        yield warn("carriers", f"anyone may push as {', '.join(unsigned)}: STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets them in unsigned")
+        yield warn(
+            "carriers",
+            f"anyone may push as {', '.join(unsigned)}: STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets them in unsigned",
+        )
     signed = sorted(carrier_id for carrier_id in CARRIERS if settings.authenticates(carrier_id))
     for carrier_id in signed:
         carrier = CARRIERS[carrier_id]
@@ -107,7 +138,10 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
         yield ok("carriers", f"{point} is brought by {package}")
     closed = len(CARRIERS) - len(signed) - len(unsigned)
     if closed:
-        yield ok("carriers", f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)")
+        yield ok(
+            "carriers",
+            f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)",
+        )
     for sentence in unknown_carriers(settings):
         yield fail("carriers", sentence)
 
@@ -123,10 +157,18 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     free = shutil.disk_usage(settings.database.data_dir).free
     least = settings.ingress.disk_free_bytes_min
     text = f"{free / 2**30:.1f} GiB free; below {least / 2**30:.1f} GiB webhooks are refused"
-    yield fail("disk", text) if free < least else warn("disk", text) if free < 2 * least else ok("disk", text)
+    yield (
+        fail("disk", text)
+        if free < least
+        else warn("disk", text)
+        if free < 2 * least
+        else ok("disk", text)
+    )
 
 
-async def _database(connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool) -> AsyncIterator[Finding]:
+async def _database(
+    connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool
+) -> AsyncIterator[Finding]:
     if fault := encoding_fault(connection):
         yield fail("encoding", fault)
         return
@@ -138,7 +180,10 @@ async def _database(connection: AsyncConnection[Any], settings: Settings, *, is_
         yield fail("migrations", str(error))
         return
     if state.pending:
-        yield fail("migrations", f"pending: {', '.join(each.label for each in state.pending)}; run `statesvc migrate`")
+        yield fail(
+            "migrations",
+            f"pending: {', '.join(each.label for each in state.pending)}; run `statesvc migrate`",
+        )
         return
     yield ok("migrations", "up to date")
     if not is_pooled:
@@ -179,12 +224,17 @@ async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     definition, seconds_off = await _one(connection, "clock_definition")
     body = " ".join(definition.split())
     if "RETURN clock_timestamp()" not in body or seconds_off > CLOCK_SECONDS_OFF_MAX:
-        yield fail("clock", "statesvc.clock() was redefined: leases, schedules and recorded times are not to be trusted")
+        yield fail(
+            "clock",
+            "statesvc.clock() was redefined: leases, schedules and recorded times are not to be trusted",
+        )
     else:
         yield ok("clock", "is the server's own")
     ahead = await seconds_in_future(connection)
     if ahead > CLOCK_SECONDS_MAX:
-        text = f"queues hold times up to {ahead:,.0f} s in the future: the database's clock was ahead"
+        text = (
+            f"queues hold times up to {ahead:,.0f} s in the future: the database's clock was ahead"
+        )
         yield warn("clock", f"{text}. Workers and notifiers repair them")
 
 
@@ -194,9 +244,15 @@ async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding
     table, days = await _one(connection, "partition_horizon")
     text = f"made for the next {days:.0f} days (nearest end: {table})"
     if days < HORIZON_DAYS_MIN and table != "body":
-        yield fail("partitions", f"{text}: a worker makes them ahead, is one running? Without them every append fails")
+        yield fail(
+            "partitions",
+            f"{text}: a worker makes them ahead, is one running? Without them every append fails",
+        )
     elif days < 1:
-        yield fail("partitions", f"{text}: a worker makes them ahead, is one running? Without them webhooks are refused")
+        yield fail(
+            "partitions",
+            f"{text}: a worker makes them ahead, is one running? Without them webhooks are refused",
+        )
     else:
         yield ok("partitions", text)
 
@@ -210,7 +266,10 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
         sources = key_sources(settings)
         await load_keyring(connection, await open_sources(sources, connection))
         if sources.kms is not None and await is_outdated(connection, sources.kms):
-            yield warn("master key", "the KMS's key was rotated: `statesvc keys rotate-master` has it wrap the root key anew")
+            yield warn(
+                "master key",
+                "the KMS's key was rotated: `statesvc keys rotate-master` has it wrap the root key anew",
+            )
     except MasterKeyError:
         return
     except KmsError as error:
@@ -218,7 +277,10 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
     except psycopg.Error:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the cipher says, the meaning is the same
-        yield fail("master key", f"does not open the keys of this database ({type(error).__name__}): it is another installation's")
+        yield fail(
+            "master key",
+            f"does not open the keys of this database ({type(error).__name__}): it is another installation's",
+        )
     else:
         yield ok("master key", "opens the keys of this database")
 
@@ -228,10 +290,12 @@ async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
     postponed = await (await connection.execute(_SQL["postponed"])).fetchone()
     if postponed is not None:
         messages, carriers, seconds, pid, holder, held_seconds = postponed
-        text = (
-            f"{messages} of {', '.join(carriers)} wait for a shipment that another transaction has locked, the oldest for {seconds:,.0f} s"
+        text = f"{messages} of {', '.join(carriers)} wait for a shipment that another transaction has locked, the oldest for {seconds:,.0f} s"
+        hint = (
+            f"; perhaps by {holder or 'a session'} (pid {pid}, for {held_seconds:,.0f} s)"
+            if pid is not None and held_seconds
+            else ""
         )
-        hint = f"; perhaps by {holder or 'a session'} (pid {pid}, for {held_seconds:,.0f} s)" if pid is not None and held_seconds else ""
         yield warn("locked shipments", text + hint)
 
 
@@ -241,7 +305,11 @@ async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Findi
     for check in CHECKS:
         found = list(check.find(facts))
         for finding in found:
-            yield replace(finding, urgency=Urgency.HUMAN) if finding.urgency is Urgency.NOW else finding
+            yield (
+                replace(finding, urgency=Urgency.HUMAN)
+                if finding.urgency is Urgency.NOW
+                else finding
+            )
         if not found:
             yield ok(check.about, check.well)
 

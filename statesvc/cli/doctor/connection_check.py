@@ -16,12 +16,25 @@ _ABOUT: Final = "connections"
 async def check_connections(connection: AsyncConnection[Any], settings: Settings) -> Finding:
     """Count the processes that were heard of lately; one of each role where there are none."""
     bound = await read_room(connection)
-    running = [process.role for process in await read_processes(connection) if process.role in DIRECT and not process.is_silent]
+    running = [
+        process.role
+        for process in await read_processes(connection)
+        if process.role in DIRECT and not process.is_silent
+    ]
     roles = sorted(running, key=ONE_OF_EACH.index) or ONE_OF_EACH
-    least, wanted = ConnectionPlan.of(CONNECTIONS_MIN), ConnectionPlan.of(settings.database.database_connections)
+    least, wanted = (
+        ConnectionPlan.of(CONNECTIONS_MIN),
+        ConnectionPlan.of(settings.database.database_connections),
+    )
     if bound.left < least.wanted(roles):
-        return fail(_ABOUT, f"too few: at least {least.arithmetic(roles)}, but {bound.why}: {bound.left} left")
+        return fail(
+            _ABOUT,
+            f"too few: at least {least.arithmetic(roles)}, but {bound.why}: {bound.left} left",
+        )
     if bound.left < wanted.wanted(roles):
         hint = "" if len(roles) <= len(ONE_OF_EACH) else ", or lower STATESVC_DATABASE_CONNECTIONS"
-        return warn(_ABOUT, f"slower than it could be: {wanted.arithmetic(roles)} are wanted, but {bound.why}: {bound.left} left{hint}")
+        return warn(
+            _ABOUT,
+            f"slower than it could be: {wanted.arithmetic(roles)} are wanted, but {bound.why}: {bound.left} left{hint}",
+        )
     return ok(_ABOUT, f"{wanted.arithmetic(roles)} at most, and {bound.left} may be had")

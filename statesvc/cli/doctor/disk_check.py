@@ -15,7 +15,9 @@ _WARN_DAYS: Final = 60
 _FAIL_DAYS: Final = 7
 
 
-async def check_disk_lasts(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+async def check_disk_lasts(
+    connection: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[Finding]:
     """Check the disk, except another machine's, and for a log that is younger than a day."""
     free = free_bytes(settings)
     if free is None:

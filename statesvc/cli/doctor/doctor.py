@@ -15,11 +15,18 @@ from statesvc.settings.service_settings import read_settings
 from statesvc.telemetry.colour import Colour
 
 MARKS: Final = {Urgency.OK: "ok", Urgency.NOTE: "note", Urgency.HUMAN: "WARN", Urgency.NOW: "FAIL"}
-_COLOURS: Final = {"ok": Colour.GREEN, "note": Colour.DIM, "WARN": Colour.YELLOW, "FAIL": Colour.RED}
+_COLOURS: Final = {
+    "ok": Colour.GREEN,
+    "note": Colour.DIM,
+    "WARN": Colour.YELLOW,
+    "FAIL": Colour.RED,
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", action="store_true", help="list every setting, its default and its meaning")
+    parser.add_argument(
+        "--settings", action="store_true", help="list every setting, its default and its meaning"
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -34,9 +41,22 @@ def run(options: argparse.Namespace) -> int:
 def write_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
     """Print the findings; return the exit code: 1 where a check failed."""
     if as_json:
-        write_json([{"severity": MARKS[one.urgency].lower(), "about": one.about, "text": one.text, "page": one.page} for one in findings])
+        write_json(
+            [
+                {
+                    "severity": MARKS[one.urgency].lower(),
+                    "about": one.about,
+                    "text": one.text,
+                    "page": one.page,
+                }
+                for one in findings
+            ]
+        )
     else:
-        write_table(("", "ABOUT", ""), [(_mark(finding), finding.about, _text(finding)) for finding in findings])
+        write_table(
+            ("", "ABOUT", ""),
+            [(_mark(finding), finding.about, _text(finding)) for finding in findings],
+        )
     return 1 if any(finding.urgency is Urgency.NOW for finding in findings) else 0
 
 
@@ -46,7 +66,9 @@ def _mark(finding: Finding) -> Painted:
 
 
 def _text(finding: Finding) -> str:
-    return finding.text if finding.page is None else f"{finding.text}: statesvc runbook {finding.page}"
+    return (
+        finding.text if finding.page is None else f"{finding.text}: statesvc runbook {finding.page}"
+    )
 
 
 async def _findings() -> list[Finding]:

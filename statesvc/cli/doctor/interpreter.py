@@ -24,12 +24,20 @@ def interpreter() -> Interpreter:
     What a distribution installs below /usr is optimised; its configuration does not say so.
     """
     is_distributed = sys.base_prefix == "/usr"
-    optimised = is_distributed or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    optimised = is_distributed or "--enable-optimizations" in (
+        sysconfig.get_config_var("CONFIG_ARGS") or ""
+    )
     build = f"{'' if optimised else 'not '}optimised, {'of the distribution' if is_distributed else sys.base_prefix}"
-    return Interpreter(optimised, f"{platform.python_implementation()} {platform.python_version()} ({build})")
+    return Interpreter(
+        optimised, f"{platform.python_implementation()} {platform.python_version()} ({build})"
+    )
 
 
 def check_interpreter(found: Interpreter | None = None) -> Finding:
     """Check whether it is an optimised build."""
     build = found or interpreter()
-    return ok("python", build.text) if build.optimised else warn("python", f"{build.text}: an optimised build needs a sixth less processor")
+    return (
+        ok("python", build.text)
+        if build.optimised
+        else warn("python", f"{build.text}: an optimised build needs a sixth less processor")
+    )

@@ -28,7 +28,9 @@ STAMP_INTERVALS_MAX: Final = 3
 _SQL = queries("statesvc.cli.doctor", "log_checks")
 
 
-async def check_database_roles(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+async def check_database_roles(
+    connection: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[Finding]:
     """Check the roles by the catalogue alone."""
     async for finding in _auditor(connection, settings.database.auditor_role):
         yield finding
@@ -39,16 +41,27 @@ async def check_database_roles(connection: AsyncConnection[Any], settings: Setti
 async def _auditor(connection: AsyncConnection[Any], role: str) -> AsyncIterator[Finding]:
     row = await (await connection.execute(_SQL["auditor"], {"role": role})).fetchone()
     if row is None:
-        yield ok("auditor", f"there is no role {role}: make one that may log in, and `statesvc migrate` lets it read the log")
+        yield ok(
+            "auditor",
+            f"there is no role {role}: make one that may log in, and `statesvc migrate` lets it read the log",
+        )
         return
     superuser, owner, reads = row
     if superuser or owner:
-        yield fail("auditor", f"{role} is {'a superuser' if superuser else 'a member of the role that owns the log'}: it must only read")
+        yield fail(
+            "auditor",
+            f"{role} is {'a superuser' if superuser else 'a member of the role that owns the log'}: it must only read",
+        )
         return
-    excess = [name async for (name,) in await connection.execute(_SQL["auditor_excess"], {"role": role})]
+    excess = [
+        name async for (name,) in await connection.execute(_SQL["auditor_excess"], {"role": role})
+    ]
     if excess:
         shown = ", ".join(excess[:_SHOWN_MAX]) + (", ..." if len(excess) > _SHOWN_MAX else "")
-        yield fail("auditor", f"{role} has more than it should: {shown}; ask who gave it, then `statesvc migrate` takes it away")
+        yield fail(
+            "auditor",
+            f"{role} has more than it should: {shown}; ask who gave it, then `statesvc migrate` takes it away",
+        )
     elif not reads:
         yield warn("auditor", f"{role} may not read the log yet: run `statesvc migrate`")
     else:
@@ -56,10 +69,15 @@ async def _auditor(connection: AsyncConnection[Any], role: str) -> AsyncIterator
 
 
 async def _guard(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    found = dict(await (await connection.execute(_SQL["guard"], {"names": list(TRIGGERS)})).fetchall())
+    found = dict(
+        await (await connection.execute(_SQL["guard"], {"names": list(TRIGGERS)})).fetchall()
+    )
     off = sorted(name for name, enabled in found.items() if enabled != "A")
     if off:
-        yield fail("log guard", f"switched off: {', '.join(off)}: find out who and why, then `statesvc migrate --guard | psql ...`")
+        yield fail(
+            "log guard",
+            f"switched off: {', '.join(off)}: find out who and why, then `statesvc migrate --guard | psql ...`",
+        )
     elif len(found) < len(TRIGGERS):
         yield warn(
             "log guard",
@@ -67,18 +85,29 @@ async def _guard(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
             "or a provider that lets its master make them: `statesvc migrate --guard | psql -v ON_ERROR_STOP=1 -1 ...`",
         )
     else:
-        yield ok("log guard", "event triggers refuse to drop, alter or rewrite the log's tables unannounced")
+        yield ok(
+            "log guard",
+            "event triggers refuse to drop, alter or rewrite the log's tables unannounced",
+        )
 
 
-async def check_sealed_log(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+async def check_sealed_log(
+    connection: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[Finding]:
     """Check the queue, the newest head and the keys; `statesvc verify` checks the rest."""
     row = await (await connection.execute(_SQL["seal_state"])).fetchone()
     size, oldest_seconds = row if row is not None else (0, None)
     if oldest_seconds is not None and oldest_seconds > LATE_SECONDS:
         why = "is a sealer running, and does its /readyz say that it refuses?"
-        yield fail("sealed log", f"entries wait since {oldest_seconds:,.0f} s: {why} Proofs, feed and stream stand still")
+        yield fail(
+            "sealed log",
+            f"entries wait since {oldest_seconds:,.0f} s: {why} Proofs, feed and stream stand still",
+        )
     elif size:
-        yield ok("sealed log", f"{size:,} entries are covered by its newest checkpoint; `statesvc verify` checks them")
+        yield ok(
+            "sealed log",
+            f"{size:,} entries are covered by its newest checkpoint; `statesvc verify` checks them",
+        )
     else:
         yield ok("sealed log", "nothing was sealed yet")
     if settings.checkpoint.stamp_url is not None:
@@ -104,7 +133,10 @@ async def check_tombstones(settings: Settings) -> Finding:
         tombstones = tombstones_of(settings)
         count = len(await tombstones.read())
     except (CheckpointStoreError, TombstoneError) as error:
-        return fail("tombstones", f"what was erased and revoked cannot be read outside the database: {error}")
+        return fail(
+            "tombstones",
+            f"what was erased and revoked cannot be read outside the database: {error}",
+        )
     if not tombstones.places:
         return warn(
             "tombstones",
@@ -117,7 +149,10 @@ async def check_tombstones(settings: Settings) -> Finding:
             "erasures and revoked keys are published on this machine alone, next to its checkpoint file: after a restore "
             "`statesvc log fork` repeats only those made where it runs; set STATESVC_CHECKPOINT_PUBLISH on every machine",
         )
-    return ok("tombstones", f"{count:,} erasures and revoked keys lie in {', '.join(tombstones.names)}, where a restore does not undo them")
+    return ok(
+        "tombstones",
+        f"{count:,} erasures and revoked keys lie in {', '.join(tombstones.names)}, where a restore does not undo them",
+    )
 
 
 async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> Finding:
@@ -127,9 +162,13 @@ async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> 
     if found.age_seconds is None or found.age_seconds > STAMP_INTERVALS_MAX * interval_seconds:
         since = "never" if found.age_seconds is None else f"{found.age_seconds / 3600:,.1f} h ago"
         return warn(
-            "time stamps", f"the last stamp came {since}: the sealer's log says what the authority answers (checkpoint_stamp_failed)"
+            "time stamps",
+            f"the last stamp came {since}: the sealer's log says what the authority answers (checkpoint_stamp_failed)",
         )
-    return ok("time stamps", f"the last one came {found.age_seconds / 60:,.0f} min ago, of the first {found.stamped_size:,} entries")
+    return ok(
+        "time stamps",
+        f"the last one came {found.age_seconds / 60:,.0f} min ago, of the first {found.stamped_size:,} entries",
+    )
 
 
 async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
@@ -143,7 +182,10 @@ async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
             "STATESVC_LISTEN_URL logs in as the owner of the tables, and the sealer works through it: give it the role of DATABASE_URL",
         )
     if settings.database.owner_url is not None and owns[dsns.owner] is False:
-        yield fail("owner", "STATESVC_OWNER_URL logs in as a role that does not own the tables: no migration can run with it")
+        yield fail(
+            "owner",
+            "STATESVC_OWNER_URL logs in as a role that does not own the tables: no migration can run with it",
+        )
 
 
 async def _owns(dsn: str) -> bool | None:
@@ -168,6 +210,9 @@ async def check_log_privileges(connection: AsyncConnection[Any]) -> AsyncIterato
         return
     mutable = [name async for (name,) in await connection.execute(_SQL["mutable_log"])]
     if mutable:
-        yield fail("log", f"the service's role may change {', '.join(mutable)}: run `statesvc migrate`, which takes that away")
+        yield fail(
+            "log",
+            f"the service's role may change {', '.join(mutable)}: run `statesvc migrate`, which takes that away",
+        )
     else:
         yield ok("log", "the service's role can only add to it")

@@ -7,7 +7,13 @@ import psycopg
 
 from statesvc.database.dsns import Dsns
 from statesvc.health.finding import Finding, fail, ok, warn
-from statesvc.roles.pooler_faults import PoolerMode, limits_fault, listen_fault, pooler_mode, prepared_fault
+from statesvc.roles.pooler_faults import (
+    PoolerMode,
+    limits_fault,
+    listen_fault,
+    pooler_mode,
+    prepared_fault,
+)
 from statesvc.settings.service_settings import Settings
 
 _PREPARED: Final = "prepared statements"
@@ -19,13 +25,20 @@ async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
     yield await _wake_ups(dsns, service)
     if service is PoolerMode.TRANSACTION:
         fault = await limits_fault(dsns, settings)
-        yield fail("time limits", fault) if fault else ok("time limits", "travel with each transaction through the pooler")
+        yield (
+            fail("time limits", fault)
+            if fault
+            else ok("time limits", "travel with each transaction through the pooler")
+        )
         fault = await prepared_fault(dsns, settings)
         is_on = settings.database.prepared_statements
         carried = "the pooler carries them" if is_on else "off, which works behind every pooler"
         yield fail(_PREPARED, fault) if fault else ok(_PREPARED, carried)
     elif not settings.database.prepared_statements:
-        yield warn(_PREPARED, "are off without need, so every statement is planned anew: unset STATESVC_PREPARED_STATEMENTS")
+        yield warn(
+            _PREPARED,
+            "are off without need, so every statement is planned anew: unset STATESVC_PREPARED_STATEMENTS",
+        )
     if service is PoolerMode.DIRECT and dsns.is_pooled:
         yield warn(
             "pooler",
@@ -41,7 +54,8 @@ async def _wake_ups(dsns: Dsns, service: PoolerMode) -> Finding:
         mode = await pooler_mode(dsns.listen) if is_own else service
     except psycopg.OperationalError as error:
         return fail(
-            "wake-ups", f"STATESVC_LISTEN_URL does not answer ({type(error).__name__}): open the way to it; meanwhile processes poll"
+            "wake-ups",
+            f"STATESVC_LISTEN_URL does not answer ({type(error).__name__}): open the way to it; meanwhile processes poll",
         )
     fault = listen_fault(mode, is_own=is_own)
     if fault is not None:
@@ -52,7 +66,9 @@ async def _wake_ups(dsns: Dsns, service: PoolerMode) -> Finding:
     return ok("wake-ups", f"{variable} leads through a pooler in session mode, where LISTEN works")
 
 
-async def _migrations(dsns: Dsns, settings: Settings, service: PoolerMode) -> AsyncIterator[Finding]:
+async def _migrations(
+    dsns: Dsns, settings: Settings, service: PoolerMode
+) -> AsyncIterator[Finding]:
     what = "migrations hold a lock on one session: set STATESVC_OWNER_URL to the server itself"
     if settings.database.owner_url is None:
         if service is PoolerMode.TRANSACTION:
@@ -61,7 +77,12 @@ async def _migrations(dsns: Dsns, settings: Settings, service: PoolerMode) -> As
     try:
         mode = await pooler_mode(dsns.owner)
     except psycopg.OperationalError as error:
-        yield warn("owner", f"STATESVC_OWNER_URL does not answer ({type(error).__name__}): no migration can run from here")
+        yield warn(
+            "owner",
+            f"STATESVC_OWNER_URL does not answer ({type(error).__name__}): no migration can run from here",
+        )
         return
     if mode is PoolerMode.TRANSACTION:
-        yield fail("owner", f"STATESVC_OWNER_URL leads through a pooler in transaction mode; {what}")
+        yield fail(
+            "owner", f"STATESVC_OWNER_URL leads through a pooler in transaction mode; {what}"
+        )

@@ -22,10 +22,18 @@ async def check_replica(url: str) -> Finding:
         async with await connect(url) as connection:
             row = await (await connection.execute(_SQL["staleness"])).fetchone()
     except psycopg.Error as error:
-        return warn(_ABOUT, f"STATESVC_REPLICA_URL does not answer ({type(error).__name__}); {_MEANWHILE}")
+        return warn(
+            _ABOUT, f"STATESVC_REPLICA_URL does not answer ({type(error).__name__}); {_MEANWHILE}"
+        )
     seconds = None if row is None else row[0]
     if seconds is None:
-        return warn(_ABOUT, f"STATESVC_REPLICA_URL leads to no standby, or to one that has replayed nothing yet; {_MEANWHILE}")
+        return warn(
+            _ABOUT,
+            f"STATESVC_REPLICA_URL leads to no standby, or to one that has replayed nothing yet; {_MEANWHILE}",
+        )
     if seconds > STALE_SECONDS:
-        return warn(_ABOUT, f"the standby is {seconds:.0f} s behind: is it cut off, or does a long query hold up what it replays?")
+        return warn(
+            _ABOUT,
+            f"the standby is {seconds:.0f} s behind: is it cut off, or does a long query hold up what it replays?",
+        )
     return ok(_ABOUT, f"the standby is at most {seconds:.1f} s behind")

@@ -38,7 +38,9 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
         if behind is not None:
             yield behind
     async for name, setting in await connection.execute(_SQL["durable"]):
-        yield fail("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
+        yield fail(
+            "durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged"
+        )
     async for role, sees_others in await connection.execute(_SQL["sees_others"]):
         if not sees_others:
             yield warn(
@@ -46,21 +48,33 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
                 f"{role} sees only its own sessions: of other roles no old transaction and no holder of a lock is named "
                 f"(GRANT pg_read_all_stats TO {role}, as a superuser)",
             )
-    async for buffers_bytes, wal_bytes, writer_delay_ms, checkpoint_seconds, vacuums, size_bytes in await connection.execute(
-        _SQL["housekeeping"]
-    ):
+    async for (
+        buffers_bytes,
+        wal_bytes,
+        writer_delay_ms,
+        checkpoint_seconds,
+        vacuums,
+        size_bytes,
+    ) in await connection.execute(_SQL["housekeeping"]):
         for finding in check_housekeeping(
-            buffers_bytes=buffers_bytes, wal_bytes=wal_bytes, writer_delay_ms=writer_delay_ms, vacuums=vacuums
+            buffers_bytes=buffers_bytes,
+            wal_bytes=wal_bytes,
+            writer_delay_ms=writer_delay_ms,
+            vacuums=vacuums,
         ):
             yield finding
-        for finding in check_checkpoints(size_bytes=size_bytes, wal_bytes=wal_bytes, checkpoint_seconds=checkpoint_seconds):
+        for finding in check_checkpoints(
+            size_bytes=size_bytes, wal_bytes=wal_bytes, checkpoint_seconds=checkpoint_seconds
+        ):
             yield finding
 
 
 def check_minor(version: int) -> Finding | None:
     """Report what later minor releases of the same major repair; None where none is known. `version` as the server numbers itself."""
     major, minor = divmod(version, 10000)
-    later = [f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor]
+    later = [
+        f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor
+    ]
     if not later:
         return None
     repair = "repairs" if len(later) == 1 else "repair"
@@ -85,10 +99,15 @@ def check_version(version: int) -> Finding:
     return ok("server", f"PostgreSQL {version // 10000}.{version % 10000}")
 
 
-def check_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: int, vacuums: bool) -> Iterator[Finding]:
+def check_housekeeping(
+    *, buffers_bytes: int, wal_bytes: int, writer_delay_ms: int, vacuums: bool
+) -> Iterator[Finding]:
     """Check the bounds at which the embedded server was measured."""
     if not vacuums:
-        yield fail("housekeeping", "autovacuum is off: dead rows stay in the queues, and each claim walks them")
+        yield fail(
+            "housekeeping",
+            "autovacuum is off: dead rows stay in the queues, and each claim walks them",
+        )
     if buffers_bytes < BUFFERS_BYTES_MIN:
         yield warn(
             "housekeeping",
@@ -107,7 +126,9 @@ def check_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: i
         )
 
 
-def check_checkpoints(*, size_bytes: int, wal_bytes: int, checkpoint_seconds: int) -> Iterator[Finding]:
+def check_checkpoints(
+    *, size_bytes: int, wal_bytes: int, checkpoint_seconds: int
+) -> Iterator[Finding]:
     """Check checkpoints: after one each page goes whole into the write-ahead log when first changed, on a large database most of it."""
     if size_bytes < LARGE_BYTES_MIN:
         return
@@ -118,4 +139,7 @@ def check_checkpoints(*, size_bytes: int, wal_bytes: int, checkpoint_seconds: in
             "much of the write-ahead log as with 16GB; recovery after a crash then takes minutes",
         )
     if checkpoint_seconds < CHECKPOINT_SECONDS_MIN:
-        yield warn("checkpoints", f"checkpoint_timeout is {checkpoint_seconds} s: whole pages are written too often; 30min is better")
+        yield warn(
+            "checkpoints",
+            f"checkpoint_timeout is {checkpoint_seconds} s: whole pages are written too often; 30min is better",
+        )

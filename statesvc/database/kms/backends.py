@@ -16,4 +16,6 @@ def kms_at(url: str, credentials: Credentials) -> Kms:
         case "vault+https" | "vault+http":
             return VaultKms(url.removeprefix("vault+"), credentials)
         case _:
-            raise KmsError("STATESVC_KMS_URL must be command:/path/to/program or vault+https://host/v1/transit/keys/name")
+            raise KmsError(
+                "STATESVC_KMS_URL must be command:/path/to/program or vault+https://host/v1/transit/keys/name"
+            )

@@ -36,17 +36,26 @@ class CommandKms:
     async def _run(self, action: str, data: bytes) -> bytes:
         try:
             process = await asyncio.create_subprocess_exec(
-                self._program, action, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+                self._program,
+                action,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
             )
         except OSError as error:
-            raise KmsError(f"the KMS's program {self._program} cannot be run: {error.strerror}") from error
+            raise KmsError(
+                f"the KMS's program {self._program} cannot be run: {error.strerror}"
+            ) from error
         try:
             async with asyncio.timeout(_SECONDS):
                 answered, said = await process.communicate(base64.b64encode(data) + b"\n")
         except TimeoutError as error:
             process.kill()
             await process.wait()
-            raise KmsError(f"the KMS's program {self._program} gave no answer in {_SECONDS:g} s", transient=True) from error
+            raise KmsError(
+                f"the KMS's program {self._program} gave no answer in {_SECONDS:g} s",
+                transient=True,
+            ) from error
         if process.returncode != 0:
             why = said.decode(errors="replace").strip().partition("\n")[0][:_SAID_MAX]
             raise KmsError(
@@ -57,5 +66,7 @@ class CommandKms:
         except binascii.Error:
             result = b""
         if not 0 < len(result) <= _BYTES_MAX:
-            raise KmsError(f"the KMS's program {self._program} answered `{action}` with something else than base64")
+            raise KmsError(
+                f"the KMS's program {self._program} answered `{action}` with something else than base64"
+            )
         return result

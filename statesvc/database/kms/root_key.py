@@ -25,7 +25,9 @@ async def load_root_key(connection: AsyncConnection[Any], kms: Kms, *, make: boo
         # another process may have been first
         found = await read_wrapped(connection, kms)
     if found is None:
-        raise KmsError(f"{kms.name} wraps no key of this database yet: `statesvc up` or `statesvc keys rotate-master` makes it")
+        raise KmsError(
+            f"{kms.name} wraps no key of this database yet: `statesvc up` or `statesvc keys rotate-master` makes it"
+        )
     return await unwrapped(kms, *found)
 
 

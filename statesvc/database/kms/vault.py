@@ -27,7 +27,9 @@ class VaultKms:
         parts = urlsplit(url)
         found = _PATH.fullmatch(parts.path)
         if found is None or not parts.hostname or parts.username is not None or parts.query:
-            raise KmsError("STATESVC_KMS_URL: a key in Vault is vault+https://host:8200/v1/transit/keys/name")
+            raise KmsError(
+                "STATESVC_KMS_URL: a key in Vault is vault+https://host:8200/v1/transit/keys/name"
+            )
         self._base = f"{parts.scheme}://{parts.netloc}/v1/{found['mount']}"
         self._key = found["key"]
         self._credentials = credentials
@@ -43,7 +45,11 @@ class VaultKms:
         return wrapped.encode()
 
     async def unwrap(self, wrapped: bytes) -> bytes:
-        answer = await self._call("POST", f"decrypt/{self._key}", {"ciphertext": wrapped.decode("ascii"), "associated_data": _PURPOSE})
+        answer = await self._call(
+            "POST",
+            f"decrypt/{self._key}",
+            {"ciphertext": wrapped.decode("ascii"), "associated_data": _PURPOSE},
+        )
         try:
             return base64.b64decode(answer["plaintext"], validate=True)
         except (KeyError, TypeError, binascii.Error):
@@ -61,11 +67,19 @@ class VaultKms:
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
-                session.request(method, f"{self._base}/{path}", json=given, headers=headers, allow_redirects=False) as answer,
+                session.request(
+                    method,
+                    f"{self._base}/{path}",
+                    json=given,
+                    headers=headers,
+                    allow_redirects=False,
+                ) as answer,
             ):
                 status, body = answer.status, await answer.content.read(_BYTES_MAX)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise KmsError(f"{self.name} does not answer: {type(error).__name__}", transient=True) from error
+            raise KmsError(
+                f"{self.name} does not answer: {type(error).__name__}", transient=True
+            ) from error
         if status != 200:
             reasons = {
                 403: "the token is refused, or may not use this key",
@@ -73,7 +87,10 @@ class VaultKms:
                 503: "it is sealed or in maintenance",
             }
             again = status >= 500 or status in {429, 472, 473}
-            raise KmsError(f"{self.name} answered {status}: {reasons.get(status, 'see its audit log')}", transient=again)
+            raise KmsError(
+                f"{self.name} answered {status}: {reasons.get(status, 'see its audit log')}",
+                transient=again,
+            )
         try:
             data = orjson.loads(body)["data"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -94,4 +111,6 @@ def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8").strip()
     except OSError as error:
-        raise KmsError(f"the token in {path} cannot be read: {error.strerror}", transient=True) from error
+        raise KmsError(
+            f"the token in {path} cannot be read: {error.strerror}", transient=True
+        ) from error

@@ -8,13 +8,17 @@ from statesvc.database.open_connection import open_connection
 from statesvc.database.service_connection import ServiceConnection
 from statesvc.database.session_settings import SessionLimits
 
-DIRECT_LIMITS: Final = SessionLimits(statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15)
+DIRECT_LIMITS: Final = SessionLimits(
+    statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15
+)
 """Limits of connections that say LISTEN, NOTIFY and nothing that lasts."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 
 
-async def connect_direct(dsn: str, *, application_name: LiteralString, limits: SessionLimits = DIRECT_LIMITS) -> ServiceConnection:
+async def connect_direct(
+    dsn: str, *, application_name: LiteralString, limits: SessionLimits = DIRECT_LIMITS
+) -> ServiceConnection:
     """Open an autocommit connection that never prepares statements."""
     return await open_connection(dsn, application_name=application_name, limits=limits)
 

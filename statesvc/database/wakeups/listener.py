@@ -40,7 +40,14 @@ class Listener:
     `folder`: where wake-ups of this machine come in (`local`).
     """
 
-    def __init__(self, direct_dsn: str, channels: Sequence[str], *, ping_seconds: float = PING_SECONDS, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        direct_dsn: str,
+        channels: Sequence[str],
+        *,
+        ping_seconds: float = PING_SECONDS,
+        folder: Path | None = None,
+    ) -> None:
         self._dsn = direct_dsn
         self._folder = folder
         self._local_listener: LocalListener | None = None
@@ -90,7 +97,9 @@ class Listener:
 
     def paused(self, channel: str) -> AbstractContextManager[None]:
         """Hold wake-ups of this machine back: for a consumer that is not to begin before, however often it is asked."""
-        return nullcontext() if self._local_listener is None else self._local_listener.paused(channel)
+        return (
+            nullcontext() if self._local_listener is None else self._local_listener.paused(channel)
+        )
 
     async def stop(self) -> None:
         """Stop listening. Safe to call twice, and before `start`."""
@@ -149,7 +158,11 @@ class Listener:
             await send_wakeups(connection, wakeups)
         except BaseException as error:
             if not sent.done():
-                sent.set_exception(error if isinstance(error, psycopg.Error) else psycopg.OperationalError("the listener stopped"))
+                sent.set_exception(
+                    error
+                    if isinstance(error, psycopg.Error)
+                    else psycopg.OperationalError("the listener stopped")
+                )
             raise
         if not sent.done():
             sent.set_result(None)
@@ -159,7 +172,11 @@ class Listener:
         server = connection.pgconn
         server.consume_input()
         while (notification := server.notifies()) is not None:
-            self._hear(Notify(notification.relname.decode(), notification.extra.decode(), notification.be_pid))
+            self._hear(
+                Notify(
+                    notification.relname.decode(), notification.extra.decode(), notification.be_pid
+                )
+            )
 
     def _hear(self, notification: Notify) -> None:
         channel, sender = notification.channel, notification.payload

@@ -59,7 +59,9 @@ class LocalWaker:
 class LocalListener:
     """Receives, in the running loop, until it is closed. `heard` is called with the channel and the sender."""
 
-    def __init__(self, folder: Path, channels: Iterable[str], heard: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, folder: Path, channels: Iterable[str], heard: Callable[[str, str], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._heard = heard
         self._sockets: dict[str, tuple[Path, socket.socket]] = {}

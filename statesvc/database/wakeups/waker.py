@@ -98,7 +98,9 @@ class Waker:
         if task is not None:
             await cancel_fully(task)
         try:
-            if self._wanted and (self._connection is not None or (self._over is not None and self._over.is_up)):
+            if self._wanted and (
+                self._connection is not None or (self._over is not None and self._over.is_up)
+            ):
                 async with asyncio.timeout(_FLUSH_SECONDS):
                     await self._send()
         except (psycopg.Error, TimeoutError):
@@ -122,7 +124,9 @@ class Waker:
             else:
                 delays = reconnect_delays(self._jitter)
                 await asyncio.sleep(self._interval_seconds)
-                await set_within(self._urgent, max(0.0, LONG_INTERVAL_SECONDS - self._interval_seconds))
+                await set_within(
+                    self._urgent, max(0.0, LONG_INTERVAL_SECONDS - self._interval_seconds)
+                )
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")

@@ -20,4 +20,6 @@ async def prepare_to_send(connection: AsyncConnection[Any]) -> None:
 
 async def send_wakeups(connection: AsyncConnection[Any], wakeups: Mapping[str, str]) -> None:
     """Send wake-ups. `wakeups`: a payload by channel."""
-    await connection.execute(_SQL["notify"], {"channels": list(wakeups), "payloads": list(wakeups.values())})
+    await connection.execute(
+        _SQL["notify"], {"channels": list(wakeups), "payloads": list(wakeups.values())}
+    )

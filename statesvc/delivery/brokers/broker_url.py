@@ -35,14 +35,18 @@ class BrokerUrl:
     def segments(self, *names: str) -> tuple[str, ...]:
         """Return the segments of the path, one for each name. `UrlFlawError` where there are more or fewer."""
         if len(self.path) != len(names):
-            raise UrlFlawError(f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash inside a part")
+            raise UrlFlawError(
+                f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash inside a part"
+            )
         return self.path
 
     def check_options(self, known: Collection[str]) -> None:
         """Check the options. `UrlFlawError` where it has some that mean nothing here."""
         for name in self.options:
             if name not in known:
-                raise UrlFlawError(f"has an option that {self.scheme} does not know; it knows {', '.join(sorted(known)) or 'none'}")
+                raise UrlFlawError(
+                    f"has an option that {self.scheme} does not know; it knows {', '.join(sorted(known)) or 'none'}"
+                )
 
 
 def split_login(url: URL) -> tuple[URL, Login | None]:

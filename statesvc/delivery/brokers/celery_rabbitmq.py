@@ -10,7 +10,12 @@ import aio_pika
 
 from statesvc.delivery.brokers import rabbitmq
 from statesvc.delivery.brokers.broker_url import BrokerUrl, UrlFlawError
-from statesvc.delivery.brokers.celery_message import TASK_OPTION, check_task, task_body, task_headers
+from statesvc.delivery.brokers.celery_message import (
+    TASK_OPTION,
+    check_task,
+    task_body,
+    task_headers,
+)
 from statesvc.delivery.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.outgoing import Login
@@ -43,4 +48,11 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> rabb
             message_id=event.id,
         )
 
-    return await rabbitmq.open_exchange(url, login, dialler, exchange=_DEFAULT_EXCHANGE, routing_key=url.path[1], message_of=message_of)
+    return await rabbitmq.open_exchange(
+        url,
+        login,
+        dialler,
+        exchange=_DEFAULT_EXCHANGE,
+        routing_key=url.path[1],
+        message_of=message_of,
+    )

@@ -28,7 +28,9 @@ def check(url: BrokerUrl, login: Login | None) -> None:
         raise UrlFlawError("must name the queue that a worker reads")
     check_task(url)
     if login is not None and login.password is None:
-        raise UrlFlawError("names a user without a password; a password alone is written :password@")
+        raise UrlFlawError(
+            "names a user without a password; a password alone is written :password@"
+        )
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "CeleryRedis":
@@ -68,7 +70,9 @@ class CeleryRedis:
             if not self.is_open:
                 raise ConnectionLostError
             try:
-                await self._connection.send_command("LPUSH", self._queue, redis_message(event, task=self._task, queue=self._queue))
+                await self._connection.send_command(
+                    "LPUSH", self._queue, redis_message(event, task=self._task, queue=self._queue)
+                )
                 length = await self._connection.read_response()
             except redis.exceptions.RedisError as error:
                 raise _failure(error) from error

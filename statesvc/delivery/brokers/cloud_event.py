@@ -30,7 +30,10 @@ class CloudEvent:
 
     def headers(self, prefix: str) -> dict[str, str]:
         """Return the attributes under a binding's prefix, and the signature under its own names."""
-        return {**{prefix + name: value for name, value in self.attributes.items()}, **self.signature}
+        return {
+            **{prefix + name: value for name, value in self.attributes.items()},
+            **self.signature,
+        }
 
 
 def cloud_event(outgoing: Outgoing, *, source: str) -> CloudEvent:
@@ -51,6 +54,8 @@ def cloud_event(outgoing: Outgoing, *, source: str) -> CloudEvent:
         id=outgoing.webhook_id,
         partition_key=outgoing.subject,
         attributes=attributes,
-        signature={name: outgoing.headers[name] for name in _SIGNATURE_HEADERS if name in outgoing.headers},
+        signature={
+            name: outgoing.headers[name] for name in _SIGNATURE_HEADERS if name in outgoing.headers
+        },
         data=outgoing.body,
     )

@@ -23,7 +23,9 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Dialler:
     """`tls_context`: what certificates are checked against; by default the system's authorities (SSL_CERT_FILE names others)."""
 
-    def __init__(self, allowed: Sequence[Network] = (), *, tls_context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, allowed: Sequence[Network] = (), *, tls_context: ssl.SSLContext | None = None
+    ) -> None:
         self._sockets = Sockets(allowed)
         self._given_context = tls_context
 
@@ -39,14 +41,20 @@ class Dialler:
         """
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         factory = self._sockets.open if tls else self._sockets.open_plain
-        return await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=factory)
+        return await start_connection(
+            found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=factory
+        )
 
-    async def open(self, host: str, port: int, *, tls: bool, encrypt_later: bool = False) -> Streams:
+    async def open(
+        self, host: str, port: int, *, tls: bool, encrypt_later: bool = False
+    ) -> Streams:
         """Open streams to it. `encrypt_later`: with `tls`, the caller encrypts once the protocol says so."""
         connected = await self.connect(host, port, tls=tls)
         try:
             if tls and not encrypt_later:
-                return await asyncio.open_connection(sock=connected, ssl=self.tls_context, server_hostname=host)
+                return await asyncio.open_connection(
+                    sock=connected, ssl=self.tls_context, server_hostname=host
+                )
             return await asyncio.open_connection(sock=connected)
         except BaseException:
             connected.close()

@@ -44,7 +44,9 @@ def check(url: BrokerUrl, login: Login | None) -> None:
     (subject,) = url.segments("subject")
     url.check_options({"stream"})
     if not _SUBJECT.fullmatch(subject) or subject.startswith("_INBOX"):
-        raise UrlFlawError("must name a subject after the host: words of letters and digits, - and _, joined by dots")
+        raise UrlFlawError(
+            "must name a subject after the host: words of letters and digits, - and _, joined by dots"
+        )
     if "stream" in url.options and not _STREAM.fullmatch(url.options["stream"]):
         raise UrlFlawError("names no stream: letters and digits, - and _")
 
@@ -81,7 +83,9 @@ class JetStream:
         self._waiting: set[asyncio.Timeout] = set()
         self._denied: str | None = None
 
-    async def open(self, transport: "_GivenTransport", login: Login | None, dialler: Dialler) -> None:
+    async def open(
+        self, transport: "_GivenTransport", login: Login | None, dialler: Dialler
+    ) -> None:
         """Log in. `PublishRefusedError` where that is refused."""
         self._transport = transport
         self._client._transport = transport  # noqa: SLF001 - the client offers no way to be given a connection
@@ -101,7 +105,9 @@ class JetStream:
             )
         except nats.errors.Error as error:
             if "authorization" in str(error).lower():
-                raise PublishRefusedError(AttemptOutcome.DENIED, "the server refuses this login") from error
+                raise PublishRefusedError(
+                    AttemptOutcome.DENIED, "the server refuses this login"
+                ) from error
             raise ConnectionLostError from error
 
     @property
@@ -118,11 +124,18 @@ class JetStream:
         try:
             async with scope:
                 self._waiting.add(scope)
-                answer = await self._client.request(self._subject, event.data, timeout=_UNBOUNDED, headers=headers)
+                answer = await self._client.request(
+                    self._subject, event.data, timeout=_UNBOUNDED, headers=headers
+                )
         except nats.errors.NoRespondersError:
-            raise PublishRefusedError(AttemptOutcome.UNROUTABLE, "no stream takes this subject, or JetStream is not enabled") from None
+            raise PublishRefusedError(
+                AttemptOutcome.UNROUTABLE,
+                "no stream takes this subject, or JetStream is not enabled",
+            ) from None
         except nats.errors.MaxPayloadError:
-            raise PublishRefusedError(AttemptOutcome.REFUSED, "the server takes no message of this size (max_payload)") from None
+            raise PublishRefusedError(
+                AttemptOutcome.REFUSED, "the server takes no message of this size (max_payload)"
+            ) from None
         except nats.errors.Error as error:
             raise ConnectionLostError from error
         except TimeoutError:
@@ -163,7 +176,11 @@ _UNBOUNDED: Final = 3600.0
 def _credentials(login: Login | None) -> Mapping[str, Any]:
     if login is None:
         return {}
-    return {"token": login.user} if login.password is None else {"user": login.user, "password": login.password}
+    return (
+        {"token": login.user}
+        if login.password is None
+        else {"user": login.user, "password": login.password}
+    )
 
 
 def _acknowledged(data: bytes) -> str:
@@ -173,14 +190,29 @@ def _acknowledged(data: bytes) -> str:
         error = answer.get("error")
         if error is None:
             return orjson.dumps(
-                {"stream": answer["stream"], "sequence": answer["seq"], "duplicate": answer.get("duplicate", False)}
+                {
+                    "stream": answer["stream"],
+                    "sequence": answer["seq"],
+                    "duplicate": answer.get("duplicate", False),
+                }
             ).decode()
-        code, number, description = int(error["code"]), error.get("err_code"), str(error.get("description", ""))
+        code, number, description = (
+            int(error["code"]),
+            error.get("err_code"),
+            str(error.get("description", "")),
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise PublishRefusedError(AttemptOutcome.REFUSED, "something answered that is not JetStream") from None
+        raise PublishRefusedError(
+            AttemptOutcome.REFUSED, "something answered that is not JetStream"
+        ) from None
     if number == _WRONG_STREAM:
-        raise PublishRefusedError(AttemptOutcome.UNROUTABLE, "the subject belongs to another stream than the one named in the URL")
-    raise PublishRefusedError(AttemptOutcome.NOT_STORED if code >= 500 else AttemptOutcome.REFUSED, description)
+        raise PublishRefusedError(
+            AttemptOutcome.UNROUTABLE,
+            "the subject belongs to another stream than the one named in the URL",
+        )
+    raise PublishRefusedError(
+        AttemptOutcome.NOT_STORED if code >= 500 else AttemptOutcome.REFUSED, description
+    )
 
 
 class _GivenTransport(TcpTransport):
@@ -200,7 +232,13 @@ class _GivenTransport(TcpTransport):
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
         """Do nothing: it is connected."""
 
-    async def connect_tls(self, uri: str | ParseResult, ssl_context: Any, buffer_size: int, connect_timeout: int) -> None:  # noqa: ANN401
+    async def connect_tls(
+        self,
+        uri: str | ParseResult,
+        ssl_context: Any,  # noqa: ANN401
+        buffer_size: int,
+        connect_timeout: int,
+    ) -> None:
         """Encrypt from now on."""
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
         self._must_encrypt = False

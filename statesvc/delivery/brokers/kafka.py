@@ -35,7 +35,9 @@ def check(url: BrokerUrl, login: Login | None) -> None:
     (topic,) = url.segments("topic")
     url.check_options({"sasl"})
     if not _TOPIC.fullmatch(topic):
-        raise UrlFlawError("must name a topic after the host: at most 249 letters and digits, dots, - and _")
+        raise UrlFlawError(
+            "must name a topic after the host: at most 249 letters and digits, dots, - and _"
+        )
     if url.options.get("sasl", _MECHANISMS[0]) not in _MECHANISMS:
         raise UrlFlawError(f"names no mechanism that is spoken here: sasl={', '.join(_MECHANISMS)}")
     if login is not None and login.password is None:
@@ -93,13 +95,18 @@ class Kafka:
         """Publish, and wait until all replicas in sync have it."""
         try:
             stored = await self._producer.send_and_wait(
-                self._topic, value=event.data, key=event.partition_key.encode(), headers=headers_of(event)
+                self._topic,
+                value=event.data,
+                key=event.partition_key.encode(),
+                headers=headers_of(event),
             )
         except aiokafka.errors.KafkaError as error:
             meaning = _meaning(self._watch.error or error)
             self._is_open = isinstance(meaning, PublishRefusedError)
             raise meaning from error
-        return orjson.dumps({"topic": stored.topic, "partition": stored.partition, "offset": stored.offset}).decode()
+        return orjson.dumps(
+            {"topic": stored.topic, "partition": stored.partition, "offset": stored.offset}
+        ).decode()
 
     async def close(self) -> None:
         """Close the producer, and drop what it would still send."""
@@ -116,7 +123,11 @@ def _credentials(url: BrokerUrl, login: Login | None) -> dict[str, str | None]:
     if login is None:
         return {}
     mechanism = url.options.get("sasl", _MECHANISMS[0])
-    return {"sasl_mechanism": mechanism, "sasl_plain_username": login.user, "sasl_plain_password": login.password}
+    return {
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": login.user,
+        "sasl_plain_password": login.password,
+    }
 
 
 _REFUSALS: Final = (
@@ -180,10 +191,19 @@ class _CheckedLoop:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the loop has
         return getattr(self._loop, name)
 
-    async def create_connection(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, *, ssl: Any) -> Any:  # noqa: ANN401 - as the loop's
+    async def create_connection(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: Any,  # noqa: ANN401 - as the loop's
+    ) -> Any:  # noqa: ANN401 - as the loop's
         connected = await self._dialler.connect(host, port, tls=ssl is not None)
         try:
-            return await self._loop.create_connection(factory, sock=connected, ssl=ssl, server_hostname=host if ssl else None)
+            return await self._loop.create_connection(
+                factory, sock=connected, ssl=ssl, server_hostname=host if ssl else None
+            )
         except BaseException:
             connected.close()
             raise

@@ -12,7 +12,11 @@ from yarl import URL
 
 from statesvc.delivery.brokers.broker_url import UrlFlawError
 from statesvc.delivery.brokers.cloud_event import cloud_event
-from statesvc.delivery.brokers.connection import Connection, ConnectionLostError, PublishRefusedError
+from statesvc.delivery.brokers.connection import (
+    Connection,
+    ConnectionLostError,
+    PublishRefusedError,
+)
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.link import Link
 from statesvc.delivery.brokers.table import BY_SCHEME, ClientMissingError
@@ -58,7 +62,12 @@ class Links:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         for destination in list(self._held):
             self._retire(destination)
         if self._closing:
@@ -75,13 +84,22 @@ class Links:
         outcome, text = await self._outcome(destination, outgoing)
         detail = text[:_DETAIL_CHARS_MAX]
         duration_seconds = time.monotonic() - started
-        return Answer(outcome=outcome, duration_seconds=duration_seconds, response=detail.encode("utf-8", "replace"), detail=detail)
+        return Answer(
+            outcome=outcome,
+            duration_seconds=duration_seconds,
+            response=detail.encode("utf-8", "replace"),
+            detail=detail,
+        )
 
-    async def _outcome(self, destination: Destination, outgoing: Outgoing) -> tuple[AttemptOutcome, str]:
+    async def _outcome(
+        self, destination: Destination, outgoing: Outgoing
+    ) -> tuple[AttemptOutcome, str]:
         held = self._taken(destination)
         try:
             async with asyncio.timeout(self._total_seconds):
-                return AttemptOutcome.DELIVERED, await held.link.publish(cloud_event(outgoing, source=self._source))
+                return AttemptOutcome.DELIVERED, await held.link.publish(
+                    cloud_event(outgoing, source=self._source)
+                )
         except Exception as error:  # noqa: BLE001 - a defect in one broker's client must not end the notifier for all subscribers
             return _meaning(error)
         finally:
@@ -102,7 +120,9 @@ class Links:
             idle = next((one for one, held in self._held.items() if not held.link.in_use), None)
             if idle is not None:
                 self._retire(idle)
-        return _Held(Link(lambda: self._connect(destination), connect_seconds=self._connect_seconds))
+        return _Held(
+            Link(lambda: self._connect(destination), connect_seconds=self._connect_seconds)
+        )
 
     async def _connect(self, destination: Destination) -> Connection:
         url = URL(destination.url)

@@ -36,7 +36,9 @@ def check(url: BrokerUrl, login: Login | None) -> None:
     check_login(login)
     check_names(vhost, exchange, _routing_key(url))
     if not exchange and not url.options.get("routing_key"):
-        raise UrlFlawError("must name an exchange, or for the default exchange a queue: ?routing_key=QUEUE")
+        raise UrlFlawError(
+            "must name an exchange, or for the default exchange a queue: ?routing_key=QUEUE"
+        )
     if exchange.startswith("amq.rabbitmq."):
         raise UrlFlawError("names an exchange of the broker's own")
 
@@ -57,18 +59,37 @@ def check_login(login: Login | None) -> None:
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "RabbitMq":
     """Open one connection with one channel that confirms."""
-    return await open_exchange(url, login, dialler, exchange=url.path[1], routing_key=_routing_key(url), message_of=_message_of)
+    return await open_exchange(
+        url,
+        login,
+        dialler,
+        exchange=url.path[1],
+        routing_key=_routing_key(url),
+        message_of=_message_of,
+    )
 
 
 async def open_exchange(
-    url: BrokerUrl, login: Login | None, dialler: Dialler, *, exchange: str, routing_key: str, message_of: MessageOf
+    url: BrokerUrl,
+    login: Login | None,
+    dialler: Dialler,
+    *,
+    exchange: str,
+    routing_key: str,
+    message_of: MessageOf,
 ) -> "RabbitMq":
     """Connect to one exchange of the virtual host that is the first part of the URL's path."""
     connection = _Connection(address(url, login), transport_factory=_Given(dialler, tls=url.tls))
     try:
         await connection.connect()
         channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-        opened = RabbitMq(connection, channel, await _exchange(channel, exchange), routing_key=routing_key, message_of=message_of)
+        opened = RabbitMq(
+            connection,
+            channel,
+            await _exchange(channel, exchange),
+            routing_key=routing_key,
+            message_of=message_of,
+        )
     except BaseException as error:
         await connection.close()
         refused = _refusal(error)
@@ -76,7 +97,10 @@ async def open_exchange(
             raise refused from error
         if isinstance(error, aiormq.exceptions.InvalidFrameError):
             # how the client takes it that the broker ends a connection while it is opened
-            raise PublishRefusedError(AttemptOutcome.DENIED, "there is no such virtual host, or this login may not enter it") from error
+            raise PublishRefusedError(
+                AttemptOutcome.DENIED,
+                "there is no such virtual host, or this login may not enter it",
+            ) from error
         raise
     return opened
 
@@ -86,9 +110,16 @@ def address(url: BrokerUrl, login: Login | None) -> URL:
 
     Only what it needs, as options of a subscriber's URL would name files of ours, or switch off checks.
     """
-    who = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password or '', safe='')}@"
+    who = (
+        ""
+        if login is None
+        else f"{quote(login.user, safe='')}:{quote(login.password or '', safe='')}@"
+    )
     vhost = quote(url.path[0], safe="")
-    return URL(f"amqp://{who}{url.netloc}/{vhost}?heartbeat={_HEARTBEAT_SECONDS}&name=statesvc", encoded=True)
+    return URL(
+        f"amqp://{who}{url.netloc}/{vhost}?heartbeat={_HEARTBEAT_SECONDS}&name=statesvc",
+        encoded=True,
+    )
 
 
 def properties_of(event: CloudEvent) -> dict[str, Any]:
@@ -174,13 +205,25 @@ async def _exchange(channel: AbstractChannel, name: str) -> AbstractExchange:
 
 _REFUSALS: Final = (
     # the first that fits: one that is returned is a kind of delivery error
-    (aiormq.exceptions.PublishError, AttemptOutcome.UNROUTABLE, "no queue is bound to the exchange for this routing key"),
-    (aiormq.exceptions.DeliveryError, AttemptOutcome.NOT_STORED, "the broker did not take it: basic.nack"),
+    (
+        aiormq.exceptions.PublishError,
+        AttemptOutcome.UNROUTABLE,
+        "no queue is bound to the exchange for this routing key",
+    ),
+    (
+        aiormq.exceptions.DeliveryError,
+        AttemptOutcome.NOT_STORED,
+        "the broker did not take it: basic.nack",
+    ),
     (aiormq.exceptions.ChannelNotFoundEntity, AttemptOutcome.UNROUTABLE, None),
     (aiormq.exceptions.ChannelAccessRefused, AttemptOutcome.DENIED, None),
     (aiormq.exceptions.ConnectionNotAllowed, AttemptOutcome.DENIED, None),
     (aiormq.exceptions.AuthenticationError, AttemptOutcome.DENIED, "the broker refuses this login"),
-    (aiormq.exceptions.ProbableAuthenticationError, AttemptOutcome.DENIED, "the broker refuses this login"),
+    (
+        aiormq.exceptions.ProbableAuthenticationError,
+        AttemptOutcome.DENIED,
+        "the broker refuses this login",
+    ),
     (aiormq.exceptions.ChannelPreconditionFailed, AttemptOutcome.REFUSED, None),
 )
 """Refusals of the broker, what they mean, and our words where it has none of its own."""
@@ -190,7 +233,9 @@ def _refusal(error: BaseException) -> PublishRefusedError | None:
     """Return the broker's refusal; None where it is the connection that failed."""
     for kind, outcome, detail in _REFUSALS:
         if isinstance(error, kind):
-            return PublishRefusedError(outcome, detail or " ".join(str(part) for part in error.args))
+            return PublishRefusedError(
+                outcome, detail or " ".join(str(part) for part in error.args)
+            )
     return None
 
 

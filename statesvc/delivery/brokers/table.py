@@ -26,7 +26,9 @@ class ClientMissingError(Exception):
     """The client library is not installed here."""
 
     def __init__(self, broker: "Broker") -> None:
-        super().__init__(f"{broker.name} needs its client, which is not installed here: pip install 'statesvc[{broker.extra}]'")
+        super().__init__(
+            f"{broker.name} needs its client, which is not installed here: pip install 'statesvc[{broker.extra}]'"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,9 @@ BROKERS: Final = (
         schemes={"celery+redis": Scheme(6379, tls=False), "celery+rediss": Scheme(6379, tls=True)},
     ),
 )
-BY_SCHEME: Final[Mapping[str, Broker]] = {scheme: broker for broker in BROKERS for scheme in broker.schemes}
+BY_SCHEME: Final[Mapping[str, Broker]] = {
+    scheme: broker for broker in BROKERS for scheme in broker.schemes
+}
 
 
 @cache

@@ -95,4 +95,8 @@ class CircuitBreaker:
     def _open(self, now: float) -> None:
         self._window.clear()
         self._failed_in_a_row = 0
-        self.state, self.open_until, self._changed_at = BreakerState.OPEN, now + self._open_seconds, now
+        self.state, self.open_until, self._changed_at = (
+            BreakerState.OPEN,
+            now + self._open_seconds,
+            now,
+        )

@@ -105,7 +105,9 @@ class Concurrency:
     @property
     def limit(self) -> int:
         """Requests that may be in flight."""
-        return max(1, int(self._limit if self._measuring is None else self._limit * MEASURING_FACTOR))
+        return max(
+            1, int(self._limit if self._measuring is None else self._limit * MEASURING_FACTOR)
+        )
 
     @property
     def level(self) -> int:
@@ -129,7 +131,15 @@ class Concurrency:
             crowd.began_sum += now
         return Mark(crowd.number, counts)
 
-    def finished(self, mark: Mark, signal: Signal | None, *, started_at: float, now: float, latency_seconds: float) -> None:
+    def finished(
+        self,
+        mark: Mark,
+        signal: Signal | None,
+        *,
+        started_at: float,
+        now: float,
+        latency_seconds: float,
+    ) -> None:
         """Note the end of a request. No signal: it was broken off."""
         crowd = self._crowd
         if mark.crowd != crowd.number:

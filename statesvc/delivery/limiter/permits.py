@@ -58,12 +58,19 @@ class Permits:
     def offer(self, now: float, *, limit: int) -> Offer:
         """Return what the next claim may take, `limit` at most."""
         fresh = Allowance(free=min(FRESH.free, self.share), retries=FRESH.retries)
-        known = {subscription_id: limiter.allowance(now) for subscription_id, limiter in self._limiters.items()}
+        known = {
+            subscription_id: limiter.allowance(now)
+            for subscription_id, limiter in self._limiters.items()
+        }
         return Offer(
             free=max(0, min(limit, self._total - self._unsettled)),
             retries=max(0, self._retries_max - self._retries),
             fresh=fresh,
-            known={subscription_id: allowance for subscription_id, allowance in known.items() if allowance != fresh},
+            known={
+                subscription_id: allowance
+                for subscription_id, allowance in known.items()
+                if allowance != fresh
+            },
         )
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
@@ -95,14 +102,20 @@ class Permits:
     def wants_more(self, subscription_id: UUID) -> bool:
         """Return whether the last claim may have left something that may be sent now that an attempt has ended."""
         limiter = self._limiters.get(subscription_id)
-        return self._wants_more or (limiter is not None and (limiter.wants_more or limiter.withheld_retries))
+        return self._wants_more or (
+            limiter is not None and (limiter.wants_more or limiter.withheld_retries)
+        )
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:
         """Note what a claim found, after its permits were taken. Return True to claim again at once."""
         full = found.total() >= offer.free
         self._wants_more = full or (self._retries > 0 and found_retries.total() >= offer.retries)
         passed = [
-            limiter.claimed(offer.known.get(one, offer.fresh), found=found[one], found_retries=found_retries[one])
+            limiter.claimed(
+                offer.known.get(one, offer.fresh),
+                found=found[one],
+                found_retries=found_retries[one],
+            )
             for one, limiter in self._limiters.items()
         ]
         return any(passed) or (full and offer.free > 0)
@@ -115,17 +128,27 @@ class Permits:
 
     def seconds_until_retry(self, now: float) -> float:
         """Return the time until a budget that keeps retries back allows one more; infinite: none does."""
-        waits = [wait for limiter in self._limiters.values() if (wait := limiter.seconds_until_retry(now)) > 0]
+        waits = [
+            wait
+            for limiter in self._limiters.values()
+            if (wait := limiter.seconds_until_retry(now)) > 0
+        ]
         return min(waits, default=math.inf)
 
     def forget_idle(self, now: float) -> list[UUID]:
         """Drop limiters that were idle for long. Return whose."""
         since = now - FORGOTTEN_AFTER_SECONDS
-        idle = [subscription_id for subscription_id, limiter in self._limiters.items() if limiter.is_idle(since)]
+        idle = [
+            subscription_id
+            for subscription_id, limiter in self._limiters.items()
+            if limiter.is_idle(since)
+        ]
         for subscription_id in idle:
             del self._limiters[subscription_id]
         return idle
 
     def states(self) -> dict[UUID, LimiterState]:
         """Return the state to show of each."""
-        return {subscription_id: limiter.state for subscription_id, limiter in self._limiters.items()}
+        return {
+            subscription_id: limiter.state for subscription_id, limiter in self._limiters.items()
+        }

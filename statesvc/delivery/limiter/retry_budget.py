@@ -44,5 +44,7 @@ class RetryBudget:
 
     def _accrue(self, now: float) -> None:
         if self._counted_at is not None and now > self._counted_at:
-            self._balance = min(BALANCE_MAX, self._balance + FLOOR_PER_SECOND * (now - self._counted_at))
+            self._balance = min(
+                BALANCE_MAX, self._balance + FLOOR_PER_SECOND * (now - self._counted_at)
+            )
         self._counted_at = now

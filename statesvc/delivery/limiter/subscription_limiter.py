@@ -88,14 +88,23 @@ class SubscriptionLimiter:
         if self._asked_to_wait or self.breaker.state is BreakerState.HALF_OPEN:
             return Allowance(free=0, retries=0, in_flight=self.in_flight)
         if self.breaker.state is BreakerState.OPEN:
-            return Allowance(free=1, retries=1, in_flight=self.in_flight, not_before=self.breaker.refuses_until(now))
+            return Allowance(
+                free=1,
+                retries=1,
+                in_flight=self.in_flight,
+                not_before=self.breaker.refuses_until(now),
+            )
         free = max(0, min(self.concurrency.limit - self.in_flight, self.share - self.unsettled))
-        retries = min(free, max(0, self._retry_share() - self._retries), max(0, self._budget.available(now)))
+        retries = min(
+            free, max(0, self._retry_share() - self._retries), max(0, self._budget.available(now))
+        )
         return Allowance(free=free, retries=retries, in_flight=self.in_flight)
 
     def claimed(self, allowance: Allowance, *, found: int, found_retries: int) -> bool:
         """Note what a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
-        self.wants_more = found >= allowance.free or bool(self._retries and found_retries >= allowance.retries)
+        self.wants_more = found >= allowance.free or bool(
+            self._retries and found_retries >= allowance.retries
+        )
         self.withheld_retries = not allowance.retries
         passed = not found and allowance.free > 0 and self._takes_turns and self._retried_last
         self._retried_last = self._retried_last and not passed
@@ -121,23 +130,45 @@ class SubscriptionLimiter:
                 is_probe = True
             case BreakerState.CLOSED:
                 pass
-        return Permit(is_retry=is_retry, is_probe=is_probe, started_at=now, mark=self._began(now, is_retry=is_retry))
+        return Permit(
+            is_retry=is_retry,
+            is_probe=is_probe,
+            started_at=now,
+            mark=self._began(now, is_retry=is_retry),
+        )
 
     def give(self, permit: Permit, end: AttemptEnd | None) -> None:
         """Return a permit: the attempt ended; None: it was never made, or broken off."""
         self.in_flight -= 1
         self._retries -= permit.is_retry
         if end is None:
-            self.concurrency.finished(permit.mark, None, started_at=permit.started_at, now=permit.started_at, latency_seconds=0)
+            self.concurrency.finished(
+                permit.mark,
+                None,
+                started_at=permit.started_at,
+                now=permit.started_at,
+                latency_seconds=0,
+            )
             if permit.is_probe:
                 self.breaker.unprobed()
             return
         self._asked_to_wait += end.asks_to_wait
         if permit.is_retry and end.signal is Signal.OK:
             self._budget.taken()
-        self.concurrency.finished(permit.mark, end.signal, started_at=permit.started_at, now=end.at, latency_seconds=end.latency_seconds)
+        self.concurrency.finished(
+            permit.mark,
+            end.signal,
+            started_at=permit.started_at,
+            now=end.at,
+            latency_seconds=end.latency_seconds,
+        )
         was_closed = self.breaker.state is BreakerState.CLOSED
-        self.breaker.finished(failed=end.signal is not Signal.OK, is_probe=permit.is_probe, started_at=permit.started_at, now=end.at)
+        self.breaker.finished(
+            failed=end.signal is not Signal.OK,
+            is_probe=permit.is_probe,
+            started_at=permit.started_at,
+            now=end.at,
+        )
         if not was_closed and self.breaker.state is BreakerState.CLOSED:
             # what was learned before the outage is no measure of what comes back from it
             self.concurrency = Concurrency(maximum=self.share)
@@ -149,7 +180,11 @@ class SubscriptionLimiter:
 
     def is_idle(self, since: float) -> bool:
         """Return whether nothing was sent since, nothing is under way, and no breaker holds anything back."""
-        return not self.unsettled and self.last_used_at < since and self.breaker.state is BreakerState.CLOSED
+        return (
+            not self.unsettled
+            and self.last_used_at < since
+            and self.breaker.state is BreakerState.CLOSED
+        )
 
     @property
     def is_limited(self) -> bool:
@@ -175,7 +210,11 @@ class SubscriptionLimiter:
         return not int(self.concurrency.limit * RETRY_SHARE)
 
     def _retry_share(self) -> int:
-        return int(not self._retried_last) if self._takes_turns else int(self.concurrency.limit * RETRY_SHARE)
+        return (
+            int(not self._retried_last)
+            if self._takes_turns
+            else int(self.concurrency.limit * RETRY_SHARE)
+        )
 
     def _began(self, now: float, *, is_retry: bool) -> Mark:
         self.in_flight += 1

@@ -27,13 +27,18 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 def _refusal(code: Code, detail: str) -> bytes:
     """Format an answer that needs no request."""
     answer = Problem(code, detail, headers={"Connection": "close"}).response()
-    lines = [f"HTTP/1.1 {answer.status} {answer.reason}", *(f"{name}: {value}" for name, value in answer.headers.items())]
+    lines = [
+        f"HTTP/1.1 {answer.status} {answer.reason}",
+        *(f"{name}: {value}" for name, value in answer.headers.items()),
+    ]
     body = answer.body if isinstance(answer.body, bytes) else b""
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
 _TOO_MANY: Final = _refusal(Code.OVERLOADED, "too many connections; try again shortly")
-_HEAD_TOO_SLOW: Final = _refusal(Code.REQUEST_TIMEOUT, "the head of the request did not come in time")
+_HEAD_TOO_SLOW: Final = _refusal(
+    Code.REQUEST_TIMEOUT, "the head of the request did not come in time"
+)
 
 
 def _quoting_nothing(handler: Handler) -> Handler:
@@ -43,7 +48,9 @@ def _quoting_nothing(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except web.HTTPExpectationFailed:
-            return Problem(Code.BAD_REQUEST, "the header Expect may say 100-continue and nothing else").response()
+            return Problem(
+                Code.BAD_REQUEST, "the header Expect may say 100-continue and nothing else"
+            ).response()
 
     return answer
 
@@ -72,7 +79,18 @@ class ClientConnection(web.RequestHandler):
     """One connection. `is_shared`: it has carried requests of both processes."""
 
     __slots__ = (
-        *("_answered", "_body", "_early", "_gate", "_head", "_head_timer", "_held", "_is_refused", "_is_shared", "_reads_head"),
+        *(
+            "_answered",
+            "_body",
+            "_early",
+            "_gate",
+            "_head",
+            "_head_timer",
+            "_held",
+            "_is_refused",
+            "_is_shared",
+            "_reads_head",
+        ),
         *("_share", "_sharing"),
     )
 
@@ -178,7 +196,9 @@ class ClientConnection(web.RequestHandler):
 
     def _await_head(self) -> None:
         if self._head_timer is None:
-            self._head_timer = self._loop.call_later(self._gate.head_seconds, self._end_awaiting_head)
+            self._head_timer = self._loop.call_later(
+                self._gate.head_seconds, self._end_awaiting_head
+            )
 
     def _stop_awaiting_head(self) -> None:
         if self._head_timer is not None:
@@ -196,10 +216,17 @@ class ClientConnection(web.RequestHandler):
     def _give(self, sharing: Sharing, head: bytes) -> bool:
         """Move the connection; return False where it must stay: nobody takes it, or its last answer is not out yet."""
         transport = self.transport
-        if transport is None or self._close or self._force_close or transport.get_write_buffer_size():
+        if (
+            transport is None
+            or self._close
+            or self._force_close
+            or transport.get_write_buffer_size()
+        ):
             return False
         transport.pause_reading()
-        if not sharing.recipient.give(transport.get_extra_info("socket").fileno(), head, is_shared=self._is_shared):
+        if not sharing.recipient.give(
+            transport.get_extra_info("socket").fileno(), head, is_shared=self._is_shared
+        ):
             transport.resume_reading()
             return False
         # closes our copy of the socket, not the connection
@@ -207,7 +234,11 @@ class ClientConnection(web.RequestHandler):
         return True
 
     def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what is no HTTP without quoting any of it. Anyone may send it, so it is counted and logged as a refusal is."""
         if status != HTTPStatus.BAD_REQUEST:
@@ -215,7 +246,9 @@ class ClientConnection(web.RequestHandler):
         self._gate.refused("malformed_request")
         if request.writer.output_size > 0:
             raise ConnectionResetError("an answer was begun")
-        answer = Problem(Code.BAD_REQUEST, "this is not HTTP/1.1 as RFC 9112 has it, or its head is too large").response()
+        answer = Problem(
+            Code.BAD_REQUEST, "this is not HTTP/1.1 as RFC 9112 has it, or its head is too large"
+        ).response()
         answer.force_close()
         return answer
 
@@ -224,7 +257,9 @@ class ClientConnection(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         is_open = False
         try:
-            response, reset = await super()._handle_request(request, start_time, _quoting_nothing(request_handler))
+            response, reset = await super()._handle_request(
+                request, start_time, _quoting_nothing(request_handler)
+            )
             is_open = not reset and bool(response.keep_alive)
             return response, reset
         finally:
@@ -237,7 +272,11 @@ class ClientConnection(web.RequestHandler):
 
     def _continue(self, sharing: Sharing) -> None:
         """Continue after the answer: read what came meanwhile; an idle connection that both share goes to where it is read first."""
-        if self.transport is None or self._request_count > self._answered or not self._body.is_eof():
+        if (
+            self.transport is None
+            or self._request_count > self._answered
+            or not self._body.is_eof()
+        ):
             return
         if self._held:
             data, self._held = self._held, b""

@@ -51,7 +51,9 @@ class ConnectionGate:
         refused: Callable[[str], None] = lambda _cause: None,
     ) -> None:
         self._connections_max = connections_max
-        self._per_address_max = max(1, connections_max // 2) if per_address_max is None else per_address_max
+        self._per_address_max = (
+            max(1, connections_max // 2) if per_address_max is None else per_address_max
+        )
         self._proxies = proxies
         self._by_address: Counter[str] = Counter()
         self.head_seconds = head_seconds
@@ -89,6 +91,10 @@ class ConnectionGate:
         if isinstance(address, ipaddress.IPv6Address):
             if address.ipv4_mapped is None:
                 is_ours = any(address in network for network in self._proxies)
-                return "" if is_ours else str(ipaddress.ip_network((address, _IPV6_SHARE), strict=False))
+                return (
+                    ""
+                    if is_ours
+                    else str(ipaddress.ip_network((address, _IPV6_SHARE), strict=False))
+                )
             address = address.ipv4_mapped
         return "" if any(address in network for network in self._proxies) else str(address)

@@ -69,7 +69,9 @@ class Handoff:
         self._stopping.set()
 
     async def _keep(self, join: Callable[[], Coroutine[None, None, socket.socket]]) -> None:
-        stopped: asyncio.Future[Any] = asyncio.create_task(self._stopping.wait(), name="handoff-stop")
+        stopped: asyncio.Future[Any] = asyncio.create_task(
+            self._stopping.wait(), name="handoff-stop"
+        )
         while not stopped.done():
             joining: asyncio.Future[Any] = asyncio.create_task(join(), name="handoff-join")
             await asyncio.wait([joining, stopped], return_when=asyncio.FIRST_COMPLETED)

@@ -46,10 +46,14 @@ class Caller:
 
 def key_holder(key_id: str, *, name: str, owner: str, scopes: frozenset[Scope]) -> Caller:
     """Return the caller that has this key."""
-    return Caller(key_id=key_id, name=name, owner=owner, scopes=granted(scopes), actor=f"key:{key_id}")
+    return Caller(
+        key_id=key_id, name=name, owner=owner, scopes=granted(scopes), actor=f"key:{key_id}"
+    )
 
 
-_BOOTSTRAP_CALLER: Final = key_holder(BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=frozenset({Scope.ADMIN}))
+_BOOTSTRAP_CALLER: Final = key_holder(
+    BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=frozenset({Scope.ADMIN})
+)
 CALLER: Final = web.RequestKey("caller", Caller)
 
 
@@ -68,7 +72,9 @@ class Keys:
         self._remembered_seconds = remembered_seconds
         self._bootstrap_hash = None if bootstrap_key is None else key_hash(bootstrap_key)
         self._now = now
-        self._remembered: dict[tuple[str, bytes | None], tuple[float, asyncio.Task[Caller | None]]] = {}
+        self._remembered: dict[
+            tuple[str, bytes | None], tuple[float, asyncio.Task[Caller | None]]
+        ] = {}
 
     async def caller(self, request: web.Request) -> Caller | None:
         """Return the caller; None without a good key. Database errors pass through."""
@@ -80,7 +86,9 @@ class Keys:
     async def holder(self, key: str) -> Caller | None:
         """Return the holder of the key; None where it is not good. Database errors pass through."""
         digest = key_hash(key)
-        return await self.holder_of(BOOTSTRAP if self._is_bootstrap(digest) else key_id_of(key), digest)
+        return await self.holder_of(
+            BOOTSTRAP if self._is_bootstrap(digest) else key_id_of(key), digest
+        )
 
     async def holder_of(self, key_id: str | None, digest: bytes) -> Caller | None:
         """Return the holder by the id and the hash of the key."""
@@ -89,7 +97,9 @@ class Keys:
         return None if key_id is None else await self._look_up(key_id, digest)
 
     def _is_bootstrap(self, digest: bytes) -> bool:
-        return self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash)
+        return self._bootstrap_hash is not None and hmac.compare_digest(
+            digest, self._bootstrap_hash
+        )
 
     async def by_id(self, key_id: str) -> Caller | None:
         """Return the holder of a key that is still good, by its public id: for a right that it gave away. Database errors pass through."""
@@ -101,7 +111,11 @@ class Keys:
         """Return the caller, who has the scope; otherwise raise the problem 401 or 403."""
         caller = await self.caller(request)
         if caller is None:
-            raise Problem(Code.UNAUTHENTICATED, _why_unknown(request), headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
+            raise Problem(
+                Code.UNAUTHENTICATED,
+                _why_unknown(request),
+                headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+            )
         require_scope(caller, scope)
         return caller
 
@@ -112,7 +126,10 @@ class Keys:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
             # callers that come together share one query
-            remembered = (now + self._remembered_seconds, asyncio.create_task(self._find(key_id, digest), name="key-lookup"))
+            remembered = (
+                now + self._remembered_seconds,
+                asyncio.create_task(self._find(key_id, digest), name="key-lookup"),
+            )
             self._remembered[place] = remembered
         try:
             return await asyncio.shield(remembered[1])
@@ -122,14 +139,23 @@ class Keys:
 
     async def _find(self, key_id: str, digest: bytes | None) -> Caller | None:
         async with self._pool.connection() as connection:
-            row = await (await connection.execute(SQL["find"], {"key_id": key_id, "noted_seconds": NOTED_SECONDS})).fetchone()
+            row = await (
+                await connection.execute(
+                    SQL["find"], {"key_id": key_id, "noted_seconds": NOTED_SECONDS}
+                )
+            ).fetchone()
             if row is None or (digest is not None and not hmac.compare_digest(row[1], digest)):
                 return None
             if row[4]:
                 # a database that only reads, or is full, still opens what the key opens
                 with suppress(psycopg.Error):
                     await connection.execute(SQL["note_use"], {"key_id": key_id})
-        return key_holder(key_id, name=row[0], owner=row[3], scopes=frozenset(scope for scope in Scope if scope in row[2]))
+        return key_holder(
+            key_id,
+            name=row[0],
+            owner=row[3],
+            scopes=frozenset(scope for scope in Scope if scope in row[2]),
+        )
 
 
 def _why_unknown(request: web.Request) -> str:
@@ -148,7 +174,9 @@ def require_scope(caller: Caller, scope: Scope) -> None:
         raise Problem(
             Code.MISSING_SCOPE,
             f"this call takes a key with scope `{scope.value}`; key {caller.key_id} lacks it",
-            headers={hdrs.WWW_AUTHENTICATE: f'Bearer error="insufficient_scope", scope="{scope.value}"'},
+            headers={
+                hdrs.WWW_AUTHENTICATE: f'Bearer error="insufficient_scope", scope="{scope.value}"'
+            },
             members={"required_scope": scope.value},
         )
 

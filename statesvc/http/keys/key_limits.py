@@ -49,9 +49,15 @@ class KeyLimits:
         """Count one call while it lasts. Raises the problem `too_many_requests`."""
         self._take(key_id)
         if self._calls[key_id] >= self._calls_max:
-            raise self._refusal("concurrency", f"key {key_id} has {self._calls_max} calls under way", _BUSY_SECONDS)
+            raise self._refusal(
+                "concurrency", f"key {key_id} has {self._calls_max} calls under way", _BUSY_SECONDS
+            )
         if is_computed and self._computed[key_id] >= self._computed_max:
-            raise self._refusal("computing", f"key {key_id} has {self._computed_max} calls under way that compute", _BUSY_SECONDS)
+            raise self._refusal(
+                "computing",
+                f"key {key_id} has {self._computed_max} calls under way that compute",
+                _BUSY_SECONDS,
+            )
         counters = (self._calls, self._computed) if is_computed else (self._calls,)
         for counter in counters:
             counter[key_id] += 1
@@ -82,12 +88,24 @@ class KeyLimits:
         left = self._left_of(key_id, now)
         if left < 1:
             seconds = (1 - left) / self._per_second
-            raise self._refusal("rate", f"key {key_id} asks more than {self._per_second:g} times a second", math.ceil(seconds))
+            raise self._refusal(
+                "rate",
+                f"key {key_id} asks more than {self._per_second:g} times a second",
+                math.ceil(seconds),
+            )
         if len(self._left) >= _KEYS_MAX:
             # a key that asked nothing for the time of a burst has all of it again
-            self._left = {key: (each, then) for key, (each, then) in self._left.items() if now - then < BURST_SECONDS}
+            self._left = {
+                key: (each, then)
+                for key, (each, then) in self._left.items()
+                if now - then < BURST_SECONDS
+            }
         self._left[key_id] = (left - 1, now)
 
     def _refusal(self, kind: str, detail: str, retry_seconds: int) -> Problem:
         self._refused(kind)
-        return Problem(Code.TOO_MANY_REQUESTS, f"{detail}; wait a little", headers={hdrs.RETRY_AFTER: str(retry_seconds)})
+        return Problem(
+            Code.TOO_MANY_REQUESTS,
+            f"{detail}; wait a little",
+            headers={hdrs.RETRY_AFTER: str(retry_seconds)},
+        )

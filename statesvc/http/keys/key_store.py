@@ -90,7 +90,9 @@ async def create_key(
     if not name.strip():
         raise ValueError("a key needs a name that says who uses it")
     if owner is not None and not OWNER.fullmatch(owner):
-        raise ValueError("an owner is a word of at most 100 printable ASCII characters, without blanks")
+        raise ValueError(
+            "an owner is a word of at most 100 printable ASCII characters, without blanks"
+        )
     if expires_at is not None:
         ((now,),) = await (await connection.execute(SQL["clock"])).fetchall()
         if expires_at <= now:
@@ -99,12 +101,21 @@ async def create_key(
     owner = owner or key_id
     key = f"ss_{key_id}_{secrets.token_urlsafe(32)}"
     async with connection.transaction():
-        stored = {"key_id": key_id, "name": name, "owner": owner, "key_hash": key_hash(key), "scopes": listed, "created_by": created_by}
+        stored = {
+            "key_id": key_id,
+            "name": name,
+            "owner": owner,
+            "key_hash": key_hash(key),
+            "scopes": listed,
+            "created_by": created_by,
+        }
         await connection.execute(SQL["create"], {**stored, "expires_at": expires_at})
         details = {"name": name, "owner": owner, "scopes": ",".join(listed)}
         if expires_at is not None:
             details["expires_at"] = rfc3339(expires_at)
-        await record_action(connection, actor=created_by, verb="key.create", target=f"key:{key_id}", details=details)
+        await record_action(
+            connection, actor=created_by, verb="key.create", target=f"key:{key_id}", details=details
+        )
     return key_id, key
 
 
@@ -112,7 +123,10 @@ async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
     """Return all keys, revoked ones too, the newest first."""
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(SQL["list_all"])
-    return [StoredKey(**{**row, "scopes": tuple(map(Scope, row["scopes"]))}) for row in await cursor.fetchall()]
+    return [
+        StoredKey(**{**row, "scopes": tuple(map(Scope, row["scopes"]))})
+        for row in await cursor.fetchall()
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +178,13 @@ async def copy(connection: AsyncConnection[Any], key: KeyCopy, *, actor: str) ->
     async with connection.transaction():
         if await (await connection.execute(SQL["copy"], parameters)).fetchone() is None:
             return False
-        details = {"name": key.name, "owner": key.owner, "scopes": ",".join(key.scopes), "created_by": key.created_by}
-        await record_action(connection, actor=actor, verb="key.copy", target=f"key:{key.key_id}", details=details)
+        details = {
+            "name": key.name,
+            "owner": key.owner,
+            "scopes": ",".join(key.scopes),
+            "created_by": key.created_by,
+        }
+        await record_action(
+            connection, actor=actor, verb="key.copy", target=f"key:{key.key_id}", details=details
+        )
     return True

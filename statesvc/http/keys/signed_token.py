@@ -35,9 +35,17 @@ class TokenSigner:
         if len(token) > TOKEN_CHARS_MAX or "=" in token:
             raise TokenRefusedError("it has not the form of a token")
         try:
-            claims = jwt.decode(token, self._key, algorithms=[_ALGORITHM], audience=purpose, options={"require": list(_OURS)})
+            claims = jwt.decode(
+                token,
+                self._key,
+                algorithms=[_ALGORITHM],
+                audience=purpose,
+                options={"require": list(_OURS)},
+            )
         except jwt.ExpiredSignatureError as error:
             raise TokenRefusedError("it has expired") from error
         except jwt.InvalidTokenError as error:
-            raise TokenRefusedError("it was not signed here for this purpose, or was changed") from error
+            raise TokenRefusedError(
+                "it was not signed here for this purpose, or was changed"
+            ) from error
         return {name: value for name, value in claims.items() if name not in _OURS}

@@ -37,7 +37,11 @@ class ArchiveRefusedError(RuntimeError):
     @classmethod
     def of(cls, folder: ArchivePath, error: OSError) -> Self:
         """Make it of what the system or the store said."""
-        return cls(str(error) if isinstance(error, ObjectStoreError) else f"{folder}: {error.strerror or type(error).__name__}")
+        return cls(
+            str(error)
+            if isinstance(error, ObjectStoreError)
+            else f"{folder}: {error.strerror or type(error).__name__}"
+        )
 
 
 class ArchivedFile(NamedTuple):
@@ -65,7 +69,10 @@ class ArchiveIdentity:
         refusal = await (await self.connection.execute(SQL["sealing_refusal"])).fetchone()
         if refusal is not None:
             raise ArchiveRefusedError(f"the log is not sealed: {refusal[0]}")
-        files = [ArchivedFile(*row) for row in await (await self.connection.execute(SQL["archived_files"])).fetchall()]
+        files = [
+            ArchivedFile(*row)
+            for row in await (await self.connection.execute(SQL["archived_files"])).fetchall()
+        ]
         try:
             await asyncio.to_thread(_require, self.folder, self.marker, files)
         except OSError as error:
@@ -85,22 +92,38 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
     sizes = file_sizes(folder)
     if sizes and isinstance(folder, Path) and not os.access(folder, os.W_OK | os.X_OK):
         raise ArchiveRefusedError(f"{folder} cannot be written: it is read-only")
-    if marker not in sizes and (others := sorted(name for name in sizes if name.startswith(MARKER))):
-        raise ArchiveRefusedError(f"{folder} is the archive of another installation ({others[0]}): use a folder of its own")
-    faults = {file.name: fault for file in files if (fault := file_of_ledger_fault(file, sizes)) is not None}
+    if marker not in sizes and (
+        others := sorted(name for name in sizes if name.startswith(MARKER))
+    ):
+        raise ArchiveRefusedError(
+            f"{folder} is the archive of another installation ({others[0]}): use a folder of its own"
+        )
+    faults = {
+        file.name: fault
+        for file in files
+        if (fault := file_of_ledger_fault(file, sizes)) is not None
+    }
     if faults and not any(file.name in sizes for file in files):
-        raise ArchiveRefusedError(f"{folder} has none of the {len(files)} files that were archived: is its volume mounted?")
+        raise ArchiveRefusedError(
+            f"{folder} has none of the {len(files)} files that were archived: is its volume mounted?"
+        )
     if faults:
         shown = "; ".join(f"{name}: {fault}" for name, fault in list(faults.items())[:_NAMED_MAX])
         more = f"; and {len(faults) - _NAMED_MAX} more" if len(faults) > _NAMED_MAX else ""
-        raise ArchiveRefusedError(f"{folder}, {len(faults)} of {len(files)} files that were archived: {shown}{more}")
+        raise ArchiveRefusedError(
+            f"{folder}, {len(faults)} of {len(files)} files that were archived: {shown}{more}"
+        )
     if marker not in sizes:
         _mark(folder, marker)
 
 
 def file_of_ledger_fault(file: ArchivedFile, sizes: Mapping[str, int]) -> str | None:
     """Return what of a file, or of a month's files, is missing or not as long as it was; None: nothing. `sizes`: what is in the folder."""
-    names = LOG_FILES.file_names(file.name) if file.name.endswith(LOG_FILES.suffixes[0]) else [file.name]
+    names = (
+        LOG_FILES.file_names(file.name)
+        if file.name.endswith(LOG_FILES.suffixes[0])
+        else [file.name]
+    )
     missing = [name for name in names if name not in sizes]
     if missing:
         return "it is missing" if missing[0] == file.name else f"{missing[0]} is missing"
@@ -143,4 +166,7 @@ async def read_refusal(connection: Connection) -> ArchiveRefusal | None:
 
 async def read_archive_failures(connection: Connection) -> list[ArchiveFailure]:
     """Return the failures of both archives."""
-    return [ArchiveFailure(*row) for row in await (await connection.execute(SQL["read_failures"])).fetchall()]
+    return [
+        ArchiveFailure(*row)
+        for row in await (await connection.execute(SQL["read_failures"])).fetchall()
+    ]

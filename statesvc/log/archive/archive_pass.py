@@ -25,7 +25,14 @@ from events.crypto.keyring import Keyring
 from statesvc.database.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.files.archive_folder import ArchiveNames, ArchivePath, file_fault, read_back, remove, version_of
+from statesvc.files.archive_folder import (
+    ArchiveNames,
+    ArchivePath,
+    file_fault,
+    read_back,
+    remove,
+    version_of,
+)
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
 from statesvc.log.epochs import read_epochs
@@ -66,7 +73,9 @@ class ArchivePassResult:
     failed: list[date] = field(default_factory=list)
 
 
-async def run_in_archive(identity: ArchiveIdentity, result: ArchivePassResult, steps: Callable[[], Awaitable[None]]) -> None:
+async def run_in_archive(
+    identity: ArchiveIdentity, result: ArchivePassResult, steps: Callable[[], Awaitable[None]]
+) -> None:
     """Run the steps of a pass as long as the place is the archive that the ledgers name."""
     try:
         await identity.require()
@@ -91,7 +100,9 @@ class ArchiveLedger:
 
     async def note_verified(self, connection: Connection, period: date, sha256: bytes) -> None:
         """Note that the files are what the database has."""
-        await connection.execute(self.statements["note_verified"], {"period": period, "sha256": sha256})
+        await connection.execute(
+            self.statements["note_verified"], {"period": period, "sha256": sha256}
+        )
 
     async def forget_written(self, connection: Connection, period: date) -> None:
         """Note that the files are not what the database has: they are written anew."""
@@ -99,7 +110,9 @@ class ArchiveLedger:
 
     async def note_failure(self, connection: Connection, period: date, why: str) -> None:
         """Note a failure. `why` holds nothing of what is archived but ids and places."""
-        await connection.execute(self.statements["note_failure"], {"period": period, "failure": why[:500]})
+        await connection.execute(
+            self.statements["note_failure"], {"period": period, "failure": why[:500]}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +170,11 @@ class ArchivePass(ABC, Generic[P]):
             await self._failed(first, name, str(error))
         except OSError as error:
             code = errno.errorcode.get(error.errno or 0, "error")
-            await self._failed(first, name, f"the archive's folder: {code} ({error.strerror or type(error).__name__})")
+            await self._failed(
+                first,
+                name,
+                f"the archive's folder: {code} ({error.strerror or type(error).__name__})",
+            )
         except NotVerifiedError as error:
             await self.ledger.forget_written(self.connection, first)
             await self._failed(first, name, str(error))
@@ -168,8 +185,13 @@ class ArchivePass(ABC, Generic[P]):
         await self.identity.require()
         progress = await self.begin(period)
         epoch = (await read_epochs(self.connection)).current
-        prefix, retained = self.names.prefix(self.keyring, name, epoch=epoch), next(iter(progress.digests), None)
-        for path in await asyncio.to_thread(self.names.leftovers, self.folder, prefix, retained=retained):
+        prefix, retained = (
+            self.names.prefix(self.keyring, name, epoch=epoch),
+            next(iter(progress.digests), None),
+        )
+        for path in await asyncio.to_thread(
+            self.names.leftovers, self.folder, prefix, retained=retained
+        ):
             await asyncio.to_thread(remove, path)
         digests = progress.digests or await self.write(period, prefix)
         # also those that an earlier pass has verified: they may have suffered since
@@ -187,7 +209,9 @@ class ArchivePass(ABC, Generic[P]):
         await self.identity.require()
         versions = await asyncio.to_thread(self._read_back, digests)
         try:
-            stayed = await until_let_go(partial(self._leave_if_held, period, digests, versions), tries=self.drop_tries)
+            stayed = await until_let_go(
+                partial(self._leave_if_held, period, digests, versions), tries=self.drop_tries
+            )
         except psycopg.Error as error:
             if failure(error) is Failure.NOT_ARCHIVED:
                 raise NotVerifiedError(error.diag.message_primary or "refused") from error
@@ -206,14 +230,23 @@ class ArchivePass(ABC, Generic[P]):
             try:
                 versions.append(version_of(self.folder / file_name))
                 if read_back(self.folder / file_name) != digest:
-                    raise NotVerifiedError(f"{file_name}: its bytes are not those that were written")
+                    raise NotVerifiedError(
+                        f"{file_name}: its bytes are not those that were written"
+                    )
             except FileNotFoundError as error:
                 raise NotVerifiedError(f"{file_name}: it is missing") from error
         return versions
 
-    async def _leave_if_held(self, period: P, digests: Mapping[str, bytes], versions: list[tuple[object, ...]]) -> int:
+    async def _leave_if_held(
+        self, period: P, digests: Mapping[str, bytes], versions: list[tuple[object, ...]]
+    ) -> int:
         await self.identity.require()
-        if await asyncio.to_thread(lambda: [version_of(self.folder / file_name) for file_name in digests]) != versions:
+        if (
+            await asyncio.to_thread(
+                lambda: [version_of(self.folder / file_name) for file_name in digests]
+            )
+            != versions
+        ):
             raise PeriodFailedError(f"{next(iter(digests))} was replaced after it was read back")
         return await self.leave(period, next(iter(digests.values())))
 

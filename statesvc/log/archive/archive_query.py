@@ -17,7 +17,11 @@ from statesvc.log.entry_kinds import ENTRY_KINDS
 
 _ROWS_AT_ONCE: Final = 1000
 _NO_INSTALLING: Final = {"autoinstall_known_extensions": "false"}
-_LOCKED: Final = ("SET TimeZone = 'UTC'", "SET enable_external_access = false", "SET lock_configuration = true")
+_LOCKED: Final = (
+    "SET TimeZone = 'UTC'",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
 """Settings of a query: answers are in UTC, whatever this machine's zone, and nothing else is reachable."""
 
 
@@ -35,8 +39,12 @@ def archive_tables(files: Sequence[ArchivePath]) -> Iterator[duckdb.DuckDBPyConn
                 connection.register_filesystem(file_system(bucket))
             connection.read_parquet(names).create_view("entries")
             for kind in ENTRY_KINDS:
-                columns = ", ".join(("log_index", *kind.file_columns, "decode(canonical)::JSON AS document"))
-                connection.view("entries").filter(f"entry = '{kind.name}'").project(columns).create_view(f"{kind.name}s")
+                columns = ", ".join(
+                    ("log_index", *kind.file_columns, "decode(canonical)::JSON AS document")
+                )
+                connection.view("entries").filter(f"entry = '{kind.name}'").project(
+                    columns
+                ).create_view(f"{kind.name}s")
             connection.execute("SET allowed_paths = ?", [names])
             for statement in _LOCKED:
                 connection.execute(statement)
@@ -45,7 +53,9 @@ def archive_tables(files: Sequence[ArchivePath]) -> Iterator[duckdb.DuckDBPyConn
         yield connection
 
 
-def answer(connection: duckdb.DuckDBPyConnection, question: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+def answer(
+    connection: duckdb.DuckDBPyConnection, question: str
+) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Return the names of the columns, and the rows as they are read. Raises ArchiveQueryError; the rows raise it too."""
     try:
         statements = connection.extract_statements(question)

@@ -25,7 +25,15 @@ from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME
 
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
-_BROKEN: Final = (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError, OverflowError)
+_BROKEN: Final = (
+    pa.ArrowException,
+    OSError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+)
 _INTEGERS: Final = frozenset({"version", "sequence", "number"})
 _FLAGS: Final = frozenset({"by_category", "replayed"})
 _OWN: Final = (
@@ -54,7 +62,10 @@ def _type(name: str) -> pa.DataType:
 
 SCHEMA: Final = pa.schema([*_OWN, *((name, _type(name)) for name in _BOUND)])
 _PLACES: Final = {
-    kind.name: [kind.file_columns.index(name) if name in kind.file_columns else None for name in _BOUND] for kind in ENTRY_KINDS
+    kind.name: [
+        kind.file_columns.index(name) if name in kind.file_columns else None for name in _BOUND
+    ]
+    for kind in ENTRY_KINDS
 }
 
 
@@ -98,8 +109,16 @@ def _table(entries: Sequence[LogEntry]) -> pa.Table:
     ]
     for place in range(len(_BOUND)):
         at = {name: places[place] for name, places in _PLACES.items()}
-        columns.append([None if (own := at[entry.kind.name]) is None else entry.values[own] for entry in entries])
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+        columns.append(
+            [
+                None if (own := at[entry.kind.name]) is None else entry.values[own]
+                for entry in entries
+            ]
+        )
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +150,16 @@ class EntryFile:
         except ObjectStoreError:
             raise
         except _BROKEN as error:
-            raise EntryFileError(path.name, "the footer, without which no entry can be read", "it was changed") from error
+            raise EntryFileError(
+                path.name, "the footer, without which no entry can be read", "it was changed"
+            ) from error
         try:
             self.groups = list(self._groups())
         except _BROKEN as error:
             self._file.close()
-            raise EntryFileError(path.name, "the schema or the statistics in the footer", "they were changed") from error
+            raise EntryFileError(
+                path.name, "the schema or the statistics in the footer", "they were changed"
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -184,16 +207,28 @@ class EntryFile:
         found: set[str] = set()
         for group in self.groups:
             table = self._table(group, ["entry", "shipment_id", "recorded_at"])
-            inside = pc.and_(pc.greater_equal(table["recorded_at"], since), pc.less(table["recorded_at"], until))
-            found.update(table["shipment_id"].filter(pc.and_(inside, pc.equal(table["entry"], "event"))).to_pylist())
+            inside = pc.and_(
+                pc.greater_equal(table["recorded_at"], since), pc.less(table["recorded_at"], until)
+            )
+            found.update(
+                table["shipment_id"]
+                .filter(pc.and_(inside, pc.equal(table["entry"], "event")))
+                .to_pylist()
+            )
         return found
 
     def index_of(self, carrier_id: str, event_id: str) -> int | None:
         """Return the log index of the event with this id."""
         for group in self.groups:
             table = self._table(group, ["log_index", "entry", "carrier_id", "event_id"])
-            asked = pc.and_(pc.equal(table["event_id"], event_id), pc.equal(table["carrier_id"], carrier_id))
-            found = table["log_index"].filter(pc.and_(asked, pc.equal(table["entry"], "event"))).to_pylist()
+            asked = pc.and_(
+                pc.equal(table["event_id"], event_id), pc.equal(table["carrier_id"], carrier_id)
+            )
+            found = (
+                table["log_index"]
+                .filter(pc.and_(asked, pc.equal(table["entry"], "event")))
+                .to_pylist()
+            )
             if found:
                 return int(found[0])
         return None
@@ -204,12 +239,18 @@ class EntryFile:
         Without observations of numbers that are no shipments.
         """
         for group in self.groups:
-            table = self._table(group, ["log_index", "entry", "shipment_id", "version", "canonical", "leaf_hash"])
+            table = self._table(
+                group, ["log_index", "entry", "shipment_id", "version", "canonical", "leaf_hash"]
+            )
             table = table.filter(pc.greater(table["version"], 0))
-            indexes, _, shipments, versions, canonicals, hashes = (column.to_pylist() for column in table.columns)
+            indexes, _, shipments, versions, canonicals, hashes = (
+                column.to_pylist() for column in table.columns
+            )
             for index, canonical, leaf_hash in zip(indexes, canonicals, hashes, strict=True):
                 if sha256(b"\x00" + canonical).digest() != leaf_hash:
-                    raise EntryFileError(self.name, f"entry {index}", "it is not what its leaf hash is of")
+                    raise EntryFileError(
+                        self.name, f"entry {index}", "it is not what its leaf hash is of"
+                    )
             yield list(zip(shipments, versions, canonicals, strict=True))
 
     def group(self, group: RowGroup) -> list[LogEntry]:
@@ -227,14 +268,20 @@ class EntryFile:
             raise EntryFileError(self.name, str(group), "their pages were changed") from error
         for entry in entries:
             if not entry.sound or not group.first <= entry.index <= group.last:
-                raise EntryFileError(self.name, f"entry {entry.index}", "it is not what its leaf hash is of")
+                raise EntryFileError(
+                    self.name, f"entry {entry.index}", "it is not what its leaf hash is of"
+                )
         if len(entries) != group.rows:
-            raise EntryFileError(self.name, str(group), f"{len(entries)} entries are there, not {group.rows}")
+            raise EntryFileError(
+                self.name, str(group), f"{len(entries)} entries are there, not {group.rows}"
+            )
         return entries
 
     def _table(self, group: RowGroup, columns: Sequence[str]) -> pa.Table:
         try:
-            return self._file.read_row_group(group.number, columns=list(columns), use_threads=False).select(list(columns))
+            return self._file.read_row_group(
+                group.number, columns=list(columns), use_threads=False
+            ).select(list(columns))
         except ObjectStoreError:
             raise
         except _BROKEN as error:
@@ -247,9 +294,16 @@ class EntryFile:
         for number in range(self._file.metadata.num_row_groups):
             metadata = self._file.metadata.row_group(number)
             index, batch = metadata.column(0).statistics, metadata.column(2).statistics
-            if index is None or batch is None or not before < index.min <= index.max or metadata.num_rows < 1:
+            if (
+                index is None
+                or batch is None
+                or not before < index.min <= index.max
+                or metadata.num_rows < 1
+            ):
                 raise ValueError("a row group without the bounds of its entries")
-            yield RowGroup(number, begin, metadata.num_rows, index.min, index.max, batch.min, batch.max)
+            yield RowGroup(
+                number, begin, metadata.num_rows, index.min, index.max, batch.min, batch.max
+            )
             begin, before = begin + metadata.num_rows, index.max
 
 
@@ -268,6 +322,9 @@ def _entries(table: pa.Table) -> list[LogEntry]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        return [None if at is None else _EPOCH + timedelta(microseconds=at) for at in column.cast(pa.int64()).to_pylist()]
+        return [
+            None if at is None else _EPOCH + timedelta(microseconds=at)
+            for at in column.cast(pa.int64()).to_pylist()
+        ]
     found: list[Any] = column.to_pylist()
     return found

@@ -46,20 +46,35 @@ class LogEntry:
         canonical = decompress_json(stored)
         values = zip(kind.file_columns, kind.file_values(kind.decode(canonical)), strict=True)
         timed = tuple(_parameter(name, value) for name, value in values)
-        return cls(index, kind, batch_id, ordinal, leaf_hash_of(canonical), canonical, sealed_part, timed)
+        return cls(
+            index, kind, batch_id, ordinal, leaf_hash_of(canonical), canonical, sealed_part, timed
+        )
 
     @property
     def counted(self) -> tuple[Any, ...]:
         """Row as the verifier's statements select it, with the columns of a file: times in microseconds since 2000."""
-        values = [(value - _EPOCH) // _MICROSECOND if isinstance(value, datetime) else value for value in self.values]
+        values = [
+            (value - _EPOCH) // _MICROSECOND if isinstance(value, datetime) else value
+            for value in self.values
+        ]
         return (self.batch_id, self.ordinal, self.canonical, self.sealed_part, *values)
 
     @property
     def row(self) -> tuple[Any, ...]:
         """Row to restore: its position, its bytes as a table has them, and the table's columns."""
-        values = zip(self.kind.columns, self.kind.expected(self.kind.decode(self.canonical)), strict=True)
-        stored = self.canonical if self.kind.name == EntryName.ACTION else compress_json(self.canonical)
-        return (self.batch_id, self.ordinal, stored, self.sealed_part, *(_parameter(name, value) for name, value in values))
+        values = zip(
+            self.kind.columns, self.kind.expected(self.kind.decode(self.canonical)), strict=True
+        )
+        stored = (
+            self.canonical if self.kind.name == EntryName.ACTION else compress_json(self.canonical)
+        )
+        return (
+            self.batch_id,
+            self.ordinal,
+            stored,
+            self.sealed_part,
+            *(_parameter(name, value) for name, value in values),
+        )
 
     def shipments(self) -> tuple[str, ...]:
         """Return the shipments that it is about: ids as text."""

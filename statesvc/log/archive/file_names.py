@@ -13,7 +13,9 @@ class _Named(Protocol):
 
 
 _Path = TypeVar("_Path", bound=_Named)
-LOG_FILES: Final = ArchiveNames(subject="log", mark=b"log archive", suffixes=(".parquet", ".shipments.parquet", ".checkpoint"))
+LOG_FILES: Final = ArchiveNames(
+    subject="log", mark=b"log archive", suffixes=(".parquet", ".shipments.parquet", ".checkpoint")
+)
 
 
 def index_of(entries: _Path) -> _Path:

@@ -33,7 +33,14 @@ class LogArchiver(Periodic):
     Of several workers one archives, the others find it at work.
     """
 
-    def __init__(self, dsn: str, *, hot_months: int, telemetry: Telemetry, command: tuple[str, ...] = _COMMAND) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        hot_months: int,
+        telemetry: Telemetry,
+        command: tuple[str, ...] = _COMMAND,
+    ) -> None:
         super().__init__(
             "log archiver",
             self._pass,
@@ -56,8 +63,12 @@ class LogArchiver(Periodic):
 
     async def once(self) -> int | None:
         """Run a pass where one is due, and return its exit code; None: nothing is due, or it was stopped."""
-        async with await connect_direct(self._dsn, application_name="statesvc log archive", limits=_LIMITS) as connection:
-            if not await due_months(connection, hot_months=self._hot_months) and not await is_packing_due(connection):
+        async with await connect_direct(
+            self._dsn, application_name="statesvc log archive", limits=_LIMITS
+        ) as connection:
+            if not await due_months(
+                connection, hot_months=self._hot_months
+            ) and not await is_packing_due(connection):
                 return None
         child = await asyncio.create_subprocess_exec(*self._command, stdin=DEVNULL, stdout=DEVNULL)
         ended = asyncio.create_task(child.wait(), name="log archive")

@@ -20,9 +20,13 @@ class NotLostError(RuntimeError):
     """The file is no archived one, or is there as it was written."""
 
 
-async def give_up(connection: AsyncConnection[Any], folder: ArchivePath, file_name: str, *, actor: str, why: str) -> str:
+async def give_up(
+    connection: AsyncConnection[Any], folder: ArchivePath, file_name: str, *, actor: str, why: str
+) -> str:
     """Give up the file, and return what is wrong with it. Raises NotLostError, OSError."""
-    row = await (await connection.execute(_SQL["find_archived"], {"file_name": file_name}, binary=True)).fetchone()
+    row = await (
+        await connection.execute(_SQL["find_archived"], {"file_name": file_name}, binary=True)
+    ).fetchone()
     if row is None:
         raise NotLostError(f"{file_name} is no archived file, or was given up before")
     sha256, size_bytes = row
@@ -34,5 +38,11 @@ async def give_up(connection: AsyncConnection[Any], folder: ArchivePath, file_na
     async with connection.transaction():
         for statement in ("give_up_day", "give_up_month"):
             await connection.execute(_SQL[statement], {"file_name": file_name})
-        await record_action(connection, actor=actor, verb="archive.lost", target=f"file {file_name}", details={"why": why, "fault": fault})
+        await record_action(
+            connection,
+            actor=actor,
+            verb="archive.lost",
+            target=f"file {file_name}",
+            details={"why": why, "fault": fault},
+        )
     return fault

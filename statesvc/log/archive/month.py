@@ -43,12 +43,16 @@ async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExte
         return None
     first_batch, last_batch, *counts = bounds
     parameters = {"low": first_batch, "high": last_batch, "ends": month.ends}
-    low, high, waiting = await (await connection.execute(_SQL["index_bounds"], parameters)).fetchone() or (None, None, True)
+    low, high, waiting = await (
+        await connection.execute(_SQL["index_bounds"], parameters)
+    ).fetchone() or (None, None, True)
     if low is None or high is None or waiting:
         raise NotSealedError(f"some entries of {month} are not sealed: is a sealer running?")
     head = await covering_head(connection, high)
     if head is None:
-        raise NotSealedError(f"no published checkpoint covers all entries of {month}: is a sealer running?")
+        raise NotSealedError(
+            f"no published checkpoint covers all entries of {month}: is a sealer running?"
+        )
     return MonthExtent(
         month=month,
         first_batch=first_batch,
@@ -60,10 +64,17 @@ async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExte
     )
 
 
-async def entry_ranges(connection: AsyncConnection[Any], extent: MonthExtent) -> AsyncIterator[list[LogEntry]]:
+async def entry_ranges(
+    connection: AsyncConnection[Any], extent: MonthExtent
+) -> AsyncIterator[list[LogEntry]]:
     """Yield all entries of the month; none of the lists is empty."""
     for low in range(extent.low, extent.high, RANGE_INDEXES):
-        bounds = {"low": low, "high": low + RANGE_INDEXES, "begins": extent.month.begins, "ends": extent.month.ends}
+        bounds = {
+            "low": low,
+            "high": low + RANGE_INDEXES,
+            "begins": extent.month.begins,
+            "ends": extent.month.ends,
+        }
         entries: list[LogEntry] = []
         for kind in ENTRY_KINDS:
             cursor = await connection.execute(_SQL[kind.name], bounds, binary=True)

@@ -28,13 +28,17 @@ _SAMPLE: Final = 50
 """Shipments of a range that are looked up in the index."""
 
 
-async def write_month(connection: AsyncConnection[Any], folder: ArchivePath, prefix: str, extent: MonthExtent) -> WrittenMonth:
+async def write_month(
+    connection: AsyncConnection[Any], folder: ArchivePath, prefix: str, extent: MonthExtent
+) -> WrittenMonth:
     """Write and publish the files, whose names begin with `prefix`."""
     runs, index = IndexRanges(), ShipmentIndexWriter()
     month = str(extent.month)
     with LOG_FILES.unfinished(folder, prefix) as files:
         entries_path, index_path, checkpoint_path = files.paths
-        writer = EntryFileWriter(entries_path, {b"statesvc.month": month.encode(), CHECKPOINT: extent.head.note.encode()})
+        writer = EntryFileWriter(
+            entries_path, {b"statesvc.month": month.encode(), CHECKPOINT: extent.head.note.encode()}
+        )
         try:
             async for entries in entry_ranges(connection, extent):
                 await asyncio.to_thread(writer.write, entries)
@@ -48,7 +52,9 @@ async def write_month(connection: AsyncConnection[Any], folder: ArchivePath, pre
         checkpoint_path.write_text(extent.head.note, "utf-8")
         for path in files.paths:
             path.chmod(0o400)
-        sha256, index_sha256 = [await asyncio.to_thread(digest_of, path) for path in (entries_path, index_path)]
+        sha256, index_sha256 = [
+            await asyncio.to_thread(digest_of, path) for path in (entries_path, index_path)
+        ]
         size_bytes = entries_path.stat().st_size + index_path.stat().st_size
         file_name = await asyncio.to_thread(files.publish, sha256)
     return WrittenMonth(
@@ -67,12 +73,16 @@ async def write_month(connection: AsyncConnection[Any], folder: ArchivePath, pre
 
 async def _tree_cover(connection: AsyncConnection[Any], runs: IndexRanges, size: int) -> TreeCover:
     nodes = [node for outside in runs.outside(size) for node in outside.nodes()]
-    ranges = [LeafRange(node.position << node.level, (node.position + 1) << node.level) for node in nodes]
+    ranges = [
+        LeafRange(node.position << node.level, (node.position + 1) << node.level) for node in nodes
+    ]
     retained = await read_retained(connection, retained_ranges(ranges))
     return TreeCover(size, dict(zip(nodes, range_roots(ranges, retained), strict=True)))
 
 
-async def compare_month(connection: AsyncConnection[Any], path: ArchivePath, extent: MonthExtent) -> int:
+async def compare_month(
+    connection: AsyncConnection[Any], path: ArchivePath, extent: MonthExtent
+) -> int:
     """Compare the file with the database; return how many entries it holds. Raises NotVerifiedError, EntryFileError."""
     with await asyncio.to_thread(EntryFile, path) as file:
         found = (entry for group in file.groups for entry in file.group(group))
@@ -86,7 +96,9 @@ async def compare_month(connection: AsyncConnection[Any], path: ArchivePath, ext
         if await asyncio.to_thread(next, found, None) is not None:
             raise NotVerifiedError(f"{path.name}: it has more entries than the month")
         if compared != sum(extent.counts.values()):
-            raise NotVerifiedError(f"{path.name}: the month has {sum(extent.counts.values())} entries, {compared} stand in the signed log")
+            raise NotVerifiedError(
+                f"{path.name}: the month has {sum(extent.counts.values())} entries, {compared} stand in the signed log"
+            )
         await asyncio.to_thread(_root, file, extent)
     return compared
 
@@ -94,7 +106,12 @@ async def compare_month(connection: AsyncConnection[Any], path: ArchivePath, ext
 def prove(file: EntryFile, root: bytes) -> bool:
     """Return whether the file's leaves and the rest of the tree that it names have this root. Raises EntryFileError, ValueError."""
     cover = TreeCover.parse(file.metadata[TREE])
-    return cover.root((entry.index, entry.leaf_hash) for group in file.groups for entry in file.group(group)) == root
+    return (
+        cover.root(
+            (entry.index, entry.leaf_hash) for group in file.groups for entry in file.group(group)
+        )
+        == root
+    )
 
 
 def _root(file: EntryFile, extent: MonthExtent) -> None:
@@ -105,7 +122,9 @@ def _root(file: EntryFile, extent: MonthExtent) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise NotVerifiedError(f"{file.name}: the tree around it cannot be read") from error
     if not proven:
-        raise NotVerifiedError(f"{file.name}: its entries do not have the root that the checkpoint at {extent.head.tree_size} signs")
+        raise NotVerifiedError(
+            f"{file.name}: its entries do not have the root that the checkpoint at {extent.head.tree_size} signs"
+        )
 
 
 def _some(entries: Iterator[LogEntry], count: int) -> list[LogEntry]:
@@ -130,6 +149,10 @@ def _compare_index(path: ArchivePath, entries: list[LogEntry], begin: int) -> No
                 continue
             if shipment in wanted or len(wanted) < _SAMPLE:
                 wanted.setdefault(shipment, set()).add(row)
-    rows = {row for row in rows_about(index_of(path), wanted) if begin <= row < begin + len(entries)}
+    rows = {
+        row for row in rows_about(index_of(path), wanted) if begin <= row < begin + len(entries)
+    }
     if rows != set().union(*wanted.values()):
-        raise NotVerifiedError(f"{index_of(path).name}: it does not lead to all entries of a shipment")
+        raise NotVerifiedError(
+            f"{index_of(path).name}: it does not lead to all entries of a shipment"
+        )

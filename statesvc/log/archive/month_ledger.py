@@ -87,7 +87,15 @@ class LogMonth:
     @property
     def entries(self) -> int:
         """Number of entries of all kinds."""
-        counts = (self.events, self.conflicts, self.transitions, self.fanouts, self.attempts, self.observations, self.actions)
+        counts = (
+            self.events,
+            self.conflicts,
+            self.transitions,
+            self.fanouts,
+            self.attempts,
+            self.observations,
+            self.actions,
+        )
         return sum(count or 0 for count in counts)
 
 
@@ -99,29 +107,43 @@ async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> li
 
 async def begin_month(connection: AsyncConnection[Any], month: Month) -> ArchiveProgress:
     """Open the month's row, or find how far it came."""
-    row = await (await connection.execute(_SQL["begin_month"], month._asdict(), binary=True)).fetchone()
+    row = await (
+        await connection.execute(_SQL["begin_month"], month._asdict(), binary=True)
+    ).fetchone()
     if row is None:
         raise LookupError("an upsert answers with its row")
     file_name, sha256, index_sha256, verified = row
-    return ArchiveProgress({} if file_name is None else _digests(file_name, sha256, index_sha256), verified)
+    return ArchiveProgress(
+        {} if file_name is None else _digests(file_name, sha256, index_sha256), verified
+    )
 
 
-async def note_written(connection: AsyncConnection[Any], month: Month, written: WrittenMonth) -> None:
+async def note_written(
+    connection: AsyncConnection[Any], month: Month, written: WrittenMonth
+) -> None:
     """Note that the files are complete and on the disk."""
-    parameters = {name: getattr(written, name) for name in WrittenMonth.__slots__ if name != "counts"}
-    await connection.execute(_SQL["note_written"], {"month": month.month, **parameters, **written.counts})
+    parameters = {
+        name: getattr(written, name) for name in WrittenMonth.__slots__ if name != "counts"
+    }
+    await connection.execute(
+        _SQL["note_written"], {"month": month.month, **parameters, **written.counts}
+    )
 
 
 async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: bytes) -> datetime:
     """Have readers count the month as gone from now on; return from when on it may go."""
-    row = await (await connection.execute(_SQL["give_notice"], {"month": month.month, "sha256": sha256})).fetchone()
+    row = await (
+        await connection.execute(_SQL["give_notice"], {"month": month.month, "sha256": sha256})
+    ).fetchone()
     if row is None:
         raise LookupError("a verified month has its row")
     goes_at: datetime = row[0]
     return goes_at
 
 
-async def drop_month(connection: AsyncConnection[Any], month: Month, sha256: bytes, *, active_since: datetime) -> int:
+async def drop_month(
+    connection: AsyncConnection[Any], month: Month, sha256: bytes, *, active_since: datetime
+) -> int:
     """Take the entries out of the database; return how many shipments stay. Raises where a lock does not come at once."""
     parameters = {"month": month.month, "sha256": sha256, "active_since": active_since}
     row = await (await connection.execute(_SQL["drop_month"], parameters)).fetchone()
@@ -138,7 +160,11 @@ async def clock(connection: AsyncConnection[Any], *, hot_months: int) -> tuple[d
 
 async def months(connection: AsyncConnection[Any]) -> list[LogMonth]:
     """Return the whole ledger, the oldest month first."""
-    return await (await connection.cursor(binary=True, row_factory=class_row(LogMonth)).execute(_SQL["months"])).fetchall()
+    return await (
+        await connection.cursor(binary=True, row_factory=class_row(LogMonth)).execute(
+            _SQL["months"]
+        )
+    ).fetchall()
 
 
 def archived_months(connection: Connection[Any]) -> list[LogMonth]:

@@ -19,12 +19,26 @@ from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.actions import record_action
 from statesvc.log.archive.archive_identity import ArchiveIdentity
-from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, NotVerifiedError, run_in_archive
+from statesvc.log.archive.archive_pass import (
+    ArchivePass,
+    ArchivePassResult,
+    ArchiveProgress,
+    NotVerifiedError,
+    run_in_archive,
+)
 from statesvc.log.archive.file_names import LOG_FILES
 from statesvc.log.archive.key_packing import is_packing_due, pack_keys
 from statesvc.log.archive.month import MonthExtent, NotSealedError, extent_of
 from statesvc.log.archive.month_files import compare_month, write_month
-from statesvc.log.archive.month_ledger import LOG_LEDGER, begin_month, clock, drop_month, due_months, give_notice, note_written
+from statesvc.log.archive.month_ledger import (
+    LOG_LEDGER,
+    begin_month,
+    clock,
+    drop_month,
+    due_months,
+    give_notice,
+    note_written,
+)
 
 log = structlog.get_logger()
 
@@ -59,12 +73,17 @@ class MonthPassResult(ArchivePassResult):
 
 async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
     """Archive the months that are due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
-    identity, result = ArchiveIdentity(connection, archiving.folder, archiving.keyring), MonthPassResult()
+    identity, result = (
+        ArchiveIdentity(connection, archiving.folder, archiving.keyring),
+        MonthPassResult(),
+    )
     await run_in_archive(identity, result, partial(_archive_months, identity, archiving, result))
     return result
 
 
-async def _archive_months(identity: ArchiveIdentity, archiving: LogArchiving, result: MonthPassResult) -> None:
+async def _archive_months(
+    identity: ArchiveIdentity, archiving: LogArchiving, result: MonthPassResult
+) -> None:
     connection = identity.connection
     steps = _MonthPass(
         identity=identity,
@@ -125,7 +144,15 @@ class _MonthPass(ArchivePass[MonthExtent]):
         _, active_since = await clock(self.connection, hot_months=self.hot_months)
         async with self.connection.transaction():
             details = {"sha256": sha256.hex()}
-            await record_action(self.connection, actor="archiver", verb="log.archive", target=f"log {period.month}", details=details)
-            stayed = await drop_month(self.connection, period.month, sha256, active_since=active_since)
+            await record_action(
+                self.connection,
+                actor="archiver",
+                verb="log.archive",
+                target=f"log {period.month}",
+                details=details,
+            )
+            stayed = await drop_month(
+                self.connection, period.month, sha256, active_since=active_since
+            )
         self.result.stayed += stayed
         return stayed

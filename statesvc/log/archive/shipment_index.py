@@ -18,7 +18,15 @@ from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.entry_row import LogEntry
 
 GROUP_ROWS: Final = 16_384
-_BROKEN: Final = (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError, OverflowError)
+_BROKEN: Final = (
+    pa.ArrowException,
+    OSError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+)
 _SCHEMA: Final = pa.schema([("shipment_id", pa.binary(16)), ("row", pa.int32())])
 
 
@@ -42,12 +50,18 @@ class ShipmentIndexWriter:
                     continue
                 rows.append(self._rows)
             self._rows += 1
-        self._chunks.append(pa.record_batch([pa.array(shipments, pa.binary(16)), pa.array(rows, pa.int32())], schema=_SCHEMA))
+        self._chunks.append(
+            pa.record_batch(
+                [pa.array(shipments, pa.binary(16)), pa.array(rows, pa.int32())], schema=_SCHEMA
+            )
+        )
 
     def write(self, path: Path) -> None:
         """Write the whole file."""
         table = pa.Table.from_batches(self._chunks, schema=_SCHEMA)
-        table = table.take(pc.sort_indices(table, sort_keys=[("shipment_id", "ascending"), ("row", "ascending")]))
+        table = table.take(
+            pc.sort_indices(table, sort_keys=[("shipment_id", "ascending"), ("row", "ascending")])
+        )
         pq.write_table(
             table,
             path,

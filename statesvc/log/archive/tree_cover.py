@@ -31,7 +31,9 @@ class IndexRanges:
         """Return what of a tree of this size is not here."""
         ends = [0, *(run.end for run in self.ranges)]
         begins = [*(run.begin for run in self.ranges), size]
-        return [LeafRange(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin]
+        return [
+            LeafRange(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,26 @@ class TreeCover:
 
     def metadata(self) -> bytes:
         """Format it as the footer has it."""
-        return orjson.dumps({"size": self.size, "nodes": [[node.level, node.position, root.hex()] for node, root in self.roots.items()]})
+        return orjson.dumps(
+            {
+                "size": self.size,
+                "nodes": [
+                    [node.level, node.position, root.hex()] for node, root in self.roots.items()
+                ],
+            }
+        )
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
         """Parse the footer. Raises ValueError, KeyError or TypeError for what `metadata` never wrote."""
         document = orjson.loads(text)
-        return cls(document["size"], {Node(level, position): bytes.fromhex(root) for level, position, root in document["nodes"]})
+        return cls(
+            document["size"],
+            {
+                Node(level, position): bytes.fromhex(root)
+                for level, position, root in document["nodes"]
+            },
+        )
 
     def root(self, leaves: Iterable[tuple[int, bytes]]) -> bytes:
         """Compute the root of the whole tree, with the file's leaf hashes by index, ascending.
@@ -57,7 +72,9 @@ class TreeCover:
         Raises ValueError where they do not fill it.
         """
         tree = CompactRange()
-        gaps: Iterator[tuple[int, bytes]] = ((node.level, root) for node, root in self.roots.items())
+        gaps: Iterator[tuple[int, bytes]] = (
+            (node.level, root) for node, root in self.roots.items()
+        )
         begins = {node.position << node.level for node in self.roots}
         for index, leaf_hash in leaves:
             while tree.size < index and tree.size in begins:

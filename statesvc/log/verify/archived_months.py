@@ -95,7 +95,10 @@ class ArchivedMonths:
             yield from (_no_folder(month.file_name or "") for month in self.months)
         else:
             try:
-                yield from (LogFault(name, _WHOLE, "content", why) for name, why in file_faults(self.folder, self.months))
+                yield from (
+                    LogFault(name, _WHOLE, "content", why)
+                    for name, why in file_faults(self.folder, self.months)
+                )
             except ObjectStoreError as error:
                 yield LogFault(error.what, _WHOLE, "content", error.why)
 
@@ -132,4 +135,6 @@ def _fault(error: EntryFileError) -> LogFault:
 
 
 def _no_folder(name: str) -> LogFault:
-    return LogFault(name, _WHOLE, "content", "it cannot be read: STATESVC_ARCHIVE_DIR is not set here")
+    return LogFault(
+        name, _WHOLE, "content", "it cannot be read: STATESVC_ARCHIVE_DIR is not set here"
+    )

@@ -59,7 +59,9 @@ class BatchPositions:
         return True
 
 
-def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]) -> dict[int, BatchPositions]:
+def read_batches(
+    cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]
+) -> dict[int, BatchPositions]:
     """Read the batches of a range by id. `cursor` reads times as microseconds."""
     batches = {}
     rows = cursor.execute(_SQL["batches"], {"low": batch_range.low, "high": batch_range.high})
@@ -68,13 +70,24 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
         if len(leaf_hashes) != entries * HASH_BYTES:
             faults.append(LogFault("batch", row, "entries", "is not the number of its leaf hashes"))
         if first_index is None and not waits:
-            faults.append(LogFault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed"))
+            faults.append(
+                LogFault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed")
+            )
         elif first_index is not None and waits:
             faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
-        index = first_index if first_index is not None and first_index < batch_range.sealed_below else None
+        index = (
+            first_index
+            if first_index is not None and first_index < batch_range.sealed_below
+            else None
+        )
         summed = batch_id in batch_range.waiting or index is not None
-        seen, epoch = bytearray(len(leaf_hashes) // HASH_BYTES), epoch_of_batch(batch_range.forks, batch_id)
-        batches[batch_id] = BatchPositions(recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch)
+        seen, epoch = (
+            bytearray(len(leaf_hashes) // HASH_BYTES),
+            epoch_of_batch(batch_range.forks, batch_id),
+        )
+        batches[batch_id] = BatchPositions(
+            recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch
+        )
     return batches
 
 
@@ -87,7 +100,12 @@ def untaken(batches: Mapping[int, BatchPositions]) -> Iterator[LogFault]:
                 if not rank:
                     missing = batch.leaf_hash(ordinal).hex()
                     yield LogFault(
-                        "batch", row, f"leaf_hashes, ordinal {ordinal}", f"the entry with leaf hash {missing} is missing: it was deleted"
+                        "batch",
+                        row,
+                        f"leaf_hashes, ordinal {ordinal}",
+                        f"the entry with leaf hash {missing} is missing: it was deleted",
                     )
         elif list(batch.seen) != sorted(batch.seen):
-            yield LogFault("batch", row, "leaf_hashes", "the kinds of entries do not stand in their order")
+            yield LogFault(
+                "batch", row, "leaf_hashes", "the kinds of entries do not stand in their order"
+            )

@@ -50,7 +50,11 @@ def add_events(sums: Sums, links: Iterable[Link]) -> None:
     """
     last_id, last_version, last_hash = "", 0, NO_PREVIOUS
     for shipment_id, version, leaf_hash, previous_hash in links:
-        if version != last_version + 1 or shipment_id != last_id or previous_hash != last_hash.hex():
+        if (
+            version != last_version + 1
+            or shipment_id != last_id
+            or previous_hash != last_hash.hex()
+        ):
             _add(sums, last_id, last_version, int.from_bytes(last_hash))
             _add(sums, shipment_id, version - 1, -int(previous_hash, 16))
         last_id, last_version, last_hash = shipment_id, version, leaf_hash
@@ -84,24 +88,48 @@ def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> 
     events = [_chained(*event) for event in connection.execute(_SQL["events"], bounds, binary=True)]
     if archived.months:
         known = {event[:2] for event in events}
-        events = sorted([*events, *(event for event in archived.events_of(part) if event[:2] not in known)], key=itemgetter(0, 1))
+        events = sorted(
+            [*events, *(event for event in archived.events_of(part) if event[:2] not in known)],
+            key=itemgetter(0, 1),
+        )
     for found_id, found_version, found_hash, canonical in events:
         if found_id != shipment_id:
             shipment_id, version, leaf_hash = found_id, 0, NO_PREVIOUS
         row = f"shipment_id={shipment_id} version={found_version}"
         if found_version != version + 1:
-            yield LogFault("event", row, "version", f"follows version {version}: " + _gap(version, found_version))
+            yield LogFault(
+                "event",
+                row,
+                "version",
+                f"follows version {version}: " + _gap(version, found_version),
+            )
         elif _previous(canonical) != leaf_hash.hex():
-            yield LogFault("event", row, "previous_hash", f"is not the leaf hash of version {version}")
+            yield LogFault(
+                "event", row, "previous_hash", f"is not the leaf hash of version {version}"
+            )
         version, leaf_hash = found_version, found_hash
         ends[shipment_id] = (version, leaf_hash)
     for shipment_id, (version, head_hash) in heads.items():
         end = ends.pop(shipment_id, (0, NO_PREVIOUS))
         if end != (version, head_hash):
-            why = f"says version {version}, the last event has {end[0]}" if end[0] != version else "is not the leaf hash of the last event"
-            yield LogFault("stream", f"shipment_id={shipment_id}", "head_hash" if end[0] == version else "version", why)
+            why = (
+                f"says version {version}, the last event has {end[0]}"
+                if end[0] != version
+                else "is not the leaf hash of the last event"
+            )
+            yield LogFault(
+                "stream",
+                f"shipment_id={shipment_id}",
+                "head_hash" if end[0] == version else "version",
+                why,
+            )
     for shipment_id in ends:
-        yield LogFault("stream", f"shipment_id={shipment_id}", "shipment_id", "is missing, though the shipment has events")
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment_id}",
+            "shipment_id",
+            "is missing, though the shipment has events",
+        )
 
 
 def _add(sums: Sums, shipment_id: str, version: int, link: int) -> None:

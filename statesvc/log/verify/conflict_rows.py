@@ -48,24 +48,45 @@ def take_conflicts(sums: Sums, secret: bytes, rows: Iterable[Any]) -> None:
 
 def suspicious_counters(sums: Sums) -> list[str]:
     """Return the parts in which a counter is not what the log says."""
-    return sorted(part.removeprefix(_COUNTERS) for part, rest in sums.items() if rest and part.startswith(_COUNTERS))
+    return sorted(
+        part.removeprefix(_COUNTERS)
+        for part, rest in sums.items()
+        if rest and part.startswith(_COUNTERS)
+    )
 
 
-def compare_counters(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
+def compare_counters(
+    connection: Connection[Any], part: str, archived: ArchivedMonths
+) -> Iterator[LogFault]:
     """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds = bounds_of(part)
     counters = {Counted(*row) for row in connection.execute(SQL["counters"], bounds, binary=True)}
     conflicts = {Counted(*row) for row in connection.execute(SQL["conflicts"], bounds, binary=True)}
-    conflicts |= {_of_entry(entry.counted) for entry in archived.entries_of(part, (EntryName.CONFLICT,))}
+    conflicts |= {
+        _of_entry(entry.counted) for entry in archived.entries_of(part, (EntryName.CONFLICT,))
+    }
     for counted in sorted(conflicts - counters):
-        yield _fault(counted, "is missing or differs, though the log has the conflict: it was deleted or changed")
+        yield _fault(
+            counted,
+            "is missing or differs, though the log has the conflict: it was deleted or changed",
+        )
     for counted in sorted(counters - conflicts):
         yield _fault(counted, "the log has no such conflict: the row was inserted or changed")
 
 
 def _of_entry(row: Any) -> Counted:  # noqa: ANN401 - a row
-    shipment_id, claimed_shipment_id, recorded_at, _message_id, carrier_id, event_id, facts_digest = row[_FIRST_VALUE:]
-    return Counted(carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, recorded_at)
+    (
+        shipment_id,
+        claimed_shipment_id,
+        recorded_at,
+        _message_id,
+        carrier_id,
+        event_id,
+        facts_digest,
+    ) = row[_FIRST_VALUE:]
+    return Counted(
+        carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, recorded_at
+    )
 
 
 def _add(sums: Sums, secret: bytes, counted: Counted, sign: int) -> None:
@@ -74,4 +95,9 @@ def _add(sums: Sums, secret: bytes, counted: Counted, sign: int) -> None:
 
 
 def _fault(counted: Counted, why: str) -> LogFault:
-    return LogFault("conflict_key", f"carrier_id={counted.carrier_id} event_id={counted.event_id}", "facts_digest", why)
+    return LogFault(
+        "conflict_key",
+        f"carrier_id={counted.carrier_id} event_id={counted.event_id}",
+        "facts_digest",
+        why,
+    )

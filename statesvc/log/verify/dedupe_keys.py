@@ -37,7 +37,10 @@ def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
         cursor.execute(SQL["keys"], bounds_of(WHOLE))
         while rows := cursor.fetchmany(_READ_ROWS):
             for carrier_id, event_id, shipment_id, facts in rows:
-                name, part = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""), shipment_id[:PREFIX]
+                name, part = (
+                    _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
+                    shipment_id[:PREFIX],
+                )
                 sums[_ROWS + part] += secret_hash(secret, name)
                 if facts:
                     sums[_FACTS + part] += secret_hash(secret, name + facts)
@@ -45,13 +48,18 @@ def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
         cursor.itersize = _READ_ROWS
         for shipment_id, carrier_id, packed in cursor.execute(SQL["packed"], bounds_of(WHOLE)):
             for digest in chunks(packed):
-                sums[_ROWS + shipment_id[:PREFIX]] += secret_hash(secret, _packed_name(carrier_id, digest, shipment_id))
+                sums[_ROWS + shipment_id[:PREFIX]] += secret_hash(
+                    secret, _packed_name(carrier_id, digest, shipment_id)
+                )
 
 
 def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
     """Subtract the rows that events should have."""
     for carrier_id, event_id, shipment_id, facts, *_ in events:
-        name, part = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""), shipment_id[:PREFIX]
+        name, part = (
+            _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
+            shipment_id[:PREFIX],
+        )
         sums[_ROWS + part] -= secret_hash(secret, name)
         if facts:
             sums[_FACTS + part] -= secret_hash(secret, name + facts)
@@ -59,20 +67,34 @@ def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
 
 def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
     """Return the parts in which a row is not what the log says."""
-    found = {part.removeprefix(_ROWS) for part, rest in sums.items() if rest and part.startswith(_ROWS)}
+    found = {
+        part.removeprefix(_ROWS) for part, rest in sums.items() if rest and part.startswith(_ROWS)
+    }
     if with_facts:
-        found |= {part.removeprefix(_FACTS) for part, rest in sums.items() if rest and part.startswith(_FACTS)}
+        found |= {
+            part.removeprefix(_FACTS)
+            for part, rest in sums.items()
+            if rest and part.startswith(_FACTS)
+        }
     return sorted(found)
 
 
-def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonths, digests: Digests | None) -> Iterator[LogFault]:
+def compare_keys(
+    connection: Connection[Any], part: str, archived: ArchivedMonths, digests: Digests | None
+) -> Iterator[LogFault]:
     """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds = bounds_of(part)
     rows = {row[:2]: row[2:] for row in connection.execute(SQL["keys"], bounds, binary=True)}
-    stored = {(row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)}
+    stored = {
+        (row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)
+    }
     if archived.months:
         stored |= {event[:2]: event[3] for event in archived.events_of(part)}
-    packed = {(shipment, digest) for shipment, _, keys in connection.execute(SQL["packed"], bounds, binary=True) for digest in chunks(keys)}
+    packed = {
+        (shipment, digest)
+        for shipment, _, keys in connection.execute(SQL["packed"], bounds, binary=True)
+        for digest in chunks(keys)
+    }
     found: set[tuple[str, bytes]] = set()
     wanted: set[DedupeKey] = set()
     for shipment_version, content in stored.items():
@@ -92,12 +114,23 @@ def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonth
         else:
             yield from _row_faults(connection, ids, rows.get(key))
     for shipment, digest in packed - found:
-        yield LogFault("stream", f"shipment_id={shipment}", "packed_keys", f"{digest.hex()} stands for no archived event of this shipment")
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment}",
+            "packed_keys",
+            f"{digest.hex()} stands for no archived event of this shipment",
+        )
     for key in rows.keys() - wanted:
-        yield _fault(key, "event_id", f"shipment {rows[key][0]} has no such event: the row was inserted, or points at another shipment")
+        yield _fault(
+            key,
+            "event_id",
+            f"shipment {rows[key][0]} has no such event: the row was inserted, or points at another shipment",
+        )
 
 
-def _row_faults(connection: Connection[Any], ids: EventIds, row: tuple[Any, ...] | None) -> Iterator[LogFault]:
+def _row_faults(
+    connection: Connection[Any], ids: EventIds, row: tuple[Any, ...] | None
+) -> Iterator[LogFault]:
     key = (ids.carrier_id, ids.event_id)
     if row is None:
         yield _absent(connection, ids)
@@ -109,11 +142,21 @@ def _row_faults(connection: Connection[Any], ids: EventIds, row: tuple[Any, ...]
 
 def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield aliases that stand for no event, or not for what the event's own row says."""
-    for carrier_id, event_id, alias_of, exists in connection.execute(SQL["stray_aliases"], {"most": FAULTS_MAX}):
+    for carrier_id, event_id, alias_of, exists in connection.execute(
+        SQL["stray_aliases"], {"most": FAULTS_MAX}
+    ):
         if exists:
-            yield _fault((carrier_id, event_id), "shipment_id, facts_digest, attribute_digests", f"is not what the row of {alias_of} says")
+            yield _fault(
+                (carrier_id, event_id),
+                "shipment_id, facts_digest, attribute_digests",
+                f"is not what the row of {alias_of} says",
+            )
         else:
-            yield _fault((carrier_id, event_id), "alias_of", f"there is no row of {alias_of}, or it is an alias itself")
+            yield _fault(
+                (carrier_id, event_id),
+                "alias_of",
+                f"there is no row of {alias_of}, or it is an alias itself",
+            )
 
 
 def missing_aliases(cursor: Cursor[Any], aliases: Iterable[DedupeKey]) -> Iterator[LogFault]:
@@ -122,19 +165,35 @@ def missing_aliases(cursor: Cursor[Any], aliases: Iterable[DedupeKey]) -> Iterat
     if not wanted:
         return
     carrier_ids, event_ids_ = map(list, zip(*wanted, strict=True))
-    for key in cursor.execute(SQL["missing_aliases"], {"carrier_ids": carrier_ids, "event_ids": event_ids_}):
-        yield _fault(key, "event_id", "the row is missing, though an event of the log has this alias: it was deleted")
+    for key in cursor.execute(
+        SQL["missing_aliases"], {"carrier_ids": carrier_ids, "event_ids": event_ids_}
+    ):
+        yield _fault(
+            key,
+            "event_id",
+            "the row is missing, though an event of the log has this alias: it was deleted",
+        )
 
 
 def _absent(connection: Connection[Any], ids: EventIds) -> LogFault:
     key = (ids.carrier_id, ids.event_id)
     found = connection.execute(SQL["key"], {"carrier_id": key[0], "event_id": key[1]}).fetchone()
     if found is None:
-        return _fault(key, "event_id", f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it was deleted")
+        return _fault(
+            key,
+            "event_id",
+            f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it was deleted",
+        )
     shipment_id, alias_of = found
     if alias_of is not None:
-        return _fault(key, "alias_of", f"says that it is an alias of {alias_of}, but the log has the event itself")
-    return _fault(key, "shipment_id", f"says {shipment_id}, but the event is in shipment {ids.shipment_id}")
+        return _fault(
+            key,
+            "alias_of",
+            f"says that it is an alias of {alias_of}, but the log has the event itself",
+        )
+    return _fault(
+        key, "shipment_id", f"says {shipment_id}, but the event is in shipment {ids.shipment_id}"
+    )
 
 
 def _fault(key: DedupeKey, field: str, why: str) -> LogFault:

@@ -81,20 +81,44 @@ class RangeChecks:
         """Return the checks for entries that were counted already."""
         return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
 
-    def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions], *, archived: bool) -> None:
+    def add_notified(
+        self,
+        kind: EntryKind,
+        rows: Iterable[Any],
+        batches: dict[int, BatchPositions],
+        *,
+        archived: bool,
+    ) -> None:
         """Count what fan-outs make and open, and what ends."""
         if kind.name not in COUNTED_KINDS:
             return
-        summed = [row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed]
+        summed = [
+            row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed
+        ]
         recorded = FIRST_VALUE + kind.recorded
         add_entries(
-            self.sums, self.secret, kind.name, ((row[_CANONICAL], row[recorded]) for row in summed), self.deletions, archived=archived
+            self.sums,
+            self.secret,
+            kind.name,
+            ((row[_CANONICAL], row[recorded]) for row in summed),
+            self.deletions,
+            archived=archived,
         )
 
-    def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions]) -> None:
+    def add_conflicts(
+        self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions]
+    ) -> None:
         """Subtract the counters that conflicts should have."""
         if kind.name == EntryName.CONFLICT:
-            take_conflicts(self.sums, self.secret, (row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed))
+            take_conflicts(
+                self.sums,
+                self.secret,
+                (
+                    row
+                    for row in rows
+                    if (batch := batches.get(row[0])) is not None and batch.summed
+                ),
+            )
 
     def take(self, events: Sequence[EventIds], batch: BatchPositions, ordinal: int) -> None:
         """Count what the events give that stand in a batch from `ordinal` on."""
@@ -142,7 +166,13 @@ def check_batches(
             checked.events += len(rows) if kind.name == EntryName.EVENT else 0
             if parts.opens and kind.sealed:
                 parts.read(
-                    connection, {value for row in rows for value in (row[FIRST_VALUE], row[FIRST_VALUE + 1]) if isinstance(value, str)}
+                    connection,
+                    {
+                        value
+                        for row in rows
+                        for value in (row[FIRST_VALUE], row[FIRST_VALUE + 1])
+                        if isinstance(value, str)
+                    },
                 )
             found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
             if kind.name == EntryName.ACTION:
@@ -150,7 +180,10 @@ def check_batches(
             checks.add_notified(kind, rows, batches, archived=False)
             checks.add_conflicts(kind, rows, batches)
             if kind.name == EntryName.EVENT:
-                messages = {row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[_CANONICAL]) for row in rows}
+                messages = {
+                    row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[_CANONICAL])
+                    for row in rows
+                }
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
@@ -163,7 +196,16 @@ def check_batches(
         checked.unchecked[UNREADABLE] += len(messages)
     checked.batches = len(batches)
     # what could not be read was said already
-    found += islice(untaken({id_: batch for id_, batch in batches.items() if not any(id_ in each for each in unread)}), FAULTS_MAX)
+    found += islice(
+        untaken(
+            {
+                id_: batch
+                for id_, batch in batches.items()
+                if not any(id_ in each for each in unread)
+            }
+        ),
+        FAULTS_MAX,
+    )
     checked.faults = found[:FAULTS_MAX]
     return checked
 
@@ -185,12 +227,19 @@ def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
 
 
 def _check(
-    kind: EntryKind, rows: list[Any], batches: dict[int, BatchPositions], checks: RangeChecks, *, archived: bool = False
+    kind: EntryKind,
+    rows: list[Any],
+    batches: dict[int, BatchPositions],
+    checks: RangeChecks,
+    *,
+    archived: bool = False,
 ) -> Iterator[LogFault]:
     for batch_id, entries in groupby(rows, key=_BATCH):
         together = list(entries)
         batch = batches.get(batch_id)
-        added = _sound(kind, together, batch, checks, archived=archived) if batch is not None else None
+        added = (
+            _sound(kind, together, batch, checks, archived=archived) if batch is not None else None
+        )
         if added is None:
             yield from check_entries(kind, together, batch, checks, archived=archived)
         else:
@@ -198,14 +247,23 @@ def _check(
 
 
 def _check_archived(
-    connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPositions], checks: RangeChecks, checked: CheckedBatches
+    connection: Connection[Any],
+    file: FileEntries,
+    batches: dict[int, BatchPositions],
+    checks: RangeChecks,
+    checked: CheckedBatches,
 ) -> Iterator[LogFault]:
     """Check the entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
-    places = {batch_id: replace(batch, seen=bytearray(len(batch.seen))) for batch_id, batch in batches.items()}
+    places = {
+        batch_id: replace(batch, seen=bytearray(len(batch.seen)))
+        for batch_id, batch in batches.items()
+    }
     for kind in ENTRY_KINDS:
         entries = [entry for entry in file.entries if entry.kind is kind]
         if checks.parts.opens and kind.sealed and entries:
-            checks.parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
+            checks.parts.read(
+                connection, {shipment_id for entry in entries for shipment_id in entry.shipments()}
+            )
         fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
         if kind.name == EntryName.ACTION:
@@ -214,7 +272,10 @@ def _check_archived(
         checks.add_conflicts(kind, fresh, batches)
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == EntryName.EVENT else 0
-        faults = _check(kind, fresh, places, checks, archived=True), _check(kind, known, places, checks.without_sums(), archived=True)
+        faults = (
+            _check(kind, fresh, places, checks, archived=True),
+            _check(kind, known, places, checks.without_sums(), archived=True),
+        )
         for fault in chain.from_iterable(faults):
             yield replace(fault, table=f"{file.name}, {fault.table}")
     for batch_id, batch in places.items():
@@ -232,7 +293,14 @@ def _is_seen(batches: dict[int, BatchPositions], entry: LogEntry) -> bool:
     return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPositions, checks: RangeChecks, *, archived: bool) -> Sums | None:
+def _sound(
+    kind: EntryKind,
+    rows: Sequence[Any],
+    batch: BatchPositions,
+    checks: RangeChecks,
+    *,
+    archived: bool,
+) -> Sums | None:
     """Return what the rows, all of one batch, add to the sums of chains.
 
     None: something is wrong, or they do not stand in their order, and no place was taken.
@@ -255,16 +323,31 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPositions, checks: 
             same = same and not any(ids.fault for ids in events)
             if batch.summed:
                 links = zip(documents, digests, strict=True)
-                add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
+                add_events(
+                    sums,
+                    [
+                        (document.shipment_id, document.version, digest, document.previous_hash)
+                        for document, digest in links
+                    ],
+                )
         elif kind.name == EntryName.CONFLICT:
-            same = same and not any(conflict_fault(document, checks.digests) for document in documents)
+            same = same and not any(
+                conflict_fault(document, checks.digests) for document in documents
+            )
     except ValueError:
         return None
     recorded = [row[FIRST_VALUE + kind.recorded] for row in rows]
     if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
         return None
     parts = checks.parts
-    if kind.sealed and parts.opens and any(parts.fault(document, row[_SEALED_PART]) for row, document in zip(rows, documents, strict=True)):
+    if (
+        kind.sealed
+        and parts.opens
+        and any(
+            parts.fault(document, row[_SEALED_PART])
+            for row, document in zip(rows, documents, strict=True)
+        )
+    ):
         return None
     if not batch.take(first, len(rows), kind.rank):
         return None
@@ -273,7 +356,12 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPositions, checks: 
 
 
 def check_entries(
-    kind: EntryKind, rows: Iterable[Any], batch: BatchPositions | None, checks: RangeChecks, *, archived: bool = False
+    kind: EntryKind,
+    rows: Iterable[Any],
+    batch: BatchPositions | None,
+    checks: RangeChecks,
+    *,
+    archived: bool = False,
 ) -> Iterator[LogFault]:
     """Yield the faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
     for row in rows:
@@ -294,22 +382,37 @@ def check_entries(
                 add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
             events, amiss = _given(kind, document, checks)
         except ValueError:
-            yield LogFault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
+            yield LogFault(
+                kind.name, named, "canonical", f"is no {kind.name} of a format that is known here"
+            )
             continue
         checks.take(events, batch, ordinal)
         if document.epoch != batch.epoch:
-            yield LogFault(kind.name, named, "canonical", f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}")
+            yield LogFault(
+                kind.name,
+                named,
+                "canonical",
+                f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}",
+            )
         yield from _wrong_columns(kind, row, expected, archived=archived)
         if amiss is not None:
             yield LogFault(kind.name, named, *amiss)
         if not fits(kind, values[kind.recorded], batch):
             misfit = f"does not fit that of its {kind.name} at ordinal {ordinal}"
             yield LogFault("batch", f"batch_id={batch_id}", "recorded_from, recorded_to", misfit)
-        if kind.sealed and checks.parts.opens and (why := checks.parts.fault(document, sealed_part)) is not None:
+        if (
+            kind.sealed
+            and checks.parts.opens
+            and (why := checks.parts.fault(document, sealed_part)) is not None
+        ):
             yield LogFault(kind.name, named, "sealed_part", why)
 
 
-def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[EventIds], tuple[str, str] | None]:  # noqa: ANN401 - of its kind
+def _given(
+    kind: EntryKind,
+    document: Any,  # noqa: ANN401 - of its kind
+    checks: RangeChecks,
+) -> tuple[list[EventIds], tuple[str, str] | None]:
     """Return the ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
     if kind.name == EntryName.EVENT:
         ids = event_ids(document, checks.digests)
@@ -319,14 +422,18 @@ def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[Ev
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPositions) -> bool:
     """Return whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
-    return recorded_at == batch.recorded_from or (batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact)
+    return recorded_at == batch.recorded_from or (
+        batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact
+    )
 
 
 def _misplaced(batch: BatchPositions | None, ordinal: int) -> str:
     if batch is None:
         return "its batch does not exist: it was inserted, or the batch was deleted"
     if not 0 <= ordinal < len(batch.seen):
-        return f"its batch has only {len(batch.seen)} entries: it was inserted, or the batch was cut"
+        return (
+            f"its batch has only {len(batch.seen)} entries: it was inserted, or the batch was cut"
+        )
     return "another entry stands there already"
 
 
@@ -341,11 +448,27 @@ def _wrong_hash(kind: EntryKind, row: Any, *, archived: bool) -> LogFault:  # no
         same = False
     if same:
         place = f"leaf_hashes, ordinal {ordinal}"
-        return LogFault("batch", f"batch_id={batch_id}", place, f"is not the leaf hash of {kind.name} ({named}), or that was changed")
-    return LogFault(kind.name, named, "canonical", "was changed: its hash is not the leaf hash that its batch has")
+        return LogFault(
+            "batch",
+            f"batch_id={batch_id}",
+            place,
+            f"is not the leaf hash of {kind.name} ({named}), or that was changed",
+        )
+    return LogFault(
+        kind.name,
+        named,
+        "canonical",
+        "was changed: its hash is not the leaf hash that its batch has",
+    )
 
 
-def _wrong_columns(kind: EntryKind, row: Any, expected: tuple[Any, ...], *, archived: bool) -> Iterator[LogFault]:  # noqa: ANN401 - a row
+def _wrong_columns(
+    kind: EntryKind,
+    row: Any,  # noqa: ANN401 - a row
+    expected: tuple[Any, ...],
+    *,
+    archived: bool,
+) -> Iterator[LogFault]:
     batch_id, ordinal = row[:2]
     values = row[FIRST_VALUE:]
     named = kind.row(values, batch_id, ordinal)

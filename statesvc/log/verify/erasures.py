@@ -22,10 +22,22 @@ def erase_entries(actions: Iterable[Any]) -> Iterator[str]:
     return (target.removeprefix(SHIPMENT) for verb, target in actions if verb == ERASE)
 
 
-def compare_erasures(connection: Connection[Any], erased: Iterable[str], entries: frozenset[str]) -> Iterator[LogFault]:
+def compare_erasures(
+    connection: Connection[Any], erased: Iterable[str], entries: frozenset[str]
+) -> Iterator[LogFault]:
     """Compare erasures. `erased`: as of the snapshot, before the entries were read. What was erased since is no difference."""
     for shipment_id in sorted(set(erased) - entries):
-        yield LogFault("stream", f"shipment_id={shipment_id}", "sealed_key", "was destroyed, and no `erase` entry of the log says so")
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment_id}",
+            "sealed_key",
+            "was destroyed, and no `erase` entry of the log says so",
+        )
     rows = connection.execute(_SQL["not_erased"], {"shipment_ids": sorted(entries)})
     for (shipment_id,) in rows:
-        yield LogFault("stream", f"shipment_id={shipment_id}", "sealed_key", "is back, though the log says that the shipment was erased")
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment_id}",
+            "sealed_key",
+            "is back, though the log says that the shipment was erased",
+        )

@@ -33,7 +33,13 @@ from events.identity.recipe import (
 from events.identity.recipes import number_of, recipe_of
 from statesvc.database.keyring_store import SQL as KEYRING
 from statesvc.database.keyring_store import service_context
-from statesvc.log.entry_documents import ConflictDocument, EventDocument, PlaceDocument, RawDocument, StatementDocument
+from statesvc.log.entry_documents import (
+    ConflictDocument,
+    EventDocument,
+    PlaceDocument,
+    RawDocument,
+    StatementDocument,
+)
 from statesvc.log.entry_kinds import read_time
 
 Digests: TypeAlias = Callable[[str], Digest]
@@ -53,10 +59,17 @@ def read_digests(connection: Connection[Any], master: MasterKeys | None) -> Dige
     """Read the digests; None: without a master key, or with one that does not open the digest key."""
     if master is None:
         return None
-    found = {name: bytes(sealed) for name, sealed in connection.execute(KEYRING["read_keys"], binary=True)}
+    found = {
+        name: bytes(sealed)
+        for name, sealed in connection.execute(KEYRING["read_keys"], binary=True)
+    }
     try:
-        keys = {name: master.unwrap(sealed, service_context(name)) for name, sealed in found.items()}
-        return Keyring(master=master, digest_key=keys["digest"].key, inbox=keys["inbox"]).carrier_digest
+        keys = {
+            name: master.unwrap(sealed, service_context(name)) for name, sealed in found.items()
+        }
+        return Keyring(
+            master=master, digest_key=keys["digest"].key, inbox=keys["inbox"]
+        ).carrier_digest
     except (SealError, KeyError):
         return None
 
@@ -77,7 +90,10 @@ class EventIds(NamedTuple):
 
 def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
     """Derive the ids of an event. Raises ValueError for what is none."""
-    event_id, shipment = document.event_id, _shipment(document.carrier_id, document.tracking_number, document.discriminator)
+    event_id, shipment = (
+        document.event_id,
+        _shipment(document.carrier_id, document.tracking_number, document.discriminator),
+    )
     if not 0 < document.version < _VERSIONS:
         raise ValueError("no version of an event")
     unchecked: tuple[str, ...] = ()
@@ -103,7 +119,16 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
     if len(shipment.recipes) > 1:
         aliases, unread = _aliases(document, shipment)
         unchecked += (TEXTS,) * unread
-    return EventIds(document.carrier_id, event_id, document.shipment_id, facts, aliases, fault, unchecked, document.version)
+    return EventIds(
+        document.carrier_id,
+        event_id,
+        document.shipment_id,
+        facts,
+        aliases,
+        fault,
+        unchecked,
+        document.version,
+    )
 
 
 def conflict_fault(document: ConflictDocument, digests: Digests | None) -> tuple[str, str] | None:
@@ -130,14 +155,29 @@ class _Shipment(NamedTuple):
 def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> _Shipment:
     recipe = recipe_of(carrier_id)
     recipes = (recipe, *recipe.also)
-    names = (shipment_names(carrier_id, canonical_number(each, tracking_number), discriminator) for each in recipes)
-    return _Shipment(str(shipment_id(carrier_id, number_of(carrier_id, tracking_number), discriminator)), recipes, tuple(names))
+    names = (
+        shipment_names(carrier_id, canonical_number(each, tracking_number), discriminator)
+        for each in recipes
+    )
+    return _Shipment(
+        str(shipment_id(carrier_id, number_of(carrier_id, tracking_number), discriminator)),
+        recipes,
+        tuple(names),
+    )
 
 
 @lru_cache(maxsize=16_384)
-def _words(carrier_id: str, which: int, piece: str | None, raw: RawDocument, place: PlaceDocument) -> tuple[str, str]:
+def _words(
+    carrier_id: str, which: int, piece: str | None, raw: RawDocument, place: PlaceDocument
+) -> tuple[str, str]:
     recipe = recipe_of(carrier_id)
-    return words_of((recipe, *recipe.also)[which], piece=piece, raw=_raw(raw), place=_place(place), text=raw.text)
+    return words_of(
+        (recipe, *recipe.also)[which],
+        piece=piece,
+        raw=_raw(raw),
+        place=_place(place),
+        text=raw.text,
+    )
 
 
 def _derives(document: EventDocument, shipment: _Shipment) -> bool:
@@ -157,7 +197,11 @@ def _names(document: EventDocument, shipment: _Shipment, which: int) -> tuple[st
     if wall is None and printed[4:17:3] == "--T::":
         wall = printed[:19].replace("-", "").replace(":", "")
     time = shown_time(shipment.recipes[which], read_time(printed)[1], document.tz_source, wall)
-    return joined_names(shipment.names[which], _words(document.carrier_id, which, document.piece, raw, document.location), time), time
+    return joined_names(
+        shipment.names[which],
+        _words(document.carrier_id, which, document.piece, raw, document.location),
+        time,
+    ), time
 
 
 def _facts(document: StatementDocument, digests: Digests) -> bytes:
@@ -184,10 +228,14 @@ def _raw(raw: RawDocument) -> Raw:
 
 @lru_cache(maxsize=4096)
 def _place(place: PlaceDocument) -> EventPlace:
-    return EventPlace(city=place.city, region=place.region, country=place.country, facility=place.facility)
+    return EventPlace(
+        city=place.city, region=place.region, country=place.country, facility=place.facility
+    )
 
 
-def _enrichment(document: EventDocument, shipment: _Shipment, digests: Digests | None) -> tuple[tuple[str, str] | None, str | None]:
+def _enrichment(
+    document: EventDocument, shipment: _Shipment, digests: Digests | None
+) -> tuple[tuple[str, str] | None, str | None]:
     """Return a fault, or why it cannot be checked. An estimate stands in clear, a signer does not."""
     carrier_id, estimate = document.carrier_id, document.estimated_delivery
     if estimate is None:
@@ -203,8 +251,13 @@ def _enrichment(document: EventDocument, shipment: _Shipment, digests: Digests |
     )
     if document.anchor is None:
         raise ValueError("an estimate on its own has an anchor")
-    derived = (derived_id(*_names(document, shipment, which)) for which in range(len(shipment.recipes)))
-    if any(enrichment_id(anchor=each, value=value) == document.event_id for each in (document.anchor, *derived)):
+    derived = (
+        derived_id(*_names(document, shipment, which)) for which in range(len(shipment.recipes))
+    )
+    if any(
+        enrichment_id(anchor=each, value=value) == document.event_id
+        for each in (document.anchor, *derived)
+    ):
         return None, None
     if len(shipment.recipes) > 1:
         return None, OTHER_ANCHORS
@@ -218,6 +271,10 @@ def _aliases(document: EventDocument, shipment: _Shipment) -> tuple[tuple[str, .
     if not is_scan or document.normalizer == canonical.CARRIER_ID:
         return (), 0
     raw, further = document.raw, list(enumerate(shipment.recipes))[1:]
-    known = [which for which, recipe in further if raw.text is not None or not needs_text(recipe, _raw(raw))]
+    known = [
+        which
+        for which, recipe in further
+        if raw.text is not None or not needs_text(recipe, _raw(raw))
+    ]
     aliases = dict.fromkeys(derived_id(*_names(document, shipment, which)) for which in known)
     return tuple(each for each in aliases if each != document.event_id), len(further) - len(known)

@@ -53,17 +53,30 @@ def read_forks(connection: Connection[Any]) -> SealedForks:
     """Read the forks, inside a transaction that sees one snapshot. A month that is archived leaves its forks in the tables."""
     forks: list[LogFork] = []
     faults: list[LogFault] = []
-    for index, batch_id, canonical in connection.execute(_SQL["forks"], {"verb": FORK}, binary=True):
+    for index, batch_id, canonical in connection.execute(
+        _SQL["forks"], {"verb": FORK}, binary=True
+    ):
         try:
             forks.append(_fork(index, batch_id, orjson.loads(canonical)))
         except (KeyError, TypeError, ValueError):
-            faults.append(LogFault("action", f"batch_id={batch_id}", "canonical", "is no fork of a format that is known here"))
+            faults.append(
+                LogFault(
+                    "action",
+                    f"batch_id={batch_id}",
+                    "canonical",
+                    "is no fork of a format that is known here",
+                )
+            )
     faults += _misplaced(forks)
     begins = {fork.epoch: fork.index for fork in forks} | {FIRST_EPOCH: 0}
     rows = dict(connection.execute(_SQL["epochs"]).fetchall())
     for epoch in sorted(rows.keys() | begins.keys()):
         if rows.get(epoch) != begins.get(epoch):
-            faults.append(LogFault("log_epoch", f"epoch={epoch}", "begins", "is not what the forks in the log say"))
+            faults.append(
+                LogFault(
+                    "log_epoch", f"epoch={epoch}", "begins", "is not what the forks in the log say"
+                )
+            )
     return SealedForks(tuple(forks), tuple(faults))
 
 
@@ -81,7 +94,10 @@ def _fork(index: int, batch_id: int, document: dict[str, Any]) -> LogFork:
         actor=document["actor"],
         why=details["why"],
     )
-    if document.get("epoch", FIRST_EPOCH) != fork.epoch or len(bytes.fromhex(fork.root)) != HASH_BYTES:
+    if (
+        document.get("epoch", FIRST_EPOCH) != fork.epoch
+        or len(bytes.fromhex(fork.root)) != HASH_BYTES
+    ):
         raise ValueError(fork)
     return fork
 
@@ -91,9 +107,19 @@ def _misplaced(forks: Sequence[LogFork]) -> Iterator[LogFault]:
     for fork in forks:
         row = f"batch_id={fork.batch_id}"
         if fork.index != fork.size:
-            yield LogFault("action", row, "size", f"the fork stands at index {fork.index}, and says that the log had {fork.size} entries")
+            yield LogFault(
+                "action",
+                row,
+                "size",
+                f"the fork stands at index {fork.index}, and says that the log had {fork.size} entries",
+            )
         if fork.epoch <= epoch:
-            yield LogFault("action", row, "epoch", f"the fork of epoch {fork.epoch} stands after that of epoch {epoch}")
+            yield LogFault(
+                "action",
+                row,
+                "epoch",
+                f"the fork of epoch {fork.epoch} stands after that of epoch {epoch}",
+            )
         epoch = max(epoch, fork.epoch)
 
 

@@ -87,15 +87,22 @@ class LogSnapshot:
         )
 
 
-def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES) -> LogSnapshot:
+def read_snapshot(
+    connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES
+) -> LogSnapshot:
     """Read it all in one snapshot."""
     secret = secrets.token_bytes(SECRET_BYTES)
     with connection.transaction():
         connection.execute(ENTRIES["snapshot"])
-        named = [(origin, public_key) for origin, public_key in connection.execute(_SQL["origin"], binary=True)]
+        named = [
+            (origin, public_key)
+            for origin, public_key in connection.execute(_SQL["origin"], binary=True)
+        ]
         (size,) = connection.execute(_SQL["newest"]).fetchone() or (0,)
         announced = _announced(connection)
-        waiting = frozenset(batch_id for (batch_id,) in connection.execute(_SQL["waiting"], {"size": size}))
+        waiting = frozenset(
+            batch_id for (batch_id,) in connection.execute(_SQL["waiting"], {"size": size})
+        )
         cuts, entries = _cuts(connection, range_entries)
         sums = Sums()
         read_heads(connection, sums)
@@ -130,7 +137,9 @@ def ids_beyond(connection: Connection[Any]) -> int | None:
 
 def _announced(connection: Connection[Any]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for index, canonical in connection.execute(_SQL["announcements"], {"verb": ROTATE}, binary=True):
+    for index, canonical in connection.execute(
+        _SQL["announcements"], {"verb": ROTATE}, binary=True
+    ):
         try:
             key = VerifierKey.parse(orjson.loads(canonical)["details"]["key"])
         except (NoteError, orjson.JSONDecodeError, KeyError, TypeError):

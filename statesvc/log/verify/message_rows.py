@@ -36,26 +36,52 @@ def may_read_messages(connection: Connection[Any]) -> bool:
     return row is not None and bool(row[0])
 
 
-def compare_messages(connection: Connection[Any], messages: Mapping[str, CommittedMessage]) -> Iterator[LogFault]:
+def compare_messages(
+    connection: Connection[Any], messages: Mapping[str, CommittedMessage]
+) -> Iterator[LogFault]:
     """Yield what is missing or differs. Not in the transaction that read the events: what leaves meanwhile must be seen to have left."""
     if not messages:
         return
     times = [message.received_at for message in messages.values()]
     parameters = {"message_ids": list(messages), "since": min(times), "until": max(times)}
-    settled = {message_id for (message_id,) in connection.execute(SQL["messages"], parameters, binary=True)}
+    settled = {
+        message_id for (message_id,) in connection.execute(SQL["messages"], parameters, binary=True)
+    }
     bodies = dict(connection.execute(SQL["bodies"], parameters, binary=True).fetchall())
     for message_id, commitment in bodies.items():
         if commitment.hex() != _committed(messages[message_id].canonical):
-            yield LogFault("body", f"message_id={message_id}", "commitment", "is not the one that its events bind")
-    missing = [message_id for message_id in messages if message_id not in settled or message_id not in bodies]
+            yield LogFault(
+                "body",
+                f"message_id={message_id}",
+                "commitment",
+                "is not the one that its events bind",
+            )
+    missing = [
+        message_id
+        for message_id in messages
+        if message_id not in settled or message_id not in bodies
+    ]
     if not missing:
         return
-    asked = {"message_ids": missing, "received_ats": [messages[message_id].received_at for message_id in missing]}
+    asked = {
+        "message_ids": missing,
+        "received_ats": [messages[message_id].received_at for message_id in missing],
+    }
     for message_id, message_left, body_left in connection.execute(SQL["left"], asked).fetchall():
         if message_id not in settled and not message_left:
-            yield LogFault("message", f"message_id={message_id}", "message_id", "is missing, though an event names it: it was deleted")
+            yield LogFault(
+                "message",
+                f"message_id={message_id}",
+                "message_id",
+                "is missing, though an event names it: it was deleted",
+            )
         if message_id not in bodies and not body_left:
-            yield LogFault("body", f"message_id={message_id}", "message_id", "is missing, though its day is not archived: it was deleted")
+            yield LogFault(
+                "body",
+                f"message_id={message_id}",
+                "message_id",
+                "is missing, though its day is not archived: it was deleted",
+            )
 
 
 def _committed(canonical: bytes) -> str | None:
@@ -70,5 +96,8 @@ def renamed_streams(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield shipments that another number, carrier or discriminator was written to: their id is made of these three."""
     for (shipment_id,) in connection.execute(SQL["renamed_streams"], {"most": FAULTS_MAX}):
         yield LogFault(
-            "stream", f"shipment_id={shipment_id}", "carrier_id, number, discriminator", "are not what the shipment's id is made of"
+            "stream",
+            f"shipment_id={shipment_id}",
+            "carrier_id, number, discriminator",
+            "are not what the shipment's id is made of",
         )

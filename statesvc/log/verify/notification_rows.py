@@ -74,7 +74,9 @@ def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions:
     """Subtract all notifications, and what is open of them, as the transaction sees them."""
     with connection.cursor("notifications", binary=True) as cursor:
         cursor.itersize = 20_000
-        for shipment_id, sequence, subscription_id, *words in cursor.execute(SQL["notifications"], bounds_of(WHOLE)):
+        for shipment_id, sequence, subscription_id, *words in cursor.execute(
+            SQL["notifications"], bounds_of(WHOLE)
+        ):
             _add(sums, secret, Notified(shipment_id, sequence, subscription_id), -1, words=words)
     with connection.cursor("open_notifications", binary=True) as cursor:
         cursor.itersize = 20_000
@@ -84,7 +86,13 @@ def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions:
 
 
 def add_entries(
-    sums: Sums, secret: bytes, kind: str, entries: Iterable[tuple[bytes, int]], deletions: Deletions, *, archived: bool
+    sums: Sums,
+    secret: bytes,
+    kind: str,
+    entries: Iterable[tuple[bytes, int]],
+    deletions: Deletions,
+    *,
+    archived: bool,
 ) -> None:
     """Add what fan-outs make and open, subtract what ends. Other kinds add nothing.
 
@@ -106,11 +114,17 @@ def add_entries(
 
 def suspicious_notifications(sums: Sums) -> list[str]:
     """Return the parts in which notifications are not what the log says."""
-    names = (part.removeprefix(_WORDS).removeprefix(_OPEN) for part, rest in sums.items() if rest and part.startswith((_WORDS, _OPEN)))
+    names = (
+        part.removeprefix(_WORDS).removeprefix(_OPEN)
+        for part, rest in sums.items()
+        if rest and part.startswith((_WORDS, _OPEN))
+    )
     return sorted(set(names))
 
 
-def compare_notifications(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
+def compare_notifications(
+    connection: Connection[Any], part: str, archived: ArchivedMonths
+) -> Iterator[LogFault]:
     """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds, deletions = bounds_of(part), read_deletions(connection)
     made: dict[Notified, Words] = {}
@@ -122,25 +136,46 @@ def compare_notifications(connection: Connection[Any], part: str, archived: Arch
             left.update(one for one, _ in opened if not _is_covered(one, recorded_at, deletions))
         else:
             left.subtract(one for one in _ended(canonical) if one.subscription_id not in deletions)
-    rows = {Notified(*row[:3]): Words(*row[3:]) for row in connection.execute(SQL["notifications"], bounds, binary=True)}
+    rows = {
+        Notified(*row[:3]): Words(*row[3:])
+        for row in connection.execute(SQL["notifications"], bounds, binary=True)
+    }
     yield from _compare_rows(rows, made)
-    left.subtract(Notified(*row) for row in connection.execute(SQL["open"], bounds, binary=True) if row[2] not in deletions)
+    left.subtract(
+        Notified(*row)
+        for row in connection.execute(SQL["open"], bounds, binary=True)
+        if row[2] not in deletions
+    )
     for one, rest in left.items():
         if rest > 0:
-            yield _fault("outbox", one, "is missing, though no entry of the log says how the notification ended: it was deleted")
+            yield _fault(
+                "outbox",
+                one,
+                "is missing, though no entry of the log says how the notification ended: it was deleted",
+            )
         elif rest < 0:
-            yield _fault("outbox", one, "waits, or ended, more often than fan-outs of the log say: it was inserted")
+            yield _fault(
+                "outbox",
+                one,
+                "waits, or ended, more often than fan-outs of the log say: it was inserted",
+            )
 
 
-def _compare_rows(rows: Mapping[Notified, Words], made: Mapping[Notified, Words]) -> Iterator[LogFault]:
+def _compare_rows(
+    rows: Mapping[Notified, Words], made: Mapping[Notified, Words]
+) -> Iterator[LogFault]:
     for one in made.keys() - rows.keys():
-        yield _fault("notification", one, "is missing, though a fan-out of the log made it: it was deleted")
+        yield _fault(
+            "notification", one, "is missing, though a fan-out of the log made it: it was deleted"
+        )
     for one in rows.keys() - made.keys():
         yield _fault("notification", one, "no fan-out of the log made it: it was inserted")
     for one in made.keys() & rows.keys():
         for name, found, wanted in zip(Words._fields, rows[one], made[one], strict=True):
             if found != wanted:
-                yield LogFault("notification", str(one), name, f"was changed: its fan-out says {wanted}")
+                yield LogFault(
+                    "notification", str(one), name, f"was changed: its fan-out says {wanted}"
+                )
 
 
 def _fault(table: str, one: Notified, why: str) -> LogFault:
@@ -149,20 +184,34 @@ def _fault(table: str, one: Notified, why: str) -> LogFault:
 
 def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield notifications that do not repeat what their event says, as far as it is in the tables."""
-    for *key, carrier_id, tracking_number, occurred_at, offset, created_at in connection.execute(SQL["reworded"], {"most": FAULTS_MAX}):
+    for *key, carrier_id, tracking_number, occurred_at, offset, created_at in connection.execute(
+        SQL["reworded"], {"most": FAULTS_MAX}
+    ):
         flags = zip(
-            ("carrier_id", "tracking_number", "occurred_at", "occurred_offset_seconds", "created_at"),
+            (
+                "carrier_id",
+                "tracking_number",
+                "occurred_at",
+                "occurred_offset_seconds",
+                "created_at",
+            ),
             (carrier_id, tracking_number, occurred_at, offset, created_at),
             strict=True,
         )
         names = ", ".join(name for name, differs in flags if differs)
-        yield LogFault("notification", str(Notified(*key)), names, "is not what the event that it names says")
+        yield LogFault(
+            "notification", str(Notified(*key)), names, "is not what the event that it names says"
+        )
 
 
-def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[tuple[str, bytes, int, bool]]:
+def _entries(
+    connection: Connection[Any], part: str, archived: ArchivedMonths
+) -> Iterator[tuple[str, bytes, int, bool]]:
     """Yield fan-outs and ends of the shipments of a part, each once, and whether it is in the archive alone."""
     seen: set[bytes] = set()
-    for kind, stored, recorded_at in connection.execute(SQL["entries"], bounds_of(part), binary=True):
+    for kind, stored, recorded_at in connection.execute(
+        SQL["entries"], bounds_of(part), binary=True
+    ):
         try:
             canonical = decompress_json(stored)
         except ValueError:
@@ -172,7 +221,12 @@ def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -
         yield kind, canonical, recorded_at, False
     for entry in archived.entries_of(part, COUNTED_KINDS):
         if entry.canonical not in seen:
-            yield entry.kind.name, entry.canonical, entry.counted[_FIRST_VALUE + entry.kind.recorded], True
+            yield (
+                entry.kind.name,
+                entry.canonical,
+                entry.counted[_FIRST_VALUE + entry.kind.recorded],
+                True,
+            )
 
 
 _FIRST_VALUE: Final = 4
@@ -212,8 +266,12 @@ def _is_covered(one: Notified, recorded_at: int, deletions: Deletions) -> bool:
     return deleted_at is not None and recorded_at <= deleted_at + _GRACE
 
 
-def _add(sums: Sums, secret: bytes, one: Notified, sign: int, *, words: Iterable[str] | None = None) -> None:
+def _add(
+    sums: Sums, secret: bytes, one: Notified, sign: int, *, words: Iterable[str] | None = None
+) -> None:
     name = _OPEN if words is None else _WORDS
-    content = "\x1f".join((name, one.shipment_id, str(one.sequence), one.subscription_id, *(words or ()))).encode()
+    content = "\x1f".join(
+        (name, one.shipment_id, str(one.sequence), one.subscription_id, *(words or ()))
+    ).encode()
     part = one.shipment_id[:PREFIX]
     sums[name + part] += sign * secret_hash(secret, content)

@@ -34,7 +34,9 @@ class Parts:
 
     def read(self, connection: Connection[Any], shipment_ids: Iterable[str]) -> None:
         """Read the keys of these shipments."""
-        cursor = connection.execute(_SQL["shipment_keys"], {"shipment_ids": list(shipment_ids)}, binary=True)
+        cursor = connection.execute(
+            _SQL["shipment_keys"], {"shipment_ids": list(shipment_ids)}, binary=True
+        )
         for text, shipment_id, sealed in cursor.fetchall():
             self._ids[text] = shipment_id
             self._sealed[text] = sealed
@@ -50,7 +52,11 @@ class Parts:
             part = self._open(document, sealed_part)
         except SealError as error:
             return f"does not open: {error}"
-        return None if part is None or commitment(part).hex() == committed else "is not what its entry committed to"
+        return (
+            None
+            if part is None or commitment(part).hex() == committed
+            else "is not what its entry committed to"
+        )
 
     def _open(self, document: SealedDocument, sealed: bytes) -> bytes | None:
         """Open the part; None: erased. Raises SealError."""
@@ -62,12 +68,18 @@ class Parts:
                 if claimed is None:
                     return None
                 if claimed.sealed(sealed):
-                    sealed = claimed.open(sealed, part_context(self._ids[claimed_id], document.event_id))
+                    sealed = claimed.open(
+                        sealed, part_context(self._ids[claimed_id], document.event_id)
+                    )
         key = self._key(shipment_id)
         if key is None:
             return None
         if isinstance(document, AttemptDocument):
-            return open_part(key, sealed, ended_context(self._ids[shipment_id], document.webhook_id, document.number))
+            return open_part(
+                key,
+                sealed,
+                ended_context(self._ids[shipment_id], document.webhook_id, document.number),
+            )
         return key.open(sealed, part_context(self._ids[shipment_id], document.event_id))
 
     def _key(self, shipment_id: str) -> SealingKey | None:

@@ -18,7 +18,14 @@ _WRONG_ROOTS_MAX: Final = 1
 class TreeBuilder:
     """`announced`: index of the announcement by key. `tree` stands at a multiple of a block."""
 
-    def __init__(self, trusted: Iterable[str], announced: Mapping[str, int], tree: CompactRange | None = None, *, covered: int = 0) -> None:
+    def __init__(
+        self,
+        trusted: Iterable[str],
+        announced: Mapping[str, int],
+        tree: CompactRange | None = None,
+        *,
+        covered: int = 0,
+    ) -> None:
         self.tree = tree or CompactRange()
         self.trusted = set(trusted)
         self.heads = 0
@@ -49,11 +56,18 @@ class TreeBuilder:
             self.wrong_roots += 1
             if self.wrong_roots <= _WRONG_ROOTS_MAX:
                 where = f"one of the entries {self.last_good}..{asked.size - 1} was changed, moved, removed or added since it was signed"
-                yield LogFault(table, row, "root", f"is not the root of the log's first {asked.size} entries: {where}")
+                yield LogFault(
+                    table,
+                    row,
+                    "root",
+                    f"is not the root of the log's first {asked.size} entries: {where}",
+                )
             return
         if asked.signed_by:
             if asked.size > self.covered and self.trusted.isdisjoint(asked.signed_by):
-                yield LogFault(table, row, "note", "is signed by a key that no trusted key has announced")
+                yield LogFault(
+                    table, row, "note", "is signed by a key that no trusted key has announced"
+                )
                 return
             self.trusted.update(key for key, index in self._announced.items() if index < asked.size)
         self.last_good = asked.size
@@ -75,7 +89,11 @@ class TreeBuilder:
         """Restore what `state` returned."""
         tree = CompactRange(state["size"], map(bytes.fromhex, state["roots"]))
         builder = cls(state["trusted"], announced, tree, covered=state["covered"])
-        builder.heads, builder.last_good, builder.wrong_roots = state["heads"], state["last_good"], state["wrong_roots"]
+        builder.heads, builder.last_good, builder.wrong_roots = (
+            state["heads"],
+            state["last_good"],
+            state["wrong_roots"],
+        )
         return builder
 
 

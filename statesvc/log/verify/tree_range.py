@@ -94,12 +94,18 @@ def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: Head
             tree.extend(block[tree.size : size - low])
             # a whole block is not a rest: it is below its own node
             rest = () if size - low == BLOCK else tree.roots
-            grown.roots.append(_retained(head, rest) if isinstance(head, RetainedHead) else _sized(head, rules, rest, grown.faults))
+            grown.roots.append(
+                _retained(head, rest)
+                if isinstance(head, RetainedHead)
+                else _sized(head, rules, rest, grown.faults)
+            )
         if len(block) == BLOCK:
             grown.blocks.append(tree.roots[0] if tree.size == BLOCK else _whole(block))
     grown.faults += _subtrees(connection, STRIDE, begin // BLOCK, grown.blocks)
     if len(grown.blocks) == BLOCK:
-        grown.faults += _subtrees(connection, 2 * STRIDE, begin // RANGE_LEAVES, [_whole(grown.blocks)])
+        grown.faults += _subtrees(
+            connection, 2 * STRIDE, begin // RANGE_LEAVES, [_whole(grown.blocks)]
+        )
     del grown.faults[FAULTS_MAX:]
     return grown
 
@@ -108,10 +114,14 @@ def stray_subtree(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield a retained node that the tree does not have."""
     row = connection.execute(SQL["stray_subtree"]).fetchone()
     if row is not None:
-        yield LogFault("subtree", f"level={row[0]} position={row[1]}", "position", "the tree has no such node")
+        yield LogFault(
+            "subtree", f"level={row[0]} position={row[1]}", "position", "the tree has no such node"
+        )
 
 
-def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: int, faults: list[LogFault]) -> list[bytes]:
+def _leaves(
+    connection: Connection[Any], rows: Sequence[Any], begin: int, end: int, faults: list[LogFault]
+) -> list[bytes]:
     """Return the leaf hashes in their order. Where some are missing the rest cannot be in its place."""
     joined: list[bytes] = []
     expected: int | None = None
@@ -120,20 +130,38 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
         if expected is None and first_index > begin:
             expected = begin
         if expected is not None and first_index != expected:
-            faults.append(LogFault("sealed_batch", row, "first_index", f"follows index {expected - 1}: the places are not dense"))
+            faults.append(
+                LogFault(
+                    "sealed_batch",
+                    row,
+                    "first_index",
+                    f"follows index {expected - 1}: the places are not dense",
+                )
+            )
         if leaf_hashes is None:
-            exists = connection.execute(SQL["batch_exists"], {"batch_id": batch_id}).fetchone() or (False,)
-            why = "is not that of its batch" if exists[0] else "its batch is missing: it was deleted"
-            faults.append(LogFault("sealed_batch", row, "recorded_from" if exists[0] else "batch_id", why))
+            exists = connection.execute(SQL["batch_exists"], {"batch_id": batch_id}).fetchone() or (
+                False,
+            )
+            why = (
+                "is not that of its batch" if exists[0] else "its batch is missing: it was deleted"
+            )
+            faults.append(
+                LogFault("sealed_batch", row, "recorded_from" if exists[0] else "batch_id", why)
+            )
             leaf_hashes = bytes(HASH_BYTES * entries)  # noqa: PLW2901 - so that the rest keeps its place
         elif batch_entries != entries:
-            faults.append(LogFault("sealed_batch", row, "entries", f"the batch has {batch_entries}"))
+            faults.append(
+                LogFault("sealed_batch", row, "entries", f"the batch has {batch_entries}")
+            )
         joined.append(leaf_hashes[HASH_BYTES * max(0, begin - first_index) :])
         expected = first_index + entries
     if expected is None or expected < end:
         faults.append(
             LogFault(
-                "sealed_batch", f"first_index={expected or begin}", "first_index", f"nothing is sealed there, though heads reach to {end}"
+                "sealed_batch",
+                f"first_index={expected or begin}",
+                "first_index",
+                f"nothing is sealed there, though heads reach to {end}",
             )
         )
     whole = b"".join(joined)[: HASH_BYTES * (end - begin)]
@@ -160,14 +188,21 @@ def _recorded_too_early(rows: Sequence[Any], forks: Sequence[LogFork]) -> Iterat
     # a fork's batch is sealed before those that waited for it
     first = {fork.batch_id for fork in forks}
     rows = [row for row in rows if row[1] not in first]
-    for place in recorded_too_early((recorded_from, recorded_to) for _, _, recorded_from, recorded_to, *_ in rows):
+    for place in recorded_too_early(
+        (recorded_from, recorded_to) for _, _, recorded_from, recorded_to, *_ in rows
+    ):
         first_index, batch_id, _, recorded_to, _, sealed_at, *_ = rows[place]
         row = f"first_index={first_index} batch_id={batch_id}"
         why = f"is {recorded_to.isoformat()}, but batches of later times stand before it, sealed by {sealed_at.isoformat()}: back-dated"
         yield LogFault("sealed_batch", row, "recorded_to", why)
 
 
-def _sized(head: Any, rules: HeadRules, rest: tuple[bytes, ...], faults: list[LogFault]) -> SizedRoot:  # noqa: ANN401 - a row
+def _sized(
+    head: Any,  # noqa: ANN401 - a row
+    rules: HeadRules,
+    rest: tuple[bytes, ...],
+    faults: list[LogFault],
+) -> SizedRoot:
     tree_size, root, note, created_at = head
     row = f"tree_size={tree_size}"
     signed_by: tuple[str, ...] = ()
@@ -178,24 +213,47 @@ def _sized(head: Any, rules: HeadRules, rest: tuple[bytes, ...], faults: list[Lo
     else:
         signed_by = tuple(sorted(map(str, opened.signed_by)))
         if opened.checkpoint.size != tree_size:
-            faults.append(LogFault("checkpoint", row, "tree_size", f"the note says {opened.checkpoint.size}"))
+            faults.append(
+                LogFault("checkpoint", row, "tree_size", f"the note says {opened.checkpoint.size}")
+            )
         if opened.checkpoint.epoch != (epoch := epoch_at(rules.forks, tree_size)):
-            faults.append(LogFault("checkpoint", row, "note", f"is of epoch {opened.checkpoint.epoch}, the log there of epoch {epoch}"))
+            faults.append(
+                LogFault(
+                    "checkpoint",
+                    row,
+                    "note",
+                    f"is of epoch {opened.checkpoint.epoch}, the log there of epoch {epoch}",
+                )
+            )
         if opened.checkpoint.root != root:
             faults.append(LogFault("checkpoint", row, "root", "the note says another one"))
         if opened.signed_at != int(created_at.timestamp()):
-            faults.append(LogFault("checkpoint", row, "created_at", "is not the time that the note was signed for"))
-    return SizedRoot(size=tree_size, root=root, rest=rest, signed_by=signed_by, source=("checkpoint", row))
+            faults.append(
+                LogFault(
+                    "checkpoint", row, "created_at", "is not the time that the note was signed for"
+                )
+            )
+    return SizedRoot(
+        size=tree_size, root=root, rest=rest, signed_by=signed_by, source=("checkpoint", row)
+    )
 
 
 def _retained(retained: RetainedHead, rest: tuple[bytes, ...]) -> SizedRoot:
     return SizedRoot(
-        size=retained.size, root=retained.root, rest=rest, signed_by=retained.signed_by, source=(retained.name, f"size={retained.size}")
+        size=retained.size,
+        root=retained.root,
+        rest=rest,
+        signed_by=retained.signed_by,
+        source=(retained.name, f"size={retained.size}"),
     )
 
 
-def _subtrees(connection: Connection[Any], level: int, first: int, computed: Sequence[bytes]) -> Iterator[LogFault]:
-    cursor = connection.execute(SQL["subtrees"], {"level": level, "begin": first, "end": first + len(computed)}, binary=True)
+def _subtrees(
+    connection: Connection[Any], level: int, first: int, computed: Sequence[bytes]
+) -> Iterator[LogFault]:
+    cursor = connection.execute(
+        SQL["subtrees"], {"level": level, "begin": first, "end": first + len(computed)}, binary=True
+    )
     found = dict(cursor.fetchall())
     for position, node in enumerate(computed, start=first):
         row = f"level={level} position={position}"
@@ -203,11 +261,19 @@ def _subtrees(connection: Connection[Any], level: int, first: int, computed: Seq
             yield LogFault("subtree", row, "position", "the row is missing")
         elif found[position] != node:
             leaves = f"{position << level}..{(position + 1 << level) - 1}"
-            yield LogFault("subtree", row, "hash", f"is not what the leaves {leaves} give: it or one of them was changed")
+            yield LogFault(
+                "subtree",
+                row,
+                "hash",
+                f"is not what the leaves {leaves} give: it or one of them was changed",
+            )
 
 
 def _whole(row: Sequence[bytes]) -> bytes:
     """Return the root over a power of two of hashes."""
     while len(row) > 1:
-        row = [sha256(b"\x01" + left + right).digest() for left, right in zip(row[::2], row[1::2], strict=True)]
+        row = [
+            sha256(b"\x01" + left + right).digest()
+            for left, right in zip(row[::2], row[1::2], strict=True)
+        ]
     return row[0]

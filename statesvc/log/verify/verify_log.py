@@ -35,11 +35,22 @@ from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.forks import given_up
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
 from statesvc.log.verify.message_rows import renamed_streams
-from statesvc.log.verify.notification_rows import compare_notifications, reworded, suspicious_notifications
+from statesvc.log.verify.notification_rows import (
+    compare_notifications,
+    reworded,
+    suspicious_notifications,
+)
 from statesvc.log.verify.tree_builder import TreeBuilder
 from statesvc.log.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
 from statesvc.log.verify.version_order import VersionOrder
-from statesvc.log.verify.worker_pool import LogAccess, WorkerPool, check_batch_range, check_leaf_range, connect, worker_pool
+from statesvc.log.verify.worker_pool import (
+    LogAccess,
+    WorkerPool,
+    check_batch_range,
+    check_leaf_range,
+    connect,
+    worker_pool,
+)
 
 Progress = Callable[[int, int], None]
 """`(entries checked, all)`."""
@@ -155,7 +166,11 @@ class Verification:
 
     def _begin(self, connection: Connection[Any]) -> LogSnapshot:
         file = self._order.state_file
-        if file is not None and file.exists() and self._places.resume((state := orjson.loads(file.read_bytes()))["places"]):
+        if (
+            file is not None
+            and file.exists()
+            and self._places.resume((state := orjson.loads(file.read_bytes()))["places"])
+        ):
             snapshot = self._resume(state)
             self._retained = self._retained_head(snapshot)
             return snapshot
@@ -173,7 +188,9 @@ class Verification:
             return TreeBuilder(map(str, self._order.keys), snapshot.announced)
         if self._retained is not None:
             self.report.trusted_by = self._retained.name
-            return TreeBuilder(self._retained.signed_by, snapshot.announced, covered=self._retained.size)
+            return TreeBuilder(
+                self._retained.signed_by, snapshot.announced, covered=self._retained.size
+            )
         return TreeBuilder(map(str, snapshot.keys[:1]), snapshot.announced)
 
     def _retained_head(self, snapshot: LogSnapshot) -> RetainedHead | None:
@@ -182,26 +199,35 @@ class Verification:
         if order.note is None:
             return None
         try:
-            opened = open_checkpoint(order.note, [*snapshot.keys, *order.keys], origin=snapshot.origin or None)
+            opened = open_checkpoint(
+                order.note, [*snapshot.keys, *order.keys], origin=snapshot.origin or None
+            )
         except NoteError as error:
             self._found([LogFault(order.note_name, "note", "signature", str(error))])
             return None
         head = opened.checkpoint
         if (why := given_up(snapshot.forks, head)) is not None:
-            self._found([LogFault(order.note_name, f"epoch={head.epoch} size={head.size}", "size", why)])
+            self._found(
+                [LogFault(order.note_name, f"epoch={head.epoch} size={head.size}", "size", why)]
+            )
             return None
         if head.size > snapshot.size:
             why = f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log was cut off, or restored from a backup"
             self._found([LogFault(order.note_name, f"size={head.size}", "size", why)])
             return None
-        return RetainedHead(head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name)
+        return RetainedHead(
+            head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name
+        )
 
     def _tree(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
         rules = HeadRules(
             keys=tuple(dict.fromkeys([*self._order.keys, *snapshot.keys])),
             origin=snapshot.origin,
             forks=snapshot.forks,
-            roots=[RetainedHead(fork.size, bytes.fromhex(fork.root), (), f"fork of epoch {fork.epoch}") for fork in snapshot.forks]
+            roots=[
+                RetainedHead(fork.size, bytes.fromhex(fork.root), (), f"fork of epoch {fork.epoch}")
+                for fork in snapshot.forks
+            ]
             + ([] if self._retained is None else [self._retained]),
         )
         begins = range(self._trees * RANGE_LEAVES, snapshot.size, RANGE_LEAVES)
@@ -221,7 +247,9 @@ class Verification:
                     high=high,
                     sealed_below=snapshot.size,
                     secret=snapshot.secret,
-                    waiting=frozenset(batch_id for batch_id in snapshot.waiting if low <= batch_id < high),
+                    waiting=frozenset(
+                        batch_id for batch_id in snapshot.waiting if low <= batch_id < high
+                    ),
                     forks=snapshot.forks,
                     deletions=snapshot.deletions,
                 ),
@@ -241,7 +269,14 @@ class Verification:
             self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
             self._keep(snapshot)
 
-    def _conclude(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths, *, whole: bool) -> None:
+    def _conclude(
+        self,
+        connection: Connection[Any],
+        snapshot: LogSnapshot,
+        archived: ArchivedMonths,
+        *,
+        whole: bool,
+    ) -> None:
         self.report.heads = self._builder.heads
         self.report.forks = [str(fork) for fork in snapshot.forks]
         self._found(stray_subtree(connection))
@@ -255,17 +290,32 @@ class Verification:
         self._found(faults)
         beyond = ids_beyond(connection)
         if beyond is not None:
-            self._found([LogFault("batch", f"batch_id={beyond}", "batch_id", "was never given out: a row with it was inserted")])
+            self._found(
+                [
+                    LogFault(
+                        "batch",
+                        f"batch_id={beyond}",
+                        "batch_id",
+                        "was never given out: a row with it was inserted",
+                    )
+                ]
+            )
         # where a file is not as it was written, chains break and entries are missing for that alone
         if whole:
             self._found(compare_erasures(connection, snapshot.erased, frozenset(self._erased)))
         if whole:
             self._compare_keys(connection, snapshot, archived)
-            self._compare_parts(connection, suspicious_notifications(snapshot.sums), archived, compare_notifications)
-            self._compare_parts(connection, suspicious_counters(snapshot.sums), archived, compare_counters)
+            self._compare_parts(
+                connection, suspicious_notifications(snapshot.sums), archived, compare_notifications
+            )
+            self._compare_parts(
+                connection, suspicious_counters(snapshot.sums), archived, compare_counters
+            )
             self._compare_parts(connection, suspicious(snapshot.sums), archived, follow)
 
-    def _compare_keys(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths) -> None:
+    def _compare_keys(
+        self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths
+    ) -> None:
         master = self._order.access.master_keys
         digests = read_digests(connection, None if master is None else MasterKeys(master))
         for part in suspicious_keys(snapshot.sums, with_facts=digests is not None):
@@ -358,6 +408,11 @@ def check_stamps(connection: Connection[Any], trust: Trust | None) -> tuple[int,
             fault("authority", "is not who signed the stamp")
         if created_at > stamp.stamped_at + _CLOCKS_DIFFER:
             faults.append(
-                LogFault("checkpoint", f"tree_size={tree_size}", "created_at", "is later than its time stamp: a clock was wrong, or set")
+                LogFault(
+                    "checkpoint",
+                    f"tree_size={tree_size}",
+                    "created_at",
+                    "is later than its time stamp: a clock was wrong, or set",
+                )
             )
     return len(rows), faults

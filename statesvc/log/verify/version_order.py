@@ -90,7 +90,12 @@ class VersionOrder:
                     shipment_id, version, index = _PLACE.unpack(before)
                     _, next_version, next_index = _PLACE.unpack(after)
                     row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
-                    yield LogFault("event", row, "version", f"is sealed at index {index}, after version {next_version} at {next_index}")
+                    yield LogFault(
+                        "event",
+                        row,
+                        "version",
+                        f"is sealed at index {index}, after version {next_version} at {next_index}",
+                    )
 
     def close(self) -> None:
         """Close the file; it stays for a run that goes on."""

@@ -117,7 +117,14 @@ def check_leaf_range(begin: int, end: int, rules: HeadRules) -> TreeRange:
 def check_batch_range(batch_range: BatchRange) -> CheckedBatches:
     """Run `check_batches` on this process's connection."""
     bench = _this_process()
-    return check_batches(bench.connection, batch_range, bench.master, bench.archived, bench.digests, reads_messages=bench.reads_messages)
+    return check_batches(
+        bench.connection,
+        batch_range,
+        bench.master,
+        bench.archived,
+        bench.digests,
+        reads_messages=bench.reads_messages,
+    )
 
 
 def _this_process() -> _ProcessState:

@@ -113,7 +113,10 @@ class DeadLetter(ClosedModel):
     resolution: Resolution | None
     resolved_by: str | None
     why: str | None
-    run_id: Annotated[UUID | None, Field(description="The run that settled it, as the log's operator action names it.")]
+    run_id: Annotated[
+        UUID | None,
+        Field(description="The run that settled it, as the log's operator action names it."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,5 +146,8 @@ class DeadLetterFilter:
     def stated(self) -> dict[str, str]:
         """The filter's values for the log."""
         stated = {"kind": self.kind, "carrier": self.carrier_id, "cause": self.cause}
-        times = {name: value.isoformat() if value else None for name, value in (("since", self.since), ("until", self.until))}
+        times = {
+            name: value.isoformat() if value else None
+            for name, value in (("since", self.since), ("until", self.until))
+        }
         return {name: value for name, value in {**stated, **times}.items() if value is not None}

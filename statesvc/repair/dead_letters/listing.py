@@ -44,7 +44,9 @@ class CodeOccurrences(ClosedModel):
     events: int
     shipments: int
     counts_capped: Annotated[bool, Field(description="The counts are lower bounds.")]
-    message_ids: Annotated[list[UUID], Field(description="Some messages with it, the latest first.")]
+    message_ids: Annotated[
+        list[UUID], Field(description="Some messages with it, the latest first.")
+    ]
 
 
 class DeadLetterAttempt(ClosedModel):
@@ -55,7 +57,9 @@ class DeadLetterAttempt(ClosedModel):
     started_at: AwareDatetime | None
     ended_at: AwareDatetime
     outcome: str
-    error: Annotated[str | None, Field(description="A type, a status or an SQLSTATE; nothing of the message.")]
+    error: Annotated[
+        str | None, Field(description="A type, a status or an SQLSTATE; nothing of the message.")
+    ]
     normalizer: str | None
 
 
@@ -78,11 +82,19 @@ class DeadLetterDetails(DeadLetter):
     """A dead letter with everything that is known about it."""
 
     way: Annotated[Way, Field(description="What a replay of it means.")]
-    obstacle: Annotated[Obstacle | None, Field(description="What stands in the way of a replay, as far as is known beforehand.")]
-    became: Annotated[ReplayVerdict | None, Field(description="Of a replayed one: what came of it.")]
+    obstacle: Annotated[
+        Obstacle | None,
+        Field(description="What stands in the way of a replay, as far as is known beforehand."),
+    ]
+    became: Annotated[
+        ReplayVerdict | None, Field(description="Of a replayed one: what came of it.")
+    ]
     occurrences: Annotated[CodeOccurrences | None, Field(description="Of an unknown code.")]
     attempts_made: list[DeadLetterAttempt]
-    related: Annotated[list[RelatedDeadLetter], Field(description="Earlier and later ones of the same message or notification.")]
+    related: Annotated[
+        list[RelatedDeadLetter],
+        Field(description="Earlier and later ones of the same message or notification."),
+    ]
 
 
 class GroupDetail(BaseModel):
@@ -110,7 +122,9 @@ class DeadLetterGroups(BaseModel):
     """The open dead letters by what went wrong, the largest group first."""
 
     items: list[DeadLetterGroup]
-    counts_capped: Annotated[bool, Field(description="There are more dead letters than were counted.")]
+    counts_capped: Annotated[
+        bool, Field(description="There are more dead letters than were counted.")
+    ]
 
 
 async def list_dead_letters(
@@ -118,28 +132,42 @@ async def list_dead_letters(
 ) -> tuple[list[DeadLetter], int | None]:
     """Return a page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
-    await cursor.execute(_SQL["list_dead_letters"], {**wanted.parameters, "before": before, "limit": limit + 1})
+    await cursor.execute(
+        _SQL["list_dead_letters"], {**wanted.parameters, "before": before, "limit": limit + 1}
+    )
     found = await cursor.fetchall()
     return found[:limit], found[limit - 1].dead_letter_id if len(found) > limit else None
 
 
-async def group_dead_letters(connection: AsyncConnection[Any], wanted: DeadLetterFilter) -> DeadLetterGroups:
+async def group_dead_letters(
+    connection: AsyncConnection[Any], wanted: DeadLetterFilter
+) -> DeadLetterGroups:
     """Return those that wait, by what went wrong: the page that on-call reads first."""
-    bounds = {"count_max": GROUPED_MAX, "examples_max": GROUP_EXAMPLES_MAX, "details_max": DETAILS_MAX}
+    bounds = {
+        "count_max": GROUPED_MAX,
+        "examples_max": GROUP_EXAMPLES_MAX,
+        "details_max": DETAILS_MAX,
+    }
     cursor = await connection.execute(_SQL["groups"], {**wanted.parameters, **bounds})
     columns = [column.name for column in cursor.description or ()]
     rows = [dict(zip(columns, row, strict=True)) for row in await cursor.fetchall()]
     groups = [DeadLetterGroup(**row, way=way_of(row["kind"], row["cause"])) for row in rows]
-    return DeadLetterGroups(items=groups, counts_capped=sum(group.dead_letters for group in groups) >= GROUPED_MAX)
+    return DeadLetterGroups(
+        items=groups, counts_capped=sum(group.dead_letters for group in groups) >= GROUPED_MAX
+    )
 
 
-async def find_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> DeadLetter | None:
+async def find_dead_letter(
+    connection: AsyncConnection[Any], dead_letter_id: int
+) -> DeadLetter | None:
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
     await cursor.execute(_SQL["dead_letter"], {"dead_letter_id": dead_letter_id})
     return await cursor.fetchone()
 
 
-async def describe_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> DeadLetterDetails | None:
+async def describe_dead_letter(
+    connection: AsyncConnection[Any], dead_letter_id: int
+) -> DeadLetterDetails | None:
     """Return one dead letter with everything that is known about it."""
     found = await find_dead_letter(connection, dead_letter_id)
     if found is None:
@@ -159,7 +187,9 @@ async def describe_dead_letter(connection: AsyncConnection[Any], dead_letter_id:
     )
 
 
-async def occurrences_of(connection: AsyncConnection[Any], dead_letters: Sequence[DeadLetter]) -> Mapping[int, CodeOccurrences]:
+async def occurrences_of(
+    connection: AsyncConnection[Any], dead_letters: Sequence[DeadLetter]
+) -> Mapping[int, CodeOccurrences]:
     """Return, by the ids of unknown codes' dead letters, how often each came, on how many shipments, and in which messages lately."""
     codes = [each for each in dead_letters if each.kind == "code"]
     if not codes:
@@ -177,34 +207,53 @@ async def occurrences_of(connection: AsyncConnection[Any], dead_letters: Sequenc
         },
     )
     return {
-        dead_letter_id: CodeOccurrences(events=events, shipments=shipments, counts_capped=counts_capped, message_ids=message_ids)
+        dead_letter_id: CodeOccurrences(
+            events=events, shipments=shipments, counts_capped=counts_capped, message_ids=message_ids
+        )
         for dead_letter_id, events, shipments, counts_capped, message_ids in await cursor.fetchall()
     }
 
 
-async def _attempts(connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way) -> list[DeadLetterAttempt]:
+async def _attempts(
+    connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way
+) -> list[DeadLetterAttempt]:
     cursor = connection.cursor(row_factory=class_row(DeadLetterAttempt))
     match way:
         case Way.PUT_BACK:
-            await cursor.execute(_SQL["attempts_at_message"], {"message_id": dead_letter.message_id, "limit": ATTEMPTS_MAX})
+            await cursor.execute(
+                _SQL["attempts_at_message"],
+                {"message_id": dead_letter.message_id, "limit": ATTEMPTS_MAX},
+            )
         case Way.SEND_AGAIN:
-            asked = await connection.execute(_SQL["notification_of"], {"dead_letter_id": dead_letter.dead_letter_id})
+            asked = await connection.execute(
+                _SQL["notification_of"], {"dead_letter_id": dead_letter.dead_letter_id}
+            )
             ((subscription_id, shipment_id, sequence),) = await asked.fetchall()
-            key = {"subscription_id": subscription_id, "shipment_id": shipment_id, "sequence": sequence}
+            key = {
+                "subscription_id": subscription_id,
+                "shipment_id": shipment_id,
+                "sequence": sequence,
+            }
             await cursor.execute(_SQL["attempts_at_notification"], {**key, "limit": ATTEMPTS_MAX})
         case Way.READ_AGAIN | Way.READ_CODE:
             return []
     return await cursor.fetchall()
 
 
-async def _related(connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way) -> list[RelatedDeadLetter]:
+async def _related(
+    connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way
+) -> list[RelatedDeadLetter]:
     cursor = connection.cursor(row_factory=class_row(RelatedDeadLetter))
     bounds = {"dead_letter_id": dead_letter.dead_letter_id, "limit": RELATED_MAX}
     match way:
         case Way.PUT_BACK | Way.READ_AGAIN:
-            await cursor.execute(_SQL["related_by_message"], {**bounds, "message_id": dead_letter.message_id})
+            await cursor.execute(
+                _SQL["related_by_message"], {**bounds, "message_id": dead_letter.message_id}
+            )
         case Way.SEND_AGAIN:
-            await cursor.execute(_SQL["related_by_notification"], {**bounds, "webhook_id": dead_letter.webhook_id})
+            await cursor.execute(
+                _SQL["related_by_notification"], {**bounds, "webhook_id": dead_letter.webhook_id}
+            )
         case Way.READ_CODE:
             return []
     return await cursor.fetchall()

@@ -27,16 +27,25 @@ class ReplayVerdict(StrEnum):
     FAILING = "failing"
 
 
-async def put_back(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> dict[int, Obstacle | None]:
+async def put_back(
+    connection: Connection, request: RepairRequest, ids: Sequence[int]
+) -> dict[int, Obstacle | None]:
     """Put messages and notifications back, each once however many do it. Return for each what stood in the way; None: it is back.
 
     That notifications go out again is an entry of the log in the same transaction. Raises ArchivedHistoryError.
     """
     async with connection.transaction():
-        cursor = await connection.execute(_SQL["put_back"], {**request.resolution, "ids": list(ids)})
-        answers = {dead_letter_id: Obstacle(obstacle) if obstacle else None for dead_letter_id, obstacle in await cursor.fetchall()}
+        cursor = await connection.execute(
+            _SQL["put_back"], {**request.resolution, "ids": list(ids)}
+        )
+        answers = {
+            dead_letter_id: Obstacle(obstacle) if obstacle else None
+            for dead_letter_id, obstacle in await cursor.fetchall()
+        }
         back = [dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None]
-        rows = await (await connection.execute(_SQL["put_back_fanouts"], {"ids": back}, binary=True)).fetchall()
+        rows = await (
+            await connection.execute(_SQL["put_back_fanouts"], {"ids": back}, binary=True)
+        ).fetchall()
         await _record_fanouts(connection, rows, actor=request.actor)
     return answers
 
@@ -47,39 +56,60 @@ async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor:
     now = await (await begin_batch(connection)).rows()
     fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)
-    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actor)
+    await write_batch(
+        connection,
+        batch_id=now.batch_id,
+        recorded_at=now.recorded_at,
+        leaf_hashes=leaf_hashes,
+        writer=actor,
+    )
 
 
 async def verdicts(connection: Connection, ids: Collection[int]) -> dict[int, ReplayVerdict]:
     """Return the outcome of dead letters that were put back."""
     cursor = await connection.execute(_SQL["verdicts"], {"ids": list(ids)})
-    return {dead_letter_id: ReplayVerdict(verdict) for dead_letter_id, verdict in await cursor.fetchall()}
+    return {
+        dead_letter_id: ReplayVerdict(verdict)
+        for dead_letter_id, verdict in await cursor.fetchall()
+    }
 
 
-async def put_back_by(connection: Connection, request: RepairRequest, *, up_to: int, limit: int) -> list[int]:
+async def put_back_by(
+    connection: Connection, request: RepairRequest, *, up_to: int, limit: int
+) -> list[int]:
     """Return the latest dead letters that the run has put back so far, up to the id `up_to`."""
-    cursor = await connection.execute(_SQL["put_back_by_run"], {"run_id": request.run_id, "up_to": up_to, "limit": limit})
+    cursor = await connection.execute(
+        _SQL["put_back_by_run"], {"run_id": request.run_id, "up_to": up_to, "limit": limit}
+    )
     return [dead_letter_id for (dead_letter_id,) in await cursor.fetchall()]
 
 
 async def replayed_by(connection: Connection, request: RepairRequest) -> int:
     """Return how many dead letters the run has replayed, whatever its process knows of it."""
-    ((replayed,),) = await (await connection.execute(_SQL["replayed_by_run"], {"run_id": request.run_id})).fetchall()
+    ((replayed,),) = await (
+        await connection.execute(_SQL["replayed_by_run"], {"run_id": request.run_id})
+    ).fetchall()
     return int(replayed)
 
 
 async def obstacle_of(connection: Connection, dead_letter_id: int) -> Obstacle | None:
     """Return what stands in the way of a replay, as far as is known without reading the message again."""
-    row = await (await connection.execute(_SQL["obstacle"], {"dead_letter_id": dead_letter_id})).fetchone()
+    row = await (
+        await connection.execute(_SQL["obstacle"], {"dead_letter_id": dead_letter_id})
+    ).fetchone()
     return Obstacle(row[0]) if row is not None and row[0] is not None else None
 
 
 async def resolve(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> int:
     """Resolve dead letters whose messages or events were read again. Return how many were still open."""
-    return (await connection.execute(_SQL["resolve"], {**request.resolution, "ids": list(ids)})).rowcount
+    return (
+        await connection.execute(_SQL["resolve"], {**request.resolution, "ids": list(ids)})
+    ).rowcount
 
 
-async def discard(connection: Connection, request: RepairRequest, *, up_to: int, limit: int = DISCARDED_AT_ONCE) -> int:
+async def discard(
+    connection: Connection, request: RepairRequest, *, up_to: int, limit: int = DISCARDED_AT_ONCE
+) -> int:
     """Discard up to `limit` open ones with an id of at most `up_to`, and record it in the same transaction. Return how many.
 
     Nothing is deleted: a discarded dead letter is listed as such, with the reason.
@@ -88,6 +118,17 @@ async def discard(connection: Connection, request: RepairRequest, *, up_to: int,
     async with connection.transaction():
         discarded = (await connection.execute(_SQL["discard"], parameters)).rowcount
         if discarded:
-            details = {"run": str(request.run_id), "why": request.why, **request.wanted.stated, "discarded": discarded}
-            await record_action(connection, actor=request.actor, verb="discard", target=request.target, details=details)
+            details = {
+                "run": str(request.run_id),
+                "why": request.why,
+                **request.wanted.stated,
+                "discarded": discarded,
+            }
+            await record_action(
+                connection,
+                actor=request.actor,
+                verb="discard",
+                target=request.target,
+                details=details,
+            )
     return discarded

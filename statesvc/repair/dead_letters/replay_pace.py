@@ -97,6 +97,14 @@ class ReplayPace:
         """Return why to stop; None: go on."""
         limits = self._limits
         if self._open_since is None or not self._recent:
-            return ReplayEnd.CANARY_FAILED if limits.canary and self.failed * 100 > limits.stop_at_percent * limits.canary else None
+            return (
+                ReplayEnd.CANARY_FAILED
+                if limits.canary and self.failed * 100 > limits.stop_at_percent * limits.canary
+                else None
+            )
         judged, failed = (sum(each) for each in zip(*self._recent, strict=True))
-        return ReplayEnd.ERRORS_ROSE if judged >= JUDGED_MIN and failed * 100 > limits.stop_at_percent * judged else None
+        return (
+            ReplayEnd.ERRORS_ROSE
+            if judged >= JUDGED_MIN and failed * 100 > limits.stop_at_percent * judged
+            else None
+        )

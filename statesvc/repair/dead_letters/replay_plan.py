@@ -10,7 +10,14 @@ from psycopg import AsyncConnection
 from pydantic import BaseModel, Field
 
 from statesvc.database.queries import queries
-from statesvc.repair.dead_letters.dead_letter import CauseWord, DeadLetterFilter, DeadLetterKind, Obstacle, Way, way_of
+from statesvc.repair.dead_letters.dead_letter import (
+    CauseWord,
+    DeadLetterFilter,
+    DeadLetterKind,
+    Obstacle,
+    Way,
+    way_of,
+)
 from statesvc.repair.renormalize.history_walk import Rereader
 
 _SQL = queries("statesvc.repair.dead_letters", "replay_plan")
@@ -31,18 +38,35 @@ class RepairRequest:
     @property
     def target(self) -> str:
         """Target of the action that the log names."""
-        return f"dead letter {self.ids[0]}" if self.ids is not None and len(self.ids) == 1 else "dead letters"
+        return (
+            f"dead letter {self.ids[0]}"
+            if self.ids is not None and len(self.ids) == 1
+            else "dead letters"
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the queries."""
-        return {**self.wanted.parameters, "ids": None if self.ids is None else list(self.ids), "carriers": sorted(self.carriers)}
+        return {
+            **self.wanted.parameters,
+            "ids": None if self.ids is None else list(self.ids),
+            "carriers": sorted(self.carriers),
+        }
 
     @classmethod
-    def of_one(cls, dead_letter_id: int, rereader: Rereader, *, actor: str, why: str) -> "RepairRequest":
+    def of_one(
+        cls, dead_letter_id: int, rereader: Rereader, *, actor: str, why: str
+    ) -> "RepairRequest":
         """Request the repair of one dead letter, as a run of its own."""
         carriers = frozenset(rereader.carriers)
-        return cls(wanted=DeadLetterFilter(), ids=(dead_letter_id,), carriers=carriers, actor=actor, why=why, run_id=uuid4())
+        return cls(
+            wanted=DeadLetterFilter(),
+            ids=(dead_letter_id,),
+            carriers=carriers,
+            actor=actor,
+            why=why,
+            run_id=uuid4(),
+        )
 
     @property
     def resolution(self) -> dict[str, Any]:
@@ -79,8 +103,12 @@ class ReplayPlanLine(BaseModel):
     carrier_id: str
     way: Annotated[Way, Field(description="What replaying them means.")]
     dead_letters: int
-    replayable: Annotated[int, Field(description="Those without an obstacle, as far as is known beforehand.")]
-    obstacles: Annotated[dict[Obstacle, int], Field(description="What stands in the way of how many.")]
+    replayable: Annotated[
+        int, Field(description="Those without an obstacle, as far as is known beforehand.")
+    ]
+    obstacles: Annotated[
+        dict[Obstacle, int], Field(description="What stands in the way of how many.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +137,9 @@ class ReplayPlan:
         return found
 
 
-def make_plan(counted: Iterable[ObstacleCount], *, up_to: int, carriers: frozenset[str]) -> ReplayPlan:
+def make_plan(
+    counted: Iterable[ObstacleCount], *, up_to: int, carriers: frozenset[str]
+) -> ReplayPlan:
     """Add the counts up. `carriers`: those that this release can read."""
     totals: Counter[tuple[DeadLetterKind, str, str]] = Counter()
     obstacles: dict[tuple[DeadLetterKind, str, str], Counter[Obstacle]] = {}
@@ -134,7 +164,12 @@ def make_plan(counted: Iterable[ObstacleCount], *, up_to: int, carriers: frozens
         )
         for (kind, cause, carrier_id), total in totals.items()
     ]
-    return ReplayPlan(sorted(lines, key=lambda line: (-line.dead_letters, line.kind, line.cause, line.carrier_id)), up_to)
+    return ReplayPlan(
+        sorted(
+            lines, key=lambda line: (-line.dead_letters, line.kind, line.cause, line.carrier_id)
+        ),
+        up_to,
+    )
 
 
 async def newest_dead_letter(connection: Connection) -> int:
@@ -155,7 +190,13 @@ async def plan_replay(connection: Connection, request: RepairRequest) -> ReplayP
 
 
 async def next_dead_letters(
-    connection: Connection, request: RepairRequest, ways: Collection[Way], *, after: int, up_to: int, limit: int
+    connection: Connection,
+    request: RepairRequest,
+    ways: Collection[Way],
+    *,
+    after: int,
+    up_to: int,
+    limit: int,
 ) -> list[OpenDeadLetter]:
     """Open ones above `after` that are replayed in one of these ways, oldest first."""
     bounds = {"ways": [way.value for way in ways], "after": after, "up_to": up_to, "limit": limit}
@@ -164,9 +205,22 @@ async def next_dead_letters(
 
 
 async def count_remaining(
-    connection: Connection, request: RepairRequest, ways: Collection[Way], *, after: int, later_ways: Collection[Way], up_to: int
+    connection: Connection,
+    request: RepairRequest,
+    ways: Collection[Way],
+    *,
+    after: int,
+    later_ways: Collection[Way],
+    up_to: int,
 ) -> int:
     """Open ones that a replay has not come to: of these ways those above `after`, of the later ways all."""
-    bounds = {"ways": [way.value for way in ways], "after": after, "later_ways": [way.value for way in later_ways], "up_to": up_to}
-    ((remaining,),) = await (await connection.execute(_SQL["count_remaining"], {**request.parameters, **bounds})).fetchall()
+    bounds = {
+        "ways": [way.value for way in ways],
+        "after": after,
+        "later_ways": [way.value for way in later_ways],
+        "up_to": up_to,
+    }
+    ((remaining,),) = await (
+        await connection.execute(_SQL["count_remaining"], {**request.parameters, **bounds})
+    ).fetchall()
     return int(remaining)

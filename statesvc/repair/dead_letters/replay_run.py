@@ -22,15 +22,36 @@ from statesvc.database.wakeups.channels import INBOX, OUTBOX
 from statesvc.http.paging import RowNumber
 from statesvc.log.actions import record_action
 from statesvc.repair.dead_letters.dead_letter import Obstacle, Way
-from statesvc.repair.dead_letters.put_back import ReplayVerdict, put_back, put_back_by, replayed_by, verdicts
+from statesvc.repair.dead_letters.put_back import (
+    ReplayVerdict,
+    put_back,
+    put_back_by,
+    replayed_by,
+    verdicts,
+)
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits, ReplayPace
-from statesvc.repair.dead_letters.replay_plan import OpenDeadLetter, RepairRequest, ReplayPlan, count_remaining, next_dead_letters
-from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code, find_code, reread_members
+from statesvc.repair.dead_letters.replay_plan import (
+    OpenDeadLetter,
+    RepairRequest,
+    ReplayPlan,
+    count_remaining,
+    next_dead_letters,
+)
+from statesvc.repair.dead_letters.reread import (
+    CodeDeadLetter,
+    conclude_code,
+    find_code,
+    reread_members,
+)
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.history_walk import MESSAGES_AT_ONCE, HistoryWalk, Rereader, Wake
 from statesvc.repair.renormalize.late_code import FIRST, clock, messages_with
 
-STEPS: Final[tuple[tuple[Way, ...], ...]] = ((Way.PUT_BACK, Way.SEND_AGAIN), (Way.READ_AGAIN,), (Way.READ_CODE,))
+STEPS: Final[tuple[tuple[Way, ...], ...]] = (
+    (Way.PUT_BACK, Way.SEND_AGAIN),
+    (Way.READ_AGAIN,),
+    (Way.READ_CODE,),
+)
 BATCH: Final = 200
 _TICK_SECONDS: Final = 0.2
 _FAILED: Final = frozenset({ReplayVerdict.BURIED, ReplayVerdict.FAILING})
@@ -134,7 +155,9 @@ class ReplayRun:
             if stopped := pace.stop():
                 return stopped
             if self._is_spent():
-                return ReplayEnd.LIMIT_REACHED if (waiting and waits) or await self._next(1) else None
+                return (
+                    ReplayEnd.LIMIT_REACHED if (waiting and waits) or await self._next(1) else None
+                )
             allowed = min(BATCH, pace.allowance(elapsed), self._left()) if more else 0
             if allowed:
                 found = await self._next(allowed + 1)
@@ -161,9 +184,15 @@ class ReplayRun:
         if self.position.after == 0:
             return pace, set()
         async with self.connections.connection() as connection:
-            ids = await put_back_by(connection, self.request, up_to=self.position.after, limit=self.limits.waiting_max)
+            ids = await put_back_by(
+                connection, self.request, up_to=self.position.after, limit=self.limits.waiting_max
+            )
             found = await verdicts(connection, ids)
-        waiting = {dead_letter_id for dead_letter_id, verdict in found.items() if verdict is ReplayVerdict.WAITING}
+        waiting = {
+            dead_letter_id
+            for dead_letter_id, verdict in found.items()
+            if verdict is ReplayVerdict.WAITING
+        }
         failed = sum(verdict in _FAILED for verdict in found.values())
         pace.resume(
             settled=len(found) - failed - len(waiting),
@@ -175,21 +204,35 @@ class ReplayRun:
         return pace, waiting
 
     def _count(self, pace: ReplayPace) -> None:
-        self.progress.settled, self.progress.failed, self.progress.waiting = pace.settled, pace.failed, pace.waiting
+        self.progress.settled, self.progress.failed, self.progress.waiting = (
+            pace.settled,
+            pace.failed,
+            pace.waiting,
+        )
 
     async def _release(self, batch: list[OpenDeadLetter]) -> set[int]:
         if not batch:
             return set()
         await self._record_begin()
         async with self.connections.connection() as connection:
-            answers = await put_back(connection, self.request, [each.dead_letter_id for each in batch])
-        released = {dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None}
-        self.progress.refused.update(obstacle for obstacle in answers.values() if obstacle is not None)
+            answers = await put_back(
+                connection, self.request, [each.dead_letter_id for each in batch]
+            )
+        released = {
+            dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None
+        }
+        self.progress.refused.update(
+            obstacle for obstacle in answers.values() if obstacle is not None
+        )
         self.progress.replayed += len(released)
         self.position = replace(self.position, after=batch[-1].dead_letter_id)
         if released:
             await self.wake(
-                frozenset(OUTBOX if each.kind == "notification" else INBOX for each in batch if each.dead_letter_id in released)
+                frozenset(
+                    OUTBOX if each.kind == "notification" else INBOX
+                    for each in batch
+                    if each.dead_letter_id in released
+                )
             )
         return released
 
@@ -198,7 +241,11 @@ class ReplayRun:
             return False
         async with self.connections.connection() as connection:
             found = await verdicts(connection, waiting)
-        done = {dead_letter_id: verdict for dead_letter_id, verdict in found.items() if verdict is not ReplayVerdict.WAITING}
+        done = {
+            dead_letter_id: verdict
+            for dead_letter_id, verdict in found.items()
+            if verdict is not ReplayVerdict.WAITING
+        }
         failed = sum(verdict in _FAILED for verdict in done.values())
         pace.judge(elapsed, settled=len(done) - failed, failed=failed)
         waiting.difference_update(done)
@@ -208,7 +255,11 @@ class ReplayRun:
         pace = ReplayPace(self.limits)
         began = time.monotonic()
         while True:
-            size = min(MESSAGES_AT_ONCE if pace.is_open else self.limits.canary, MESSAGES_AT_ONCE, max(1, self._left()))
+            size = min(
+                MESSAGES_AT_ONCE if pace.is_open else self.limits.canary,
+                MESSAGES_AT_ONCE,
+                max(1, self._left()),
+            )
             batch = await self._next(size)
             if not batch:
                 return None
@@ -216,7 +267,9 @@ class ReplayRun:
                 return ReplayEnd.LIMIT_REACHED
             await self._record_begin()
             async with self.connections.connection() as connection:
-                report, obstacles = await reread_members(connection, self.request, self.rereader, batch)
+                report, obstacles = await reread_members(
+                    connection, self.request, self.rereader, batch
+                )
             self.position = replace(self.position, after=batch[-1].dead_letter_id)
             resolved = len(batch) - obstacles.total()
             self.progress.replayed += resolved
@@ -230,7 +283,9 @@ class ReplayRun:
             if stopped := pace.stop():
                 return stopped
             if self.limits.per_second is not None:
-                await asyncio.sleep(max(0.0, began + pace.released / self.limits.per_second - time.monotonic()))
+                await asyncio.sleep(
+                    max(0.0, began + pace.released / self.limits.per_second - time.monotonic())
+                )
 
     async def _reread_codes(self) -> ReplayEnd | None:
         while batch := await self._next(1):
@@ -290,7 +345,12 @@ class ReplayRun:
     async def _next(self, limit: int) -> list[OpenDeadLetter]:
         async with self.connections.connection() as connection:
             return await next_dead_letters(
-                connection, self.request, STEPS[self.position.step], after=self.position.after, up_to=self.position.up_to, limit=limit
+                connection,
+                self.request,
+                STEPS[self.position.step],
+                after=self.position.after,
+                up_to=self.position.up_to,
+                limit=limit,
             )
 
     def _left(self) -> int:
@@ -310,9 +370,16 @@ class ReplayRun:
         if self._is_recorded:
             return
         request, limits = self.request, self.limits
-        details: dict[str, Any] = {**request.wanted.stated, "canary": limits.canary, "stop_at_percent": str(limits.stop_at_percent)}
+        details: dict[str, Any] = {
+            **request.wanted.stated,
+            "canary": limits.canary,
+            "stop_at_percent": str(limits.stop_at_percent),
+        }
         if self._plan is not None:
-            details |= {"dead_letters": self._plan.dead_letters, "replayable": self._plan.replayable}
+            details |= {
+                "dead_letters": self._plan.dead_letters,
+                "replayable": self._plan.replayable,
+            }
         if limits.per_second is not None:
             details["per_second"] = str(limits.per_second)
         if request.ids is not None:
@@ -354,7 +421,9 @@ class ReplayRun:
         request = self.request
         stated = {"run": str(request.run_id), "why": request.why, **details}
         async with self.connections.connection() as connection, connection.transaction():
-            await record_action(connection, actor=request.actor, verb=verb, target=request.target, details=stated)
+            await record_action(
+                connection, actor=request.actor, verb=verb, target=request.target, details=stated
+            )
 
 
 def _flat(steps: Collection[tuple[Way, ...]]) -> list[Way]:

@@ -29,7 +29,10 @@ _EXAMPLES: Final = 5
 
 
 async def reread_members(
-    connection: Connection, request: RepairRequest, rereader: Rereader, dead_letters: Sequence[OpenDeadLetter]
+    connection: Connection,
+    request: RepairRequest,
+    rereader: Rereader,
+    dead_letters: Sequence[OpenDeadLetter],
 ) -> tuple[RenormalizeReport, Counter[Obstacle]]:
     """Resolve the dead letters of messages that are read whole now, at most MESSAGES_AT_ONCE of them. Return what stood in the way too."""
     by_carrier: dict[str, list[OpenDeadLetter]] = defaultdict(list)
@@ -60,9 +63,13 @@ class CodeDeadLetter(UnknownCode):
     dead_letter_id: int
 
 
-async def find_code(connection: Connection, rereader: Rereader, dead_letter_id: int) -> CodeDeadLetter | Obstacle:
+async def find_code(
+    connection: Connection, rereader: Rereader, dead_letter_id: int
+) -> CodeDeadLetter | Obstacle:
     """Return the code of an open dead letter, or why its events cannot be read again yet."""
-    row = await (await connection.execute(_SQL["code_dead_letter"], {"dead_letter_id": dead_letter_id})).fetchone()
+    row = await (
+        await connection.execute(_SQL["code_dead_letter"], {"dead_letter_id": dead_letter_id})
+    ).fetchone()
     if row is None:
         raise LookupError(f"no dead letter of a code has the id {dead_letter_id}")
     carrier_id, raw_type, raw_code, resolution = row
@@ -79,10 +86,16 @@ async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLe
         return True
     page = await messages_with(code, limit=_EXAMPLES)(connection, FIRST)
     examples = [message_id for message_id, _ in page.messages]
-    return bool(examples) and code.key in (await rereader.read(connection, code.carrier_id, examples, dry_run=True)).codes
+    return (
+        bool(examples)
+        and code.key
+        in (await rereader.read(connection, code.carrier_id, examples, dry_run=True)).codes
+    )
 
 
-async def conclude_code(walk: HistoryWalk, request: RepairRequest, code: CodeDeadLetter, *, began: datetime) -> None:
+async def conclude_code(
+    walk: HistoryWalk, request: RepairRequest, code: CodeDeadLetter, *, began: datetime
+) -> None:
     """Resolve the dead letter, and read what was appended since `began` by workers that did not know the code yet."""
     async with walk.connections.connection() as connection:
         async with connection.transaction():

@@ -19,7 +19,13 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from projections.project import Change
 from statesvc.reading.code_mapping import Mappings
-from statesvc.repair.renormalize.effective_readings import Effect, EffectiveReading, event_of, is_known, raw_of
+from statesvc.repair.renormalize.effective_readings import (
+    Effect,
+    EffectiveReading,
+    event_of,
+    is_known,
+    raw_of,
+)
 
 CodeKey = tuple[str | None, str | None]
 """(type, code) as they stand in clear; in a report as dead letters list them."""
@@ -82,7 +88,10 @@ class RenormalizeReport:
     def recorded(self) -> dict[str, int]:
         """The counters that an entry of the log names."""
         counts = self.counts
-        return {name: counts[name] for name in ("messages", "corrected", "retracted", "added", "unreadable")}
+        return {
+            name: counts[name]
+            for name in ("messages", "corrected", "retracted", "added", "unreadable")
+        }
 
     def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
         """Take in what a batch did to shipments."""
@@ -139,7 +148,9 @@ def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None 
     )
 
 
-def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], report: RenormalizeReport) -> list[Event]:
+def plan_read(
+    caused: Sequence[EffectiveReading], said: Iterable[Proposal], report: RenormalizeReport
+) -> list[Event]:
     """Plan corrections of the events that a message caused, `said` being all that it says now."""
     by_id: dict[str, Proposal] = {}
     for proposal in said:
@@ -166,7 +177,12 @@ def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], repo
     return found
 
 
-def plan_unread(caused: Sequence[EffectiveReading], carrier: Carrier, mappings: Mappings, report: RenormalizeReport) -> list[Event]:
+def plan_unread(
+    caused: Sequence[EffectiveReading],
+    carrier: Carrier,
+    mappings: Mappings,
+    report: RenormalizeReport,
+) -> list[Event]:
     """Plan corrections of events whose message cannot be read, from their raw fields alone.
 
     By a mapping, else as the carrier's code reads.
@@ -200,20 +216,30 @@ def plan_unread(caused: Sequence[EffectiveReading], carrier: Carrier, mappings: 
     return found
 
 
-def _by_raw_fields(reading: EffectiveReading, carrier: Carrier, mappings: Mappings) -> Meaning | None:
+def _by_raw_fields(
+    reading: EffectiveReading, carrier: Carrier, mappings: Mappings
+) -> Meaning | None:
     """Read an event by its raw fields, unless a normalizer of another name read it, whose raw fields have another shape."""
     if reading.is_enrichment or reading.root["kind"] == Kind.CORRECTION.value:
         return None
-    meaning = mappings.meaning_of(carrier.carrier_id, raw_of(reading.root), reading.root["raw"].get("text"))
+    meaning = mappings.meaning_of(
+        carrier.carrier_id, raw_of(reading.root), reading.root["raw"].get("text")
+    )
     if meaning is None and reading.root["normalizer"] == carrier.carrier_id:
         return carrier.reread(raw_of(reading.root))
     return meaning
 
 
-def _plan_event(reading: EffectiveReading, proposal: Proposal, report: RenormalizeReport, found: list[Event]) -> None:
+def _plan_event(
+    reading: EffectiveReading, proposal: Proposal, report: RenormalizeReport, found: list[Event]
+) -> None:
     event, root = proposal.event, reading.root
     if Kind.CORRECTION in {event.kind, Kind(root["kind"])}:
-        same = (event.kind.value, event.status, event.corrects) == (root["kind"], root.get("status"), root.get("corrects"))
+        same = (event.kind.value, event.status, event.corrects) == (
+            root["kind"],
+            root.get("status"),
+            root.get("corrects"),
+        )
         report.unchanged += same
         report.beyond["kind"] += not same
         return
@@ -247,7 +273,13 @@ def _plan_absent(reading: EffectiveReading, report: RenormalizeReport, found: li
         found.append(correction(reading, Effect()))
 
 
-def _settle(reading: EffectiveReading, wanted: Effect, signed_by: str | None, report: RenormalizeReport, found: list[Event]) -> None:
+def _settle(
+    reading: EffectiveReading,
+    wanted: Effect,
+    signed_by: str | None,
+    report: RenormalizeReport,
+    found: list[Event],
+) -> None:
     effect = reading.effect
     if wanted == effect:
         report.unchanged += 1
@@ -256,7 +288,11 @@ def _settle(reading: EffectiveReading, wanted: Effect, signed_by: str | None, re
     report.changes[effect.status or "none", wanted.status or "none"] += 1
     if _was_unknown(reading) and not wanted.by_category:
         report.codes.add(_listed(reading))
-    found.append(correction(reading, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None))
+    found.append(
+        correction(
+            reading, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None
+        )
+    )
 
 
 def _was_unknown(reading: EffectiveReading) -> bool:

@@ -92,7 +92,10 @@ def effective_readings(history: Iterable[Document]) -> list[EffectiveReading]:
     roots: list[Document] = []
     successors: dict[str, list[Document]] = defaultdict(list)
     for document in history:
-        if document["event_id"].startswith(OWN_PREFIX) and document["kind"] == Kind.CORRECTION.value:
+        if (
+            document["event_id"].startswith(OWN_PREFIX)
+            and document["kind"] == Kind.CORRECTION.value
+        ):
             successors[document.get("anchor") or document.get("corrects") or ""].append(document)
         else:
             roots.append(document)
@@ -116,7 +119,9 @@ def raw_of(document: Document) -> Raw:
 
 def is_known(document: Document) -> bool:
     """Return whether the event has only words that this version knows; a later one may have added some."""
-    return all(document.get(name) is None or document[name] in words for name, words in _WORDS.items())
+    return all(
+        document.get(name) is None or document[name] in words for name, words in _WORDS.items()
+    )
 
 
 def event_of(document: Document) -> Event:

@@ -42,7 +42,12 @@ class Rereader:
     mappings: Mappings = field(default_factory=Mappings)
 
     async def read(
-        self, connection: Connection, carrier_id: str, message_ids: Sequence[UUID], *, dry_run: bool = False
+        self,
+        connection: Connection,
+        carrier_id: str,
+        message_ids: Sequence[UUID],
+        *,
+        dry_run: bool = False,
     ) -> RenormalizeReport:
         """Read up to MESSAGES_AT_ONCE messages by the stable version and the mappings of now; append what they lack."""
         await self.mappings.refresh(connection)
@@ -86,7 +91,9 @@ class HistoryWalk:
     asked: int = field(init=False, default=0)
     _began: float = field(init=False, default_factory=time.monotonic)
 
-    async def read(self, pages: WalkPages[Position], position: Position, *, is_bounded: bool = True) -> tuple[Position, bool]:
+    async def read(
+        self, pages: WalkPages[Position], position: Position, *, is_bounded: bool = True
+    ) -> tuple[Position, bool]:
         """Read from a position on; return the position that was reached, and whether nothing is left."""
         while True:
             async with self.connections.connection() as connection:
@@ -112,18 +119,28 @@ class HistoryWalk:
         version = self.rereader.carriers[self.carrier_id].stable
         stated = {**details, "version": version, **self.report.recorded, "done": is_done}
         async with self.connections.connection() as connection, connection.transaction():
-            await record_action(connection, actor=actor, verb="renormalize", target=f"carrier {self.carrier_id}", details=stated)
+            await record_action(
+                connection,
+                actor=actor,
+                verb="renormalize",
+                target=f"carrier {self.carrier_id}",
+                details=stated,
+            )
 
     async def _read_part(self, message_ids: Sequence[UUID], *, left: int) -> None:
         async with self.connections.connection() as connection:
-            report = await self.rereader.read(connection, self.carrier_id, message_ids, dry_run=self.dry_run)
+            report = await self.rereader.read(
+                connection, self.carrier_id, message_ids, dry_run=self.dry_run
+            )
         self.report.add(report)
         self.asked += len(message_ids)
         if report.notifications:
             await self.wake(frozenset({OUTBOX}))
         self.after_part(report, left)
         if self.per_second is not None:
-            await asyncio.sleep(max(0.0, self._began + self.asked / self.per_second - time.monotonic()))
+            await asyncio.sleep(
+                max(0.0, self._began + self.asked / self.per_second - time.monotonic())
+            )
 
     def _part_size(self) -> int:
         left = MESSAGES_AT_ONCE if self.messages_max is None else self.messages_max - self.asked

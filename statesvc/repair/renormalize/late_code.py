@@ -50,15 +50,23 @@ class UnknownCode:
         return self.raw_type, self.raw_code
 
 
-def messages_with(code: UnknownCode, *, since: datetime | None = None, limit: int = LISTED_AT_ONCE) -> WalkPages[UUID]:
+def messages_with(
+    code: UnknownCode, *, since: datetime | None = None, limit: int = LISTED_AT_ONCE
+) -> WalkPages[UUID]:
     """Return the pages of a walk over the messages with a code from when it was unknown. `since`: of those appended since then."""
 
     async def page(connection: Connection, after: UUID) -> WalkPage[UUID]:
         late = None if since is None else since - _LATE
         parameters = {**code.parameters, "after": after, "since": late, "limit": limit}
-        rows = await (await connection.execute(_SQL["messages_of_code"], parameters, binary=True)).fetchall()
+        rows = await (
+            await connection.execute(_SQL["messages_of_code"], parameters, binary=True)
+        ).fetchall()
         message_ids = [message_id for (message_id,) in rows]
-        return WalkPage([*zip(message_ids, message_ids, strict=True)], [after, *message_ids][-1], is_last=len(message_ids) < limit)
+        return WalkPage(
+            [*zip(message_ids, message_ids, strict=True)],
+            [after, *message_ids][-1],
+            is_last=len(message_ids) < limit,
+        )
 
     return page
 
@@ -79,7 +87,9 @@ async def wait_for_older_transactions(connection: Connection, resolved_by: int) 
     """Wait until every transaction that writes and that began before `resolved_by` ended is over; not for ever."""
     deadline = time.monotonic() + _WRITERS_SECONDS
     while time.monotonic() < deadline:
-        ((writing,),) = await (await connection.execute(_SQL["older_writers"], {"transaction_id": resolved_by})).fetchall()
+        ((writing,),) = await (
+            await connection.execute(_SQL["older_writers"], {"transaction_id": resolved_by})
+        ).fetchall()
         if not writing:
             break
         await asyncio.sleep(0.05)

@@ -42,7 +42,11 @@ from statesvc.queue.claim import Burial, Message
 from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
-from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
+from statesvc.repair.renormalize.effective_readings import (
+    Document,
+    EffectiveReading,
+    effective_readings,
+)
 
 _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
@@ -76,7 +80,9 @@ class RereadTask:
     """Folder of the bodies that are hot no longer, and of archived months of the log."""
 
 
-async def reread(connection: Connection, task: RereadTask, message_ids: Sequence[UUID], mappings: Mappings) -> RenormalizeReport:
+async def reread(
+    connection: Connection, task: RereadTask, message_ids: Sequence[UUID], mappings: Mappings
+) -> RenormalizeReport:
     """Read these messages again, a batch of them, and append what comes out differently; conclude nothing.
 
     A message of another carrier (as `POST /v1/events` may bring) is read by the raw fields of its events.
@@ -89,7 +95,9 @@ async def reread(connection: Connection, task: RereadTask, message_ids: Sequence
     return report
 
 
-async def _batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:
+async def _batch(
+    connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings
+) -> RenormalizeReport:
     async def transaction(connection: Connection) -> RenormalizeReport:
         return await _try_batch(connection, task, batch, mappings)
 
@@ -97,14 +105,25 @@ async def _batch(connection: Connection, task: RereadTask, batch: Sequence[Settl
     return await run_transaction(lambda: nullcontext(connection), transaction, policy)
 
 
-async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:
+async def _try_batch(
+    connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings
+) -> RenormalizeReport:
     report = RenormalizeReport(messages=len(batch))
     named = {shipment_id for settled in batch for shipment_id in settled.shipments}
     streams = await read_streams(connection, task.keyring, named)
     keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
-    bodies = await find_bodies(connection, task.archive, [(settled.message_id, settled.received_at) for settled in batch])
+    bodies = await find_bodies(
+        connection, task.archive, [(settled.message_id, settled.received_at) for settled in batch]
+    )
     readings = [
-        _read_again(settled, bodies.get(settled.message_id), keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings)
+        _read_again(
+            settled,
+            bodies.get(settled.message_id),
+            keys,
+            carrier=task.carrier,
+            keyring=task.keyring,
+            mappings=mappings,
+        )
         for settled in batch
     ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
@@ -114,7 +133,9 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
         caused = await _caused(connection, shipments, {settled.message_id for settled in batch})
-        asked = await known_keys(connection, (proposal.key for proposals in said for proposal in proposals))
+        asked = await known_keys(
+            connection, (proposal.key for proposals in said for proposal in proposals)
+        )
         again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
         packed = await read_packed_keys(connection, shipments)
         known = await asked.rows() | known_from(packed, chain.from_iterable(said))
@@ -140,7 +161,13 @@ def _read_again(
     if body is None:
         return None
     try:
-        key = unwrap_body_key(settled.sealed_key, settled.shipments, message_id=settled.message_id, keys=keys, keyring=keyring)
+        key = unwrap_body_key(
+            settled.sealed_key,
+            settled.shipments,
+            message_id=settled.message_id,
+            keys=keys,
+            keyring=keyring,
+        )
     except SealError:
         return None
     if key is None:
@@ -160,7 +187,9 @@ def _read_again(
         commitment=body.commitment,
         sealed=body.sealed,
     )
-    return read_message(message, keyring=keyring, carriers={carrier.carrier_id: carrier}, mappings=mappings)
+    return read_message(
+        message, keyring=keyring, carriers={carrier.carrier_id: carrier}, mappings=mappings
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +206,9 @@ class _Again:
     proposals: list[Proposal]
 
 
-def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: RenormalizeReport) -> list[Read]:
+def _plan(
+    task: RereadTask, again: Sequence[_Again], logged: _Logged, report: RenormalizeReport
+) -> list[Read]:
     """Return what to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
     carrier = _reading_clear(task)
     reads = []
@@ -202,14 +233,18 @@ def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: Re
 def _reading_clear(task: RereadTask) -> Carrier:
     """Return the carrier, asked about raw fields as the log has them: the texts that it knows are found by their stand-ins."""
     carrier = task.carrier
-    known = known_texts(carrier.texts, carrier.carrier_id, task.keyring.carrier_digest(carrier.carrier_id))
+    known = known_texts(
+        carrier.texts, carrier.carrier_id, task.keyring.carrier_digest(carrier.carrier_id)
+    )
     return replace(carrier, reread=lambda raw: carrier.reread(restored(raw, known)))
 
 
 async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:
     """Name the shipments that the first reading did not: erasing one must make the body unreadable too."""
     settled, read = again.settled, again.read
-    shipments = sorted({*settled.shipments, *(proposal.shipment_id for proposal in again.proposals)})
+    shipments = sorted(
+        {*settled.shipments, *(proposal.shipment_id for proposal in again.proposals)}
+    )
     if not isinstance(read, Read) or shipments == settled.shipments:
         return
     found = await read_streams(connection, keyring, shipments)
@@ -219,11 +254,18 @@ async def _name_shipments(connection: Connection, keyring: Keyring, again: _Agai
     sealed = wrap_body_key(read.body_key, named, message_id=settled.message_id, keys=keys)
     await connection.execute(
         _SQL["name_shipments"],
-        {"message_id": settled.message_id, "received_at": settled.received_at, "shipments": named, "sealed_key": sealed},
+        {
+            "message_id": settled.message_id,
+            "received_at": settled.received_at,
+            "shipments": named,
+            "sealed_key": sealed,
+        },
     )
 
 
-def _missing(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent], added: set[str]) -> list[Event]:
+def _missing(
+    proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent], added: set[str]
+) -> list[Event]:
     """Return events that the first reading did not have at all."""
     found = []
     for proposal in proposals:
@@ -233,7 +275,13 @@ def _missing(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEv
     return found
 
 
-def _unread(task: RereadTask, settled: SettledMessage, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
+def _unread(
+    task: RereadTask,
+    settled: SettledMessage,
+    root: Document,
+    events: Sequence[Event],
+    mappings: Mappings,
+) -> Read:
     """Return corrections from raw fields: the source is still the message, by the commitment to its body."""
     source = Provenance(
         message_id=settled.message_id,
@@ -252,9 +300,13 @@ def _unread(task: RereadTask, settled: SettledMessage, root: Document, events: S
     )
 
 
-async def _caused(connection: Connection, shipments: set[UUID], messages: set[UUID]) -> dict[UUID, list[EffectiveReading]]:
+async def _caused(
+    connection: Connection, shipments: set[UUID], messages: set[UUID]
+) -> dict[UUID, list[EffectiveReading]]:
     """Return the events of each message, with what is in effect for them."""
-    cursor = await connection.execute(_SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True)
+    cursor = await connection.execute(
+        _SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True
+    )
     histories: dict[UUID, list[Document]] = defaultdict(list)
     for shipment_id, canonical in await cursor.fetchall():
         histories[shipment_id].append(orjson.loads(decompress_json(canonical)))

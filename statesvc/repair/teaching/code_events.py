@@ -60,7 +60,9 @@ class CodeEvents:
     """Some, the newest; those of one shipment next to each other."""
 
 
-async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPosition, limit: int = PAGE) -> LogPage:
+async def next_of_log(
+    connection: Connection, code: MappedCode, *, after: LogPosition, limit: int = PAGE
+) -> LogPage:
     """Return the messages with the code among the next events above a position."""
     parameters = {**_parameters(code), **after._asdict(), "limit": limit}
     row = await (await connection.execute(_SQL["next_of_log"], parameters)).fetchone()
@@ -70,14 +72,22 @@ async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPos
     return LogPage(LogPosition(batch_id, ordinal), message_ids, is_last=seen < limit)
 
 
-async def newest_with_code(connection: Connection, code: MappedCode, *, messages_max: int) -> CodeEvents:
+async def newest_with_code(
+    connection: Connection, code: MappedCode, *, messages_max: int
+) -> CodeEvents:
     """Count the events with the code, and return them with the newest messages."""
     bounds = {"count_max": COUNT_MAX, "searched_max": SEARCHED_MAX, "messages_max": messages_max}
     ((events, shipments, messages, indexed, searched, message_ids),) = await (
         await connection.execute(_SQL["newest_with_code"], {**_parameters(code), **bounds})
     ).fetchall()
     is_capped = indexed >= COUNT_MAX or searched >= SEARCHED_MAX
-    return CodeEvents(events=events, shipments=shipments, messages=messages, is_capped=is_capped, message_ids=message_ids)
+    return CodeEvents(
+        events=events,
+        shipments=shipments,
+        messages=messages,
+        is_capped=is_capped,
+        message_ids=message_ids,
+    )
 
 
 async def has_events(connection: Connection, code: MappedCode) -> bool:
@@ -85,12 +95,22 @@ async def has_events(connection: Connection, code: MappedCode) -> bool:
     return (await newest_with_code(connection, code, messages_max=1)).events > 0
 
 
-async def as_events_have_it(connection: Connection, printed: PrintedCode, digest: Digest) -> PrintedCode:
+async def as_events_have_it(
+    connection: Connection, printed: PrintedCode, digest: Digest
+) -> PrintedCode:
     """Split `TYPE/CODE`, as lists and histories join them, into both parts, where events have them and none has it as one code."""
     code = printed.raw_code or ""
-    if printed.raw_type is not None or "/" not in code or await has_events(connection, printed.clear(digest)):
+    if (
+        printed.raw_type is not None
+        or "/" not in code
+        or await has_events(connection, printed.clear(digest))
+    ):
         return printed
-    slashes = [place for place, character in enumerate(code) if character == "/" and 0 < place < len(code) - 1]
+    slashes = [
+        place
+        for place, character in enumerate(code)
+        if character == "/" and 0 < place < len(code) - 1
+    ]
     for place in slashes[:CODES_TRIED_MAX]:
         split = replace(printed, raw_type=code[:place], raw_code=code[place + 1 :])
         if await has_events(connection, split.clear(digest)):
@@ -100,9 +120,14 @@ async def as_events_have_it(connection: Connection, printed: PrintedCode, digest
 
 async def open_code_dead_letter(connection: Connection, code: UnknownCode) -> int | None:
     """Return the open dead letter of a code."""
-    row = await (await connection.execute(_SQL["open_code_dead_letter"], code.parameters)).fetchone()
+    row = await (
+        await connection.execute(_SQL["open_code_dead_letter"], code.parameters)
+    ).fetchone()
     return None if row is None else int(row[0])
 
 
 def _parameters(code: MappedCode) -> dict[str, Any]:
-    return {**code._asdict(), "carrier_code": carrier_code(Raw(type=code.raw_type, code=code.raw_code))}
+    return {
+        **code._asdict(),
+        "carrier_code": carrier_code(Raw(type=code.raw_type, code=code.raw_code)),
+    }

@@ -19,18 +19,40 @@ _NO_TEXT = "its text is not known here"
 class ListedMapping(BaseModel):
     """One row: what it is about as it stands in the log, what it says, and what the shipped table says."""
 
-    revision: Annotated[int, Field(description="Stands in the normalizer version of what it read: `1+m7`.", examples=[7])]
+    revision: Annotated[
+        int,
+        Field(
+            description="Stands in the normalizer version of what it read: `1+m7`.", examples=[7]
+        ),
+    ]
     carrier_id: Annotated[str, Field(examples=["ups"])]
     raw_type: Annotated[str | None, Field(examples=["X"])]
     raw_code: Annotated[str | None, Field(examples=["9Z"])]
     raw_reason: Annotated[str | None, Field(description="Null: any.")]
-    raw_text: Annotated[str | None, Field(description="The digest of the text that accompanies them; null: any.")]
-    texts: Annotated[
-        dict[str, str] | None, Field(description="The texts, by what stands for them. Needs the scope `pii`; null without it.")
+    raw_text: Annotated[
+        str | None, Field(description="The digest of the text that accompanies them; null: any.")
     ]
-    meaning: Annotated[CodeMeaning | None, Field(description="Null: from here on as the normalizer says.")]
-    shipped: Annotated[CodeMeaning | None, Field(description="What this release's table says; null: nothing, or the codes do not decide.")]
-    redundant: Annotated[bool, Field(description="The table says the same: the mapping can be taken back and nothing changes.")]
+    texts: Annotated[
+        dict[str, str] | None,
+        Field(
+            description="The texts, by what stands for them. Needs the scope `pii`; null without it."
+        ),
+    ]
+    meaning: Annotated[
+        CodeMeaning | None, Field(description="Null: from here on as the normalizer says.")
+    ]
+    shipped: Annotated[
+        CodeMeaning | None,
+        Field(
+            description="What this release's table says; null: nothing, or the codes do not decide."
+        ),
+    ]
+    redundant: Annotated[
+        bool,
+        Field(
+            description="The table says the same: the mapping can be taken back and nothing changes."
+        ),
+    ]
     added_at: AwareDatetime
     added_by: Annotated[str, Field(examples=["key:k_8f2"])]
     why: Annotated[str, Field(examples=["their list of codes of 2026-11, page 4"])]
@@ -46,13 +68,20 @@ class LeftOut(BaseModel):
 class MappingExport(BaseModel):
     """The mappings in effect as a patch of the carrier's table."""
 
-    patch: Annotated[str, Field(description="A unified diff for `git apply` at the root of the repository; empty: nothing to change.")]
+    patch: Annotated[
+        str,
+        Field(
+            description="A unified diff for `git apply` at the root of the repository; empty: nothing to change."
+        ),
+    ]
     revisions: Annotated[list[int], Field(description="Those that the patch holds.")]
     redundant: Annotated[list[int], Field(description="Those that the table says already.")]
     left_out: list[LeftOut]
 
 
-def listed(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, shows_texts: bool = True) -> ListedMapping:
+def listed(
+    carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, shows_texts: bool = True
+) -> ListedMapping:
     """Return one row as it is listed. `texts`: by their stand-ins."""
     shipped = shipped_reading(carrier, mapping, texts)
     return ListedMapping(
@@ -62,7 +91,9 @@ def listed(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, 
         raw_code=mapping.raw_code,
         raw_reason=mapping.raw_reason,
         raw_text=mapping.raw_text,
-        texts={each: texts[each] for each in mapping.code.stand_ins if each in texts} if shows_texts else None,
+        texts={each: texts[each] for each in mapping.code.stand_ins if each in texts}
+        if shows_texts
+        else None,
         meaning=CodeMeaning.of(mapping.meaning),
         shipped=CodeMeaning.of(shipped),
         redundant=shipped is not None and shipped == mapping.meaning,
@@ -72,7 +103,9 @@ def listed(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, 
     )
 
 
-def shipped_reading(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str]) -> Meaning | None:
+def shipped_reading(
+    carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str]
+) -> Meaning | None:
     """Return what this release reads without the mapping, as far as its tables and the codes alone say; None: nothing, or more decides."""
     row = _row(mapping, texts)
     found = shipped_meaning(row) if isinstance(row, TableRow) else None
@@ -81,7 +114,9 @@ def shipped_reading(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, 
     return None if found is None or found.kind is Kind.UNMAPPED else found
 
 
-def export(carrier: Carrier, mappings: Iterable[CodeMapping], texts: Mapping[str, str]) -> MappingExport:
+def export(
+    carrier: Carrier, mappings: Iterable[CodeMapping], texts: Mapping[str, str]
+) -> MappingExport:
     """Export the mappings in effect."""
     learned: dict[TableRow, Meaning] = {}
     revisions: list[int] = []
@@ -98,7 +133,9 @@ def export(carrier: Carrier, mappings: Iterable[CodeMapping], texts: Mapping[str
         else:
             learned[row] = meaning
             revisions.append(mapping.revision)
-    return MappingExport(patch=patch_of(learned), revisions=revisions, redundant=redundant, left_out=left_out)
+    return MappingExport(
+        patch=patch_of(learned), revisions=revisions, redundant=redundant, left_out=left_out
+    )
 
 
 def _row(mapping: CodeMapping, texts: Mapping[str, str]) -> TableRow | NoTableRow:
@@ -112,4 +149,8 @@ def _raw(mapping: CodeMapping, texts: Mapping[str, str]) -> Raw:
     def printed(part: str | None) -> str | None:
         return None if part is None else texts.get(part, part)
 
-    return Raw(type=printed(mapping.raw_type), code=printed(mapping.raw_code), reason=printed(mapping.raw_reason))
+    return Raw(
+        type=printed(mapping.raw_type),
+        code=printed(mapping.raw_code),
+        reason=printed(mapping.raw_reason),
+    )

@@ -29,14 +29,24 @@ SECONDS_MAX: Final = 5.0
 class CodeMeaning(ClosedModel):
     """Meaning of a code."""
 
-    kind: Annotated[Kind, Field(description="`scan` or `info`, and of the shipped table also `unmapped`.", examples=["scan"])]
+    kind: Annotated[
+        Kind,
+        Field(
+            description="`scan` or `info`, and of the shipped table also `unmapped`.",
+            examples=["scan"],
+        ),
+    ]
     status: Annotated[Status | None, Field(examples=["delivery_attempted"])] = None
     reason: Annotated[Reason | None, Field(examples=["customer_unavailable"])] = None
 
     @classmethod
     def of(cls, meaning: Meaning | None) -> "CodeMeaning | None":
         """Convert a meaning; None where there is none."""
-        return None if meaning is None else cls(kind=meaning.kind, status=meaning.status, reason=meaning.reason)
+        return (
+            None
+            if meaning is None
+            else cls(kind=meaning.kind, status=meaning.status, reason=meaning.reason)
+        )
 
 
 class ReadingChange(BaseModel):
@@ -44,7 +54,14 @@ class ReadingChange(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True, frozen=True)
 
-    from_: Annotated[str, Field(alias="from", description="The status in effect; `none`: it moves none.", examples=["none"])]
+    from_: Annotated[
+        str,
+        Field(
+            alias="from",
+            description="The status in effect; `none`: it moves none.",
+            examples=["none"],
+        ),
+    ]
     to: Annotated[str, Field(examples=["delivery_attempted"])]
     events: int
 
@@ -73,31 +90,67 @@ class MovedShipment(BaseModel):
 class MappingPreview(BaseModel):
     """Effects of teaching a code and reading its history again."""
 
-    replaces: Annotated[int, Field(description="The code's latest revision, 0 for none: send it along, so that nobody else's is replaced.")]
+    replaces: Annotated[
+        int,
+        Field(
+            description="The code's latest revision, 0 for none: send it along, so that nobody else's is replaced."
+        ),
+    ]
     in_effect: Annotated[
-        CodeMeaning | None, Field(description="What a mapping in effect says; null: the carrier's normalizer reads the code.")
+        CodeMeaning | None,
+        Field(
+            description="What a mapping in effect says; null: the carrier's normalizer reads the code."
+        ),
     ]
     events: Annotated[int, Field(description="Events of the log with the code.")]
     shipments: int
     messages: int
     counts_capped: Annotated[
-        bool, Field(description="The three are lower bounds: older events that are read otherwise were not searched for.")
+        bool,
+        Field(
+            description="The three are lower bounds: older events that are read otherwise were not searched for."
+        ),
     ]
-    previewed_messages: Annotated[int, Field(description="The newest of the messages: what follows is of them alone.")]
+    previewed_messages: Annotated[
+        int, Field(description="The newest of the messages: what follows is of them alone.")
+    ]
     corrected: Annotated[int, Field(description="Events that would be read differently.")]
     unreadable: Annotated[
-        int, Field(description="Events that stay as they are: their message is erased or gone, and their codes do not decide.")
+        int,
+        Field(
+            description="Events that stay as they are: their message is erased or gone, and their codes do not decide."
+        ),
     ]
-    readings: Annotated[list[ReadingChange], Field(description="The events that would be read differently, the most frequent first.")]
-    moved: Annotated[list[StatusChange], Field(description="The shipments whose status would change, the most frequent first.")]
+    readings: Annotated[
+        list[ReadingChange],
+        Field(description="The events that would be read differently, the most frequent first."),
+    ]
+    moved: Annotated[
+        list[StatusChange],
+        Field(description="The shipments whose status would change, the most frequent first."),
+    ]
     transitions: int
-    updates: Annotated[int, Field(description="Shipments that keep their status, but whose reason, times or signer would change.")]
-    notifications: Annotated[int, Field(description="That would go out, for the subscriptions of now.")]
-    examples: Annotated[list[MovedShipment], Field(description="Some of the shipments whose status would change.")]
+    updates: Annotated[
+        int,
+        Field(
+            description="Shipments that keep their status, but whose reason, times or signer would change."
+        ),
+    ]
+    notifications: Annotated[
+        int, Field(description="That would go out, for the subscriptions of now.")
+    ]
+    examples: Annotated[
+        list[MovedShipment], Field(description="Some of the shipments whose status would change.")
+    ]
 
 
 async def preview_mapping(
-    connection: Connection, task: RereadTask, code: MappedCode, meaning: Meaning | None, *, previewed_max: int = PREVIEWED_MAX
+    connection: Connection,
+    task: RereadTask,
+    code: MappedCode,
+    meaning: Meaning | None,
+    *,
+    previewed_max: int = PREVIEWED_MAX,
 ) -> MappingPreview:
     """Preview without changing anything. `task` says who asks and with which keys; `meaning` None: as the normalizer says.
 
@@ -116,7 +169,13 @@ async def preview_mapping(
         part_began = time.monotonic()
         report.add(await reread(connection, task, part, proposed))
         previewed += len(part)
-        at_once = max(1, min(AT_ONCE_MAX, int(at_once * LOCKED_SECONDS / max(time.monotonic() - part_began, 0.001))))
+        at_once = max(
+            1,
+            min(
+                AT_ONCE_MAX,
+                int(at_once * LOCKED_SECONDS / max(time.monotonic() - part_began, 0.001)),
+            ),
+        )
     return MappingPreview(
         replaces=rows[0].revision if rows else 0,
         in_effect=CodeMeaning.of(rows[0].meaning) if rows else None,
@@ -127,12 +186,20 @@ async def preview_mapping(
         previewed_messages=previewed,
         corrected=report.corrected,
         unreadable=report.unreadable,
-        readings=[ReadingChange(from_=before, to=now, events=count) for (before, now), count in report.changes.most_common()],
-        moved=[StatusChange(from_=before, to=now, shipments=count) for (before, now), count in report.moved.most_common()],
+        readings=[
+            ReadingChange(from_=before, to=now, events=count)
+            for (before, now), count in report.changes.most_common()
+        ],
+        moved=[
+            StatusChange(from_=before, to=now, shipments=count)
+            for (before, now), count in report.moved.most_common()
+        ],
         transitions=report.transitions,
         updates=report.updates,
         notifications=report.notifications,
-        examples=[_example(shipment_id, *moved) for shipment_id, moved in report.moved_shipments.items()],
+        examples=[
+            _example(shipment_id, *moved) for shipment_id, moved in report.moved_shipments.items()
+        ],
     )
 
 

@@ -18,8 +18,20 @@ from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, Run
 from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.history_walk import HistoryWalk, WalkPage
-from statesvc.repair.renormalize.late_code import UnknownCode, clock, transaction_id, wait_for_older_transactions
-from statesvc.repair.teaching.code_events import BEGINNING, PAGE, Connection, LogPosition, next_of_log, open_code_dead_letter
+from statesvc.repair.renormalize.late_code import (
+    UnknownCode,
+    clock,
+    transaction_id,
+    wait_for_older_transactions,
+)
+from statesvc.repair.teaching.code_events import (
+    BEGINNING,
+    PAGE,
+    Connection,
+    LogPosition,
+    next_of_log,
+    open_code_dead_letter,
+)
 
 _LATE_BATCHES: Final = 1_000
 """A batch becomes visible after later ones, but not after more than these."""
@@ -58,12 +70,16 @@ class CodeReread:
     """The open dead letter of the code, as it was found at the end."""
     obstacle: Obstacle | None = field(init=False, default=None)
     """Reason for which it stays open."""
-    _newest_read: deque[UUID] = field(init=False, default_factory=lambda: deque(maxlen=_NEWEST_READ_MAX))
+    _newest_read: deque[UUID] = field(
+        init=False, default_factory=lambda: deque(maxlen=_NEWEST_READ_MAX)
+    )
 
     async def run(self) -> RenormalizeReport:
         """Read from the position on. The corrections are in the log, and the run is an operator action, when it returns."""
         code = self.request.code
-        listed = UnknownCode(code.carrier_id, listed_code(code.raw_type), listed_code(code.raw_code))
+        listed = UnknownCode(
+            code.carrier_id, listed_code(code.raw_type), listed_code(code.raw_code)
+        )
         walk = self.walk
         if self.position.began is None:
             async with self.walk.connections.connection() as connection:
@@ -74,7 +90,11 @@ class CodeReread:
                 await wait_for_older_transactions(connection, await transaction_id(connection))
             late = LogPosition(max(0, place.batch_id - _LATE_BATCHES))
             place, _ = await walk.read(self._next_page, late, is_bounded=False)
-        self.position = replace(self.position, place=place, is_left=self.position.is_left or walk.leaves_unknown(listed.key))
+        self.position = replace(
+            self.position,
+            place=place,
+            is_left=self.position.is_left or walk.leaves_unknown(listed.key),
+        )
         if self.is_done:
             await self._resolve(listed)
         details = {"why": self.request.why, "mapping": self.request.revision}
@@ -95,12 +115,16 @@ class CodeReread:
             self.dead_letter_id = await open_code_dead_letter(connection, listed)
         if self.dead_letter_id is None:
             return
-        request = RepairRequest.of_one(self.dead_letter_id, self.walk.rereader, actor=self.request.actor, why=self.request.why)
+        request = RepairRequest.of_one(
+            self.dead_letter_id, self.walk.rereader, actor=self.request.actor, why=self.request.why
+        )
         is_whole = code.raw_reason is None and not code.stand_ins
         if is_whole and self.position.is_left:
             self.obstacle = Obstacle.STILL_UNKNOWN
         elif is_whole and self.position.began is not None:
-            dead_letter = CodeDeadLetter(listed.carrier_id, listed.raw_type, listed.raw_code, self.dead_letter_id)
+            dead_letter = CodeDeadLetter(
+                listed.carrier_id, listed.raw_type, listed.raw_code, self.dead_letter_id
+            )
             await conclude_code(self.walk, request, dead_letter, began=self.position.began)
         else:
             await self._replay(request)
@@ -114,7 +138,9 @@ class CodeReread:
             wake=self.walk.wake,
             show=lambda _: None,
             position=RunPosition(up_to=self.dead_letter_id or 0),
-            budget=None if self.walk.messages_max is None else ReplayBudget(dead_letters_max=1, messages_max=self.walk.messages_max),
+            budget=None
+            if self.walk.messages_max is None
+            else ReplayBudget(dead_letters_max=1, messages_max=self.walk.messages_max),
         )
         progress = await run.replay()
         if not progress.replayed:

@@ -48,18 +48,30 @@ class CodeSample(BaseModel):
     recorded_at: AwareDatetime
     occurred_at: AwareDatetime
     raw_type: str | None
-    raw_code: Annotated[str | None, Field(description="A text in its place shows as what stands for it: map that, or the text.")]
+    raw_code: Annotated[
+        str | None,
+        Field(
+            description="A text in its place shows as what stands for it: map that, or the text."
+        ),
+    ]
     raw_reason: str | None
     carrier_code: Annotated[str | None, Field(description="As printed. " + _PII)] = None
     description: Annotated[str | None, Field(description="The text of the event. " + _PII)] = None
     proposed: Annotated[
         ProposedMapping | None,
-        Field(description="What its text proposes; null: nothing clear. Nothing is read so by itself."),
+        Field(
+            description="What its text proposes; null: nothing clear. Nothing is read so by itself."
+        ),
     ] = None
 
 
 async def code_samples(
-    connection: AsyncConnection[Any], listed: tuple[str, str | None, str | None], keyring: Keyring, *, personal: bool, limit: int
+    connection: AsyncConnection[Any],
+    listed: tuple[str, str | None, str | None],
+    keyring: Keyring,
+    *,
+    personal: bool,
+    limit: int,
 ) -> list[CodeSample]:
     """Return samples of a code as dead letters list it (carrier, type, code), the newest first. `personal`: with their texts."""
     carrier_id, raw_type, raw_code = listed
@@ -72,9 +84,15 @@ async def code_samples(
         "limit": limit,
     }
     found = []
-    for shipment_id, event_id, message_id, recorded_at, canonical, sealed_part, sealed_key in await (
-        await connection.execute(_SQL["samples"], parameters)
-    ).fetchall():
+    for (
+        shipment_id,
+        event_id,
+        message_id,
+        recorded_at,
+        canonical,
+        sealed_part,
+        sealed_key,
+    ) in await (await connection.execute(_SQL["samples"], parameters)).fetchall():
         part = Opener.of_stream(keyring, shipment_id, sealed_key).part(event_id, sealed_part)
         words, printed = part.fields.get("description"), part.printed_code
         document = orjson.loads(decompress_json(canonical))

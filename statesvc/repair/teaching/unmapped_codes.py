@@ -24,24 +24,52 @@ class UnmappedCode(BaseModel):
     """One such code, as dead letters list it."""
 
     carrier_id: Annotated[str, Field(examples=["ups"])]
-    raw_type: Annotated[str | None, Field(description="`text`: any text in its place; null: the carrier prints none.", examples=["X"])]
-    raw_code: Annotated[str | None, Field(description="`text`: any text in its place; null: the carrier prints none.", examples=["9Z"])]
-    carrier_code: Annotated[str | None, Field(description="Both as they stand in the history.", examples=["X/9Z"])]
-    read: Annotated[Literal["not_at_all", "by_category"], Field(description="Whether a category read it meanwhile.")]
+    raw_type: Annotated[
+        str | None,
+        Field(
+            description="`text`: any text in its place; null: the carrier prints none.",
+            examples=["X"],
+        ),
+    ]
+    raw_code: Annotated[
+        str | None,
+        Field(
+            description="`text`: any text in its place; null: the carrier prints none.",
+            examples=["9Z"],
+        ),
+    ]
+    carrier_code: Annotated[
+        str | None, Field(description="Both as they stand in the history.", examples=["X/9Z"])
+    ]
+    read: Annotated[
+        Literal["not_at_all", "by_category"],
+        Field(description="Whether a category read it meanwhile."),
+    ]
     events: int
     shipments: int
     counts_capped: Annotated[bool, Field(description="The counts are lower bounds.")]
     since: AwareDatetime
     dead_letter_id: int | None
-    mapped: Annotated[CodeMeaning | None, Field(description="What a mapping says by now: its history waits to be read again.")]
-    message_ids: Annotated[list[UUID], Field(description="Some messages with it, the latest first.")]
+    mapped: Annotated[
+        CodeMeaning | None,
+        Field(description="What a mapping says by now: its history waits to be read again."),
+    ]
+    message_ids: Annotated[
+        list[UUID], Field(description="Some messages with it, the latest first.")
+    ]
     proposed: Annotated[
-        ProposedMapping | None, Field(description="What the texts of its newest events propose, where they agree; a person decides.")
+        ProposedMapping | None,
+        Field(
+            description="What the texts of its newest events propose, where they agree; a person decides."
+        ),
     ] = None
 
 
 async def unmapped_codes(
-    connection: AsyncConnection[Any], *, carrier_id: str | None = None, keyring: Keyring | None = None
+    connection: AsyncConnection[Any],
+    *,
+    carrier_id: str | None = None,
+    keyring: Keyring | None = None,
 ) -> list[UnmappedCode]:
     """Return codes with an open dead letter, the newest first, then those read by category, the most frequent first.
 
@@ -51,21 +79,37 @@ async def unmapped_codes(
     if keyring is None:
         return found
     proposals = [await _proposed(connection, keyring, each) for each in found[:PROPOSED_MAX]]
-    return [*(each.model_copy(update={"proposed": of}) for each, of in zip(found, proposals, strict=False)), *found[PROPOSED_MAX:]]
+    return [
+        *(
+            each.model_copy(update={"proposed": of})
+            for each, of in zip(found, proposals, strict=False)
+        ),
+        *found[PROPOSED_MAX:],
+    ]
 
 
-async def _proposed(connection: AsyncConnection[Any], keyring: Keyring, code: UnmappedCode) -> ProposedMapping | None:
-    samples = await code_samples(connection, _listed(code), keyring, personal=False, limit=SAMPLES_READ)
+async def _proposed(
+    connection: AsyncConnection[Any], keyring: Keyring, code: UnmappedCode
+) -> ProposedMapping | None:
+    samples = await code_samples(
+        connection, _listed(code), keyring, personal=False, limit=SAMPLES_READ
+    )
     proposals = [each.proposed for each in samples if each.proposed is not None]
     agree = len({(each.status, each.reason) for each in proposals}) == 1
     return proposals[0] if agree else None
 
 
 async def _all(connection: AsyncConnection[Any], carrier_id: str | None) -> list[UnmappedCode]:
-    unknown, rolled_up = await _unknown(connection, carrier_id), await _by_category(connection, carrier_id)
+    unknown, rolled_up = (
+        await _unknown(connection, carrier_id),
+        await _by_category(connection, carrier_id),
+    )
     read = {_listed(each) for each in rolled_up}
     asked_for = {_listed(each) for each in unknown}
-    merged = [each.model_copy(update={"read": "by_category"}) if _listed(each) in read else each for each in unknown]
+    merged = [
+        each.model_copy(update={"read": "by_category"}) if _listed(each) in read else each
+        for each in unknown
+    ]
     return [*merged, *(each for each in rolled_up if _listed(each) not in asked_for)]
 
 
@@ -83,7 +127,9 @@ async def _unknown(connection: AsyncConnection[Any], carrier_id: str | None) -> 
     before: int | None = NEWEST
     wanted = DeadLetterFilter(kind="code", carrier_id=carrier_id, is_open=True)
     while before is not None:
-        dead_letters, before = await list_dead_letters(connection, wanted, before=before, limit=PAGE)
+        dead_letters, before = await list_dead_letters(
+            connection, wanted, before=before, limit=PAGE
+        )
         counted = await occurrences_of(connection, dead_letters)
         for each in dead_letters:
             occurrences = counted.get(each.dead_letter_id)
@@ -106,7 +152,9 @@ async def _unknown(connection: AsyncConnection[Any], carrier_id: str | None) -> 
     return found
 
 
-async def _by_category(connection: AsyncConnection[Any], carrier_id: str | None) -> list[UnmappedCode]:
+async def _by_category(
+    connection: AsyncConnection[Any], carrier_id: str | None
+) -> list[UnmappedCode]:
     found = await codes_by_category(connection)
     capped = sum(each.events for each in found) >= COUNT_MAX
     return [
@@ -130,4 +178,8 @@ async def _by_category(connection: AsyncConnection[Any], carrier_id: str | None)
 
 
 def _carrier_code(raw_type: str | None, raw_code: str | None) -> str | None:
-    return listed_prefix(raw_type, raw_code) if raw_code is None or raw_type is None else f"{raw_type}/{raw_code}"
+    return (
+        listed_prefix(raw_type, raw_code)
+        if raw_code is None or raw_type is None
+        else f"{raw_type}/{raw_code}"
+    )

@@ -24,7 +24,12 @@ from statesvc.settings.service_settings import Settings
 INGRESS: Final[Role] = "ingress"
 API: Final[Role] = "api"
 ROLES: Final[tuple[Role, ...]] = (INGRESS, API, "worker", "notifier", "sealer")
-CHILDREN: Final[tuple[tuple[Role, ...], ...]] = ((INGRESS,), (API,), ("worker",), ("notifier", "sealer"))
+CHILDREN: Final[tuple[tuple[Role, ...], ...]] = (
+    (INGRESS,),
+    (API,),
+    ("worker",),
+    ("notifier", "sealer"),
+)
 """The roles of each process. A worker is alone, for a message may end it; notifier and sealer wait most of the time."""
 PREPARATION: Final = len(CHILDREN)
 """The number of what makes the database ready, among `forked_programs`."""
@@ -86,7 +91,10 @@ def _is_loopback_address(text: str) -> bool:
 
 def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of every child. The demo lets unsigned webhooks in on the loopback only, and overrides no setting."""
-    environment = {**inherited, "STATESVC_DATA_DIR": str(plan.settings.database.data_dir.absolute())}
+    environment = {
+        **inherited,
+        "STATESVC_DATA_DIR": str(plan.settings.database.data_dir.absolute()),
+    }
     if plan.demo_rate is None:
         return environment
     environment.setdefault("STATESVC_BOOTSTRAP_KEY", f"demo-{secrets.token_urlsafe(24)}")
@@ -101,12 +109,19 @@ def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
     children = [
         ForkedProgram(
             run=partial(plan.explained, partial(run_role, _launch(plan, roles))),
-            title=" ".join((*(f"statesvc {role}" for role in roles), *arguments_of(plan, roles)[1:])),
+            title=" ".join(
+                (*(f"statesvc {role}" for role in roles), *arguments_of(plan, roles)[1:])
+            ),
             niceness=NICENESS.get(roles[0], 0),
         )
         for roles in CHILDREN
     ]
-    return [*children, ForkedProgram(run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare")]
+    return [
+        *children,
+        ForkedProgram(
+            run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare"
+        ),
+    ]
 
 
 def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
@@ -124,17 +139,37 @@ def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
     )
 
 
-def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]) -> list[ChildProgram]:
+def programs(
+    plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]
+) -> list[ChildProgram]:
     """Return one per child, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
     listed = []
     for number, roles in enumerate(CHILDREN):
-        alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, roles)], environment, niceness=NICENESS.get(roles[0], 0))
+        alone = spawn(
+            [sys.executable, "-m", "statesvc", *arguments_of(plan, roles)],
+            environment,
+            niceness=NICENESS.get(roles[0], 0),
+        )
         name = "+".join(roles)
         watch = ChildWatch(name, plan.control(roles[0]), ask_seconds=plan.ask_seconds)
-        listed.append(ChildProgram(name=name, start=fork(server, number, otherwise=alone), watch=watch))
+        listed.append(
+            ChildProgram(name=name, start=fork(server, number, otherwise=alone), watch=watch)
+        )
     if plan.demo_rate is not None:
-        command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
-        listed.append(ChildProgram(name=DEMO, start=spawn(command, demo_environment(environment)), restart=False))
+        command = [
+            sys.executable,
+            "-m",
+            "statesvc.demo.run",
+            "--url",
+            plan.url,
+            "--rate",
+            str(plan.demo_rate),
+        ]
+        listed.append(
+            ChildProgram(
+                name=DEMO, start=spawn(command, demo_environment(environment)), restart=False
+            )
+        )
     return listed
 
 

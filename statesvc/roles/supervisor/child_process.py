@@ -56,7 +56,9 @@ class ChildProcess:
         while not self._stopping.is_set():
             started = time.monotonic()
             child = await self._start()
-            watching = asyncio.create_task(self._kill_when_silent(child), name=f"watch-{self.program.name}")
+            watching = asyncio.create_task(
+                self._kill_when_silent(child), name=f"watch-{self.program.name}"
+            )
             try:
                 exit_code = await child.wait()
             finally:
@@ -70,7 +72,14 @@ class ChildProcess:
                 log.warning("child_ended", role=name, pid=child.pid, exit_code=exit_code)
                 return
             pause = pause_after(deaths, longest_seconds=self.program.longest_pause_seconds)
-            log.error("child_died", role=name, pid=child.pid, exit_code=exit_code, attempt=deaths, delay_seconds=pause)
+            log.error(
+                "child_died",
+                role=name,
+                pid=child.pid,
+                exit_code=exit_code,
+                attempt=deaths,
+                delay_seconds=pause,
+            )
             await set_within(self._stopping, pause)
 
     def stop(self) -> None:
@@ -90,7 +99,9 @@ class ChildProcess:
         await self.program.watch.until_silent(child.pid)
         # one that stops has a deadline of its own
         if not self._stopping.is_set():
-            log.error("child_killed", role=self.program.name, pid=child.pid, why="it does not answer")
+            log.error(
+                "child_killed", role=self.program.name, pid=child.pid, why="it does not answer"
+            )
             child.signal(signal.SIGKILL)
 
     async def _start(self) -> Child:

@@ -47,7 +47,11 @@ class ChildWatch:
             while unanswered < (KILL_ASKS if self.has_answered else START_ASKS):
                 if asking is None:
                     asking = asyncio.create_task(self._is_alive(), name=f"ask-{self._name}")
-                await asyncio.sleep(self._ask_seconds if self.has_answered else self._ask_seconds / START_ASKS_A_TURN)
+                await asyncio.sleep(
+                    self._ask_seconds
+                    if self.has_answered
+                    else self._ask_seconds / START_ASKS_A_TURN
+                )
                 is_answered = asking.done() and asking.result()
                 if asking.done():
                     asking = None
@@ -58,7 +62,12 @@ class ChildWatch:
                 unanswered += 1
                 if unanswered == SILENT_ASKS and self.has_answered:
                     self.answers = False
-                    log.warning("child_silent", role=self._name, pid=pid, seconds=unanswered * self._ask_seconds)
+                    log.warning(
+                        "child_silent",
+                        role=self._name,
+                        pid=pid,
+                        seconds=unanswered * self._ask_seconds,
+                    )
         finally:
             if asking is not None:
                 await cancel_fully(asking)

@@ -21,11 +21,20 @@ SUPERVISOR: Final = "up"
 
 
 @asynccontextmanager
-async def serving_merged_metrics(listener: socket, children: Sequence[ChildProcess]) -> AsyncIterator[None]:
+async def serving_merged_metrics(
+    listener: socket, children: Sequence[ChildProcess]
+) -> AsyncIterator[None]:
     """Serve the metrics for the time of the block."""
-    watched = {child.program.name: child.program.watch for child in children if child.program.watch is not None}
+    watched = {
+        child.program.name: child.program.watch
+        for child in children
+        if child.program.watch is not None
+    }
     telemetry = Telemetry()
-    telemetry.observe(gauges.ROLE_ANSWERS, lambda: [(float(watch.answers), {"type": role}) for role, watch in watched.items()])
+    telemetry.observe(
+        gauges.ROLE_ANSWERS,
+        lambda: [(float(watch.answers), {"type": role}) for role, watch in watched.items()],
+    )
 
     async def make() -> bytes:
         controls = {role: watch.control for role, watch in watched.items() if watch.answers}
@@ -42,7 +51,10 @@ async def serving_merged_metrics(listener: socket, children: Sequence[ChildProce
 
 async def _texts(controls: Mapping[str, Path]) -> dict[str, bytes]:
     """Fetch the texts, by role, of those that answer in time."""
-    asking = {role: asyncio.create_task(_text(control), name=f"metrics-{role}") for role, control in controls.items()}
+    asking = {
+        role: asyncio.create_task(_text(control), name=f"metrics-{role}")
+        for role, control in controls.items()
+    }
     if asking:
         await asyncio.wait(asking.values())
     return {role: task.result() for role, task in asking.items()}

@@ -5,7 +5,9 @@ import sys
 from importlib import import_module
 from typing import Final
 
-PRELOADED: Final = tuple(f"statesvc.roles.{role}_role" for role in ("ingress", "api", "worker", "notifier_and_sealer"))
+PRELOADED: Final = tuple(
+    f"statesvc.roles.{role}_role" for role in ("ingress", "api", "worker", "notifier_and_sealer")
+)
 
 
 def preload() -> None:

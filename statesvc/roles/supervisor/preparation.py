@@ -24,7 +24,11 @@ async def _prepare(settings: Settings) -> None:
     is_embedded = settings.database.database_url is None
     if not is_embedded:
         await require_usable_pooler(dsns, settings)
-    await _migrate(dsns, settings.database.auditor_role, has_owner=is_embedded or settings.database.owner_url is not None)
+    await _migrate(
+        dsns,
+        settings.database.auditor_role,
+        has_owner=is_embedded or settings.database.owner_url is not None,
+    )
     async with await open_connection(dsns.listen, application_name="statesvc up") as connection:
         await require_partitions(connection)
         if not dsns.is_pooled:

@@ -43,7 +43,9 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], *, niceness: i
 
     async def start() -> Child:
         supervised = {**environment, SUPERVISED_VARIABLE: "1"}
-        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, env=supervised, start_new_session=True)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, env=supervised, start_new_session=True
+        )
         if niceness:
             await asyncio.to_thread(make_nicer, process.pid, niceness=niceness)
         return _Spawned(process)

@@ -25,7 +25,14 @@ from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.metrics_address import metrics_listener
 from statesvc.roles.shutdown import StopSignals
-from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, PREPARATION, ServicePlan, is_loopback, programs
+from statesvc.roles.supervisor.child_plan import (
+    DEMO,
+    INGRESS,
+    PREPARATION,
+    ServicePlan,
+    is_loopback,
+    programs,
+)
 from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.merged_metrics import serving_merged_metrics
@@ -74,7 +81,9 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
             return exit_code
         if signals.stopping.is_set():
             return 0
-        watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
+        watch = asyncio.create_task(
+            _keep_running(server, settings.database.data_dir), name="database-watch"
+        )
         try:
             return await _supervise(plan, fork_server, signals, new_key_file=new_key_file)
         finally:
@@ -90,15 +99,21 @@ async def _prepare(fork_server: ForkServer) -> int:
     return await child.wait()
 
 
-async def _supervise(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals, *, new_key_file: Path | None) -> int:
+async def _supervise(
+    plan: ServicePlan, fork_server: ForkServer, signals: StopSignals, *, new_key_file: Path | None
+) -> int:
     metrics = metrics_listener(plan.settings.http, port=plan.ports[INGRESS])
     plan = replace(plan, metrics_port=metrics.getsockname()[1])
     environment = dict(os.environ)
     children = [ChildProcess(program) for program in programs(plan, fork_server, environment)]
     async with serving_merged_metrics(metrics, children):
-        running = {asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child for child in children}
+        running = {
+            asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child
+            for child in children
+        }
         announcement = asyncio.create_task(
-            _announce(plan, banner(plan, environment=environment, new_key_file=new_key_file)), name="announce"
+            _announce(plan, banner(plan, environment=environment, new_key_file=new_key_file)),
+            name="announce",
         )
         stopping = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
         vital = {task for task, child in running.items() if child.program.restart}
@@ -108,11 +123,15 @@ async def _supervise(plan: ServicePlan, fork_server: ForkServer, signals: StopSi
         stopping.cancel()
         announcement.cancel()
         http = plan.settings.http
-        aborted = await _stop(running, signals, drain_seconds=http.drain_seconds, grace_seconds=http.grace_seconds)
+        aborted = await _stop(
+            running, signals, drain_seconds=http.drain_seconds, grace_seconds=http.grace_seconds
+        )
         return 1 if aborted or done - {stopping} else 0
 
 
-async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float, grace_seconds: float) -> bool:
+async def _stop(
+    running: Running, signals: StopSignals, *, drain_seconds: float, grace_seconds: float
+) -> bool:
     """Stop the children; return True if it was cut short, or a child had to be killed."""
     aborting = signals.aborting
     _stop_children(running, {DEMO})
@@ -140,16 +159,24 @@ def _stop_children(running: Running, names: Collection[str]) -> None:
             child.stop()
 
 
-async def _ended(running: Running, names: Collection[str], seconds: float, *, unless: asyncio.Event) -> None:
+async def _ended(
+    running: Running, names: Collection[str], seconds: float, *, unless: asyncio.Event
+) -> None:
     """Wait until the children of these names have ended, for so long, or until `unless` is set."""
     cut_short = asyncio.create_task(unless.wait(), name="cut-short")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while not cut_short.done() and loop.time() < deadline:
-        left = {task for task, child in running.items() if child.program.name in names and not task.done()}
+        left = {
+            task
+            for task, child in running.items()
+            if child.program.name in names and not task.done()
+        }
         if not left:
             break
-        await asyncio.wait({*left, cut_short}, timeout=deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {*left, cut_short}, timeout=deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED
+        )
     cut_short.cancel()
 
 
@@ -159,7 +186,13 @@ async def _announce(plan: ServicePlan, text: str) -> None:
     warn_at = loop.time() + NOT_READY_SECONDS
     while (why := await _not_ready(plan)) is not None:
         if loop.time() >= warn_at:
-            log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS, why=why)
+            log.warning(
+                "service_not_ready",
+                host=plan.host,
+                port=plan.ports[INGRESS],
+                seconds=NOT_READY_SECONDS,
+                why=why,
+            )
             warn_at += NOT_READY_SECONDS
         await asyncio.sleep(0.1)
     _print(text)
@@ -215,7 +248,10 @@ def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: P
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
         ("console", f"{plan.url}/console"),
-        ("metrics", f"http://{in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics"),
+        (
+            "metrics",
+            f"http://{in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics",
+        ),
         ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),
     ]
     if plan.settings.database.database_url is None:
@@ -224,11 +260,20 @@ def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: P
         rows.append(("database", database_name(plan.settings.database)))
     rows.append(("psql", f"{_command(environment)} psql"))
     if new_key_file is not None:
-        rows.append(("new", f"{new_key_file} opens all sealed data: keep a copy of it in a safe place"))
+        rows.append(
+            ("new", f"{new_key_file} opens all sealed data: keep a copy of it in a safe place")
+        )
     if plan.demo_rate is not None and is_loopback(plan.host):
-        rows.append(("try", f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}" {plan.url}/v1/shipments'))
+        rows.append(
+            (
+                "try",
+                f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}" {plan.url}/v1/shipments',
+            )
+        )
     rows.append(("stop", "Ctrl-C"))
-    return "\n".join(["", "statesvc is running", *(f"  {name:<9} {value}" for name, value in rows), ""])
+    return "\n".join(
+        ["", "statesvc is running", *(f"  {name:<9} {value}" for name, value in rows), ""]
+    )
 
 
 def _command(environment: Mapping[str, str]) -> str:
@@ -239,5 +284,13 @@ def _command(environment: Mapping[str, str]) -> str:
         words = [os.path.relpath(program) if program.is_relative_to(Path.cwd()) else str(program)]
     called = shlex.join(words)
     folder = environment.get("STATESVC_DATA_DIR")
-    moved = folder is not None and "DATABASE_URL" not in environment and Path(folder) != Path.cwd() / ".statesvc"
-    return f"STATESVC_DATA_DIR={shlex.quote(folder)} {called}" if moved and folder is not None else called
+    moved = (
+        folder is not None
+        and "DATABASE_URL" not in environment
+        and Path(folder) != Path.cwd() / ".statesvc"
+    )
+    return (
+        f"STATESVC_DATA_DIR={shlex.quote(folder)} {called}"
+        if moved and folder is not None
+        else called
+    )

@@ -44,14 +44,28 @@ def _differing(live: ShipmentRow, rebuilt: ShipmentRow) -> tuple[str, ...]:
     if live == rebuilt:
         return ()
     # of the accumulator its meaning counts: an older program may have written it in another form
-    alike = {"state"} if ShipmentState.from_json(live.state) == ShipmentState.from_json(rebuilt.state) else set()
+    alike = (
+        {"state"}
+        if ShipmentState.from_json(live.state) == ShipmentState.from_json(rebuilt.state)
+        else set()
+    )
     # when it is looked at again depends on the rules and on the watcher, which may put it off
     alike.add("due_at")
-    moved = {name for name, mine, theirs in zip(live._fields, live, rebuilt, strict=True) if mine != theirs} - alike
-    return tuple(name for name in live._fields if name in moved | _other_offsets(live.state, rebuilt.state))
+    moved = {
+        name
+        for name, mine, theirs in zip(live._fields, live, rebuilt, strict=True)
+        if mine != theirs
+    } - alike
+    return tuple(
+        name for name in live._fields if name in moved | _other_offsets(live.state, rebuilt.state)
+    )
 
 
 def _other_offsets(mine: bytes, theirs: bytes) -> set[str]:
     """Return the times that read differently on the wall clock; equal instants compare as equal."""
     ours, rebuilt = local_times(orjson.loads(mine)), local_times(orjson.loads(theirs))
-    return {name for name in ours.keys() & rebuilt.keys() if ours[name].isoformat() != rebuilt[name].isoformat()}
+    return {
+        name
+        for name in ours.keys() & rebuilt.keys()
+        if ours[name].isoformat() != rebuilt[name].isoformat()
+    }

@@ -70,7 +70,9 @@ def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
 
 async def connect(dsn: str) -> Connection:
     """Open a connection of the rebuild, in autocommit. To compare, a role that only reads is enough."""
-    connection = await open_connection(dsn, application_name="statesvc rebuild", writes=names_several_hosts(dsn))
+    connection = await open_connection(
+        dsn, application_name="statesvc rebuild", writes=names_several_hosts(dsn)
+    )
     await connection.execute(_SQL["wait_briefly"])
     return connection
 
@@ -107,7 +109,9 @@ async def _compare(child: RebuildProcess, piece: Slice) -> tuple[int, list[Drift
             connection,
             _SQL["slice_rows"],
             {"first": piece.first, "last": piece.last},
-            lambda rows: {row[0]: ShipmentRow(*row)._replace(state=decompress_json(row[-1])) for row in rows},
+            lambda rows: {
+                row[0]: ShipmentRow(*row)._replace(state=decompress_json(row[-1])) for row in rows
+            },
         )
         live = await asked.rows()
     return _events(histories), list(drifts(live, rebuilt_rows(histories, DEFAULTS)))
@@ -122,7 +126,10 @@ async def _histories(child: RebuildProcess, piece: Slice) -> Sequence[tuple[UUID
         child.connection,
         _SQL["slice_histories"],
         {"first": piece.first, "last": piece.last},
-        lambda rows: [(shipment_id, version, decompress_json(canonical)) for shipment_id, version, canonical in rows],
+        lambda rows: [
+            (shipment_id, version, decompress_json(canonical))
+            for shipment_id, version, canonical in rows
+        ],
     )
     hot = await asked.rows()
     if child.staging is None:

@@ -75,9 +75,13 @@ class Rebuild:
         """Bring the old table up to date and put it back. The rebuilt one is retained in turn."""
         async with self._alone() as connection:
             if await _last_swap(connection) is None:
-                raise RebuildError("there is nothing to go back to: no rebuild was swapped in, or its old table was let go")
+                raise RebuildError(
+                    "there is nothing to go back to: no rebuild was swapped in, or its old table was let go"
+                )
             await catch_up(connection, self.archive)
-            await swap(connection, self.archive, actor=self.actor, verb="roll_back_rebuild", events=0)
+            await swap(
+                connection, self.archive, actor=self.actor, verb="roll_back_rebuild", events=0
+            )
 
     async def finish(self) -> None:
         """Drop the old table."""
@@ -97,17 +101,29 @@ class Rebuild:
         finally:
             await connection.close()
 
-    async def _each(self, connection: Connection, work: Callable[[Slice], T]) -> AsyncIterator[tuple[int, int, T]]:
+    async def _each(
+        self, connection: Connection, work: Callable[[Slice], T]
+    ) -> AsyncIterator[tuple[int, int, T]]:
         # no month leaves the tables meanwhile
         await connection.execute(SHARE_MONTHS)
         archived = [month for month in await months(connection) if month.dropped_at is not None]
         row = await (await connection.execute(_SQL["bytes_of_log"])).fetchone()
-        pieces = slices((row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived))
+        pieces = slices(
+            (row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived)
+        )
         with (
             self._staged(archived, len(pieces)) as staging,
-            BulkPool(min(self.processes, len(pieces)), begin, self.owner_dsn, staging, chosen_password_command()) as pool,
+            BulkPool(
+                min(self.processes, len(pieces)),
+                begin,
+                self.owner_dsn,
+                staging,
+                chosen_password_command(),
+            ) as pool,
         ):
-            pending: Sequence[asyncio.Future[T]] = [asyncio.wrap_future(pool.submit(work, piece)) for piece in pieces]
+            pending: Sequence[asyncio.Future[T]] = [
+                asyncio.wrap_future(pool.submit(work, piece)) for piece in pieces
+            ]
             for future in pending:
                 # where the first that fails ends the command, nobody asks for the others
                 future.add_done_callback(_retrieve)
@@ -118,10 +134,14 @@ class Rebuild:
                 for future in pending:
                     future.cancel()
 
-    def _staged(self, archived: Sequence[LogMonth], pieces: int) -> AbstractContextManager[Staging | None]:
+    def _staged(
+        self, archived: Sequence[LogMonth], pieces: int
+    ) -> AbstractContextManager[Staging | None]:
         if not archived:
             return nullcontext()
-        return staged([self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces)
+        return staged(
+            [self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces
+        )
 
 
 def _retrieve(future: asyncio.Future[Any]) -> None:

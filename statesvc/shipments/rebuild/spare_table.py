@@ -55,7 +55,9 @@ async def catch_up(connection: Connection, archive: History) -> None:
             return
 
 
-async def swap(connection: Connection, archive: History, *, actor: str, verb: str, events: int) -> None:
+async def swap(
+    connection: Connection, archive: History, *, actor: str, verb: str, events: int
+) -> None:
     """Bring the spare table up to date and put it in the live one's place, in one transaction. Raises BusyError."""
 
     async def swapped() -> None:
@@ -67,7 +69,13 @@ async def swap(connection: Connection, archive: History, *, actor: str, verb: st
             await connection.execute(_SQL["unwatch_spare"])
             await connection.execute(_SQL["watch"])
             await connection.execute(_SQL["note_swap"], {"actor": actor, "events": events})
-            await record_action(connection, actor=actor, verb=verb, target="projection shipment", details={"events": events})
+            await record_action(
+                connection,
+                actor=actor,
+                verb=verb,
+                target="projection shipment",
+                details={"events": events},
+            )
 
     await _patiently(swapped)
 
@@ -87,11 +95,18 @@ async def forget(connection: Connection) -> None:
 async def _take(connection: Connection, archive: History) -> int:
     """Fold some of the noted shipments again; return how many they were. Notes and rows change together."""
     async with connection.transaction():
-        asked = await send(connection, _SQL["take_notes"], {"limit": _NOTES}, lambda rows: [shipment_id for (shipment_id,) in rows])
+        asked = await send(
+            connection,
+            _SQL["take_notes"],
+            {"limit": _NOTES},
+            lambda rows: [shipment_id for (shipment_id,) in rows],
+        )
         touched: list[UUID] = await asked.rows()
         if touched:
             await archive.restore_shipments(connection, touched)
-            histories = await send(connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, _histories)
+            histories = await send(
+                connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, _histories
+            )
             await connection.execute(_SQL["remove"], {"shipment_ids": uuids(touched)})
             await add_rows(connection, await histories.rows())
         return len(touched)
@@ -109,4 +124,6 @@ async def _patiently(action: Callable[[], Awaitable[T]]) -> T:
             if failure(error) is not Failure.TRANSIENT:
                 raise
         await asyncio.sleep(random.uniform(0.3, 1.0))  # noqa: S311 - so as not to meet the same traffic again
-    raise BusyError("the tables are too busy: no lock within a minute; a long transaction is in the way (pg_stat_activity shows it)")
+    raise BusyError(
+        "the tables are too busy: no lock within a minute; a long transaction is in the way (pg_stat_activity shows it)"
+    )

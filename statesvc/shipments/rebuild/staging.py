@@ -52,7 +52,10 @@ class Staging:
                 sorted_in: dict[int, list[bytes]] = defaultdict(list)
                 for shipment_id, version, canonical in events:
                     shipment = UUID(shipment_id)
-                    sorted_in[self._bucket(shipment)] += (_HEAD.pack(shipment.bytes, version, len(canonical)), canonical)
+                    sorted_in[self._bucket(shipment)] += (
+                        _HEAD.pack(shipment.bytes, version, len(canonical)),
+                        canonical,
+                    )
                 for bucket, parts in sorted_in.items():
                     with self._path(bucket).open("ab") as target:
                         target.writelines(parts)
@@ -77,6 +80,14 @@ def staged(files: Iterable[ArchivePath], *, pieces: int) -> Iterator[Staging]:
 def merged(hot: Iterable[Event], archived: Iterable[Event]) -> list[tuple[UUID, bytes]]:
     """Merge shipment by shipment, oldest first; what is in both once."""
     # the same entry has the same bytes in both; an observation has the version of an event
-    by_place = {(shipment.int, version, canonical): (shipment, canonical) for shipment, version, canonical in archived}
-    by_place.update({(shipment.int, version, canonical): (shipment, canonical) for shipment, version, canonical in hot})
+    by_place = {
+        (shipment.int, version, canonical): (shipment, canonical)
+        for shipment, version, canonical in archived
+    }
+    by_place.update(
+        {
+            (shipment.int, version, canonical): (shipment, canonical)
+            for shipment, version, canonical in hot
+        }
+    )
     return [by_place[place] for place in sorted(by_place)]

@@ -35,7 +35,9 @@ async def main() -> None:
     ids = await message_ids(url)
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
-        await queries.enqueue(["message"] * len(chunk), [message_id.bytes for message_id in chunk], [0] * len(chunk))
+        await queries.enqueue(
+            ["message"] * len(chunk), [message_id.bytes for message_id in chunk], [0] * len(chunk)
+        )
     queue = PgQueuer(await _driver(url, kind))
 
     @queue.entrypoint("message")

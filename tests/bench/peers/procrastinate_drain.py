@@ -19,7 +19,9 @@ async def main() -> None:
     url = sys.argv[1]
     logging.disable(logging.INFO)
     work, _ = await same_work(url)
-    app = App(connector=PsycopgConnector(conninfo=url, min_size=CONNECTIONS + 2, max_size=CONNECTIONS + 2))
+    app = App(
+        connector=PsycopgConnector(conninfo=url, min_size=CONNECTIONS + 2, max_size=CONNECTIONS + 2)
+    )
 
     @app.task(queue="messages", name="message")
     async def handle(message_id: str) -> None:
@@ -29,7 +31,9 @@ async def main() -> None:
         await app.schema_manager.apply_schema_async()
         ids = await message_ids(url)
         for start in range(0, len(ids), _CHUNK):
-            await handle.batch_defer_async(*[{"message_id": str(message_id)} for message_id in ids[start : start + _CHUNK]])
+            await handle.batch_defer_async(
+                *[{"message_id": str(message_id)} for message_id in ids[start : start + _CHUNK]]
+            )
         working = app.run_worker_async(
             queues=["messages"],
             concurrency=CONNECTIONS,

@@ -55,7 +55,13 @@ async def same_work(url: str) -> tuple[SameWork, AsyncConnectionPool[AsyncConnec
         connection.prepare_threshold = 2
 
     pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
-        url, min_size=CONNECTIONS, max_size=CONNECTIONS, kwargs={"autocommit": True}, configure=configure, timeout=300, open=False
+        url,
+        min_size=CONNECTIONS,
+        max_size=CONNECTIONS,
+        kwargs={"autocommit": True},
+        configure=configure,
+        timeout=300,
+        open=False,
     )
     await pool.open(wait=True)
     async with pool.connection() as connection:

@@ -13,9 +13,14 @@ _LOOK_SECONDS = 0.02
 _LONGEST_SECONDS = 900
 
 
-async def until_done(url: str, working: Coroutine[Any, Any, object], *, is_open: LiteralString, vacuum: LiteralString) -> None:
+async def until_done(
+    url: str, working: Coroutine[Any, Any, object], *, is_open: LiteralString, vacuum: LiteralString
+) -> None:
     """Run `working` and stop the clock by `is_open`; then end it."""
-    async with await AsyncConnection.connect(url, autocommit=True) as connection, asyncio.timeout(_LONGEST_SECONDS):
+    async with (
+        await AsyncConnection.connect(url, autocommit=True) as connection,
+        asyncio.timeout(_LONGEST_SECONDS),
+    ):
         await connection.execute(vacuum)
         started = time.perf_counter()
         worker = asyncio.create_task(working)

@@ -25,18 +25,28 @@ CREATE INDEX ON history (carrier, number);
 CREATE TABLE shipment (carrier text, number text, status text, version int, PRIMARY KEY (carrier, number));
 CREATE TABLE transition (id bigint GENERATED ALWAYS AS IDENTITY, number text, old text, new text, at timestamptz DEFAULT now());
 """
-STATUSES = {"M/MP": "info_received", "I/OR": "in_transit", "I/AR": "in_transit", "D/FS": "delivered"}
+STATUSES = {
+    "M/MP": "info_received",
+    "I/OR": "in_transit",
+    "I/AR": "in_transit",
+    "D/FS": "delivered",
+}
 CONCURRENCY = 8
 
 
 async def apply(pool: AsyncConnectionPool[Any], body: dict[str, Any]) -> bytes | None:
     """Apply in one transaction, and return what the subscriber is sent; None: it was there already."""
     activity, number = body["activityStatus"], body["trackingNumber"]
-    at, code = body["localActivityDate"] + body["localActivityTime"], f"{activity['type']}/{activity['code']}"
+    at, code = (
+        body["localActivityDate"] + body["localActivityTime"],
+        f"{activity['type']}/{activity['code']}",
+    )
     status = STATUSES[code]
     event_id = hashlib.sha256(f"{number}|{at}|{code}".encode()).hexdigest()
     async with pool.connection() as connection, connection.transaction():
-        taken = await connection.execute("INSERT INTO processed VALUES (%s) ON CONFLICT DO NOTHING", (f"ups:{event_id}",))
+        taken = await connection.execute(
+            "INSERT INTO processed VALUES (%s) ON CONFLICT DO NOTHING", (f"ups:{event_id}",)
+        )
         if taken.rowcount == 0:
             return None
         query = "SELECT status, version FROM shipment WHERE carrier = %s AND number = %s FOR UPDATE"
@@ -51,7 +61,10 @@ async def apply(pool: AsyncConnectionPool[Any], body: dict[str, Any]) -> bytes |
             ("ups", number, status),
         )
         if row is None or row[0] != status:
-            await connection.execute("INSERT INTO transition (number, old, new) VALUES (%s, %s, %s)", (number, row and row[0], status))
+            await connection.execute(
+                "INSERT INTO transition (number, old, new) VALUES (%s, %s, %s)",
+                (number, row and row[0], status),
+            )
     data = {"tracking_number": number, "to": status, "sequence": (row[1] if row else 0) + 1}
     return json.dumps({"type": "shipment.status_changed", "data": data}).encode()
 
@@ -63,7 +76,9 @@ async def main() -> None:
     async with (
         app.open_async(),
         aiohttp.ClientSession() as http,
-        AsyncConnectionPool(url, min_size=1, max_size=CONCURRENCY, open=False, kwargs={"prepare_threshold": 1}) as pool,
+        AsyncConnectionPool(
+            url, min_size=1, max_size=CONCURRENCY, open=False, kwargs={"prepare_threshold": 1}
+        ) as pool,
     ):
 
         @app.task(name="event", retry=5)
@@ -71,7 +86,11 @@ async def main() -> None:
             sent = await apply(pool, body)
             if sent is not None:
                 signature = hmac.digest(b"k", sent, "sha256").hex()
-                async with http.post(hook, data=sent, headers={"content-type": "application/json", "signature": signature}) as answer:
+                async with http.post(
+                    hook,
+                    data=sent,
+                    headers={"content-type": "application/json", "signature": signature},
+                ) as answer:
                     await answer.read()
 
         async def take(request: web.Request) -> web.Response:
@@ -81,7 +100,9 @@ async def main() -> None:
             return web.json_response({})
 
         if role == "worker":
-            await app.run_worker_async(concurrency=CONCURRENCY, delete_jobs="always", install_signal_handlers=False)
+            await app.run_worker_async(
+                concurrency=CONCURRENCY, delete_jobs="always", install_signal_handlers=False
+            )
         else:
             async with pool.connection() as connection:
                 await connection.execute(SCHEMA)

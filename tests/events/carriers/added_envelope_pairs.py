@@ -9,13 +9,34 @@ from tests.events.carriers.envelope_pairs import pair
 
 def _shipx(at: str, status: str, event: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Build a webhook and the history that says the same, two seconds earlier."""
-    payload = {"shipment_id": 9, "tracking_number": "600000000000000000000009", **({} if event else {"status": status})}
-    push = {"event_ts": f"2026-03-01 {at}:42 +0100", "event": event or "shipment_status_changed", "organization_id": 1, "payload": payload}
-    step = {"status": status, "origin_status": "XYZ", "agency": "WAW", "datetime": f"2026-03-01T{at}:40.000+01:00"}
-    return push, {"tracking_number": "600000000000000000000009", "status": status, "tracking_details": [step]}
+    payload = {
+        "shipment_id": 9,
+        "tracking_number": "600000000000000000000009",
+        **({} if event else {"status": status}),
+    }
+    push = {
+        "event_ts": f"2026-03-01 {at}:42 +0100",
+        "event": event or "shipment_status_changed",
+        "organization_id": 1,
+        "payload": payload,
+    }
+    step = {
+        "status": status,
+        "origin_status": "XYZ",
+        "agency": "WAW",
+        "datetime": f"2026-03-01T{at}:40.000+01:00",
+    }
+    return push, {
+        "tracking_number": "600000000000000000000009",
+        "status": status,
+        "tracking_details": [step],
+    }
 
 
-_INPOST: Final = {"eventCode": "LMD.9017", "location": {"type": "ADDRESS", "city": "Leeds", "country": "GB"}}
+_INPOST: Final = {
+    "eventCode": "LMD.9017",
+    "location": {"type": "ADDRESS", "city": "Leeds", "country": "GB"},
+}
 INPOST_EVENT: Final = {
     **_INPOST,
     "trackingNumber": "630000000000000000000009",
@@ -23,7 +44,12 @@ INPOST_EVENT: Final = {
     "timestamp": "2026-03-01T14:02:55.374675Z",
 }
 INPOST_ANSWER: Final = {
-    "parcels": [{"trackingNumber": "630000000000000000000009", "events": [{**_INPOST, "eventTimestamp": "2026-03-01T15:02:55.374+01:00"}]}]
+    "parcels": [
+        {
+            "trackingNumber": "630000000000000000000009",
+            "events": [{**_INPOST, "eventTimestamp": "2026-03-01T15:02:55.374+01:00"}],
+        }
+    ]
 }
 
 
@@ -37,7 +63,11 @@ def _dhl_ecommerce(number: str, *, nested: bool, **more: Any) -> dict[str, Any]:
         **more,
     }
     package = {"trackingId": number}
-    return {"packages": [{"events": [event], "package": package} if nested else {"events": [event], **package}]}
+    return {
+        "packages": [
+            {"events": [event], "package": package} if nested else {"events": [event], **package}
+        ]
+    }
 
 
 DHL_NL_ANSWER: Final = [
@@ -53,35 +83,64 @@ DHL_NL_ANSWER: Final = [
         ],
     }
 ]
-_DHL_NL_PHASE: Final = {"phase": "IN_DELIVERY", "events": [{"timestamp": "2026-03-02T11:31:22Z", "key": "NOT_HOME", "exception": True}]}
+_DHL_NL_PHASE: Final = {
+    "phase": "IN_DELIVERY",
+    "events": [{"timestamp": "2026-03-02T11:31:22Z", "key": "NOT_HOME", "exception": True}],
+}
 DHL_NL_VIEW: Final = [{"barcode": "3STEST0000000009", "view": {"phases": [_DHL_NL_PHASE]}}]
 
 _NZ_POST: Final = {"event_edifact_code": "13", "event_datetime": "2026-03-01T10:05:13"}
 NZ_POST_PUSH: Final = {
     "tracking_reference": "CL000000009NZ",
-    "tracking_events": [{**_NZ_POST, "status_description": "Picked up", "event_description": "Picked up at Penrose"}],
+    "tracking_events": [
+        {**_NZ_POST, "status_description": "Picked up", "event_description": "Picked up at Penrose"}
+    ],
 }
 NZ_POST_ANSWER: Final = {
     "success": True,
-    "results": {"tracking_reference": "CL000000009NZ", "tracking_events": [{**_NZ_POST, "status_description": "Acceptance"}]},
+    "results": {
+        "tracking_reference": "CL000000009NZ",
+        "tracking_events": [{**_NZ_POST, "status_description": "Acceptance"}],
+    },
 }
 
 
 def _bring(words: str, city: str) -> dict[str, Any]:
-    event = {"description": words, "status": "IN_TRANSIT", "city": city, "countryCode": "NO", "dateIso": "2026-03-01T08:27:08+01:00"}
-    return {"consignmentSet": [{"packageSet": [{"packageNumber": "370000000000000009", "eventSet": [event]}]}]}
+    event = {
+        "description": words,
+        "status": "IN_TRANSIT",
+        "city": city,
+        "countryCode": "NO",
+        "dateIso": "2026-03-01T08:27:08+01:00",
+    }
+    return {
+        "consignmentSet": [
+            {"packageSet": [{"packageNumber": "370000000000000009", "eventSet": [event]}]}
+        ]
+    }
 
 
 SENDCLOUD_PUSH: Final = {
     "event_type": "parcels.event.created",
     "data": {
         "parcel": {"parcel_id": 9, "tracking_number": "3STEST000000009", "carrier_code": "dpd"},
-        "event": {"timestamp": "2026-03-01T10:30:00Z", "phase": "in_transit", "exception": "sorting_delay", "sub_status": "traffic"},
+        "event": {
+            "timestamp": "2026-03-01T10:30:00Z",
+            "phase": "in_transit",
+            "exception": "sorting_delay",
+            "sub_status": "traffic",
+        },
     },
 }
 SENDCLOUD_ANSWER: Final = {
     "tracking_numbers": [{"carrier_code": "dpd", "tracking_number": "3STEST000000009"}],
-    "events": [{"event_at": "2026-03-01T11:30:00+01:00", "status_code": "sorting_delay", "sub_status_code": "traffic"}],
+    "events": [
+        {
+            "event_at": "2026-03-01T11:30:00+01:00",
+            "status_code": "sorting_delay",
+            "sub_status_code": "traffic",
+        }
+    ],
 }
 
 
@@ -104,14 +163,21 @@ TRACKINGMORE_V2: Final = _trackingmore(
     Details="CHICAGO IL",
 )
 
-_NINJA: Final = {"status": "Delivered", "is_parcel_on_rts_leg": False, "delivery_information": {"state": "Left at Doorstep"}}
+_NINJA: Final = {
+    "status": "Delivered",
+    "is_parcel_on_rts_leg": False,
+    "delivery_information": {"state": "Left at Doorstep"},
+}
 NINJA_PUSH: Final = {
     **_NINJA,
     "tracking_id": "TESTSG000000009",
     "timestamp": "2026-03-01T15:04:05+0800",
     "event": "Delivered, Left at Doorstep",
 }
-NINJA_ANSWER: Final = {"tracking_number": "TESTSG000000009", "events": [{**_NINJA, "timestamp": "2026-03-01T07:04:05Z"}]}
+NINJA_ANSWER: Final = {
+    "tracking_number": "TESTSG000000009",
+    "events": [{**_NINJA, "timestamp": "2026-03-01T07:04:05Z"}],
+}
 
 _DHL_NUMBER: Final = "9374800000000000000018"
 
@@ -121,28 +187,47 @@ def _postnl(**status: str) -> dict[str, object]:
 
 
 POSTNL_ANSWER: Final = {
-    "CurrentStatus": {"Shipment": _postnl(TimeStamp="08-11-2022 10:13:20", StatusDescription="Shipment out for delivery")}
+    "CurrentStatus": {
+        "Shipment": _postnl(
+            TimeStamp="08-11-2022 10:13:20", StatusDescription="Shipment out for delivery"
+        )
+    }
 }
-POSTNL_UPDATED: Final = [_postnl(Timestamp="2022-11-08T10:13:20", StatusDescription="Zending in distributieproces")]
+POSTNL_UPDATED: Final = [
+    _postnl(Timestamp="2022-11-08T10:13:20", StatusDescription="Zending in distributieproces")
+]
 
 
 def _postnord(status_field: str, **event: object) -> dict[str, object]:
-    step = {"eventTime": "2024-07-31T02:20:00", "eventCode": "31", status_field: "EN_ROUTE", **event}
-    return {"TrackingInformationResponse": {"shipments": [{"shipmentId": "UB1SE", "items": [{"itemId": "UB1SE", "events": [step]}]}]}}
+    step = {
+        "eventTime": "2024-07-31T02:20:00",
+        "eventCode": "31",
+        status_field: "EN_ROUTE",
+        **event,
+    }
+    return {
+        "TrackingInformationResponse": {
+            "shipments": [{"shipmentId": "UB1SE", "items": [{"itemId": "UB1SE", "events": [step]}]}]
+        }
+    }
 
 
-POSTNORD_ENGLISH: Final = _postnord("status", eventDescription="Under transportation", location={"city": "Segeltorp", "countryCode": "SWE"})
+POSTNORD_ENGLISH: Final = _postnord(
+    "status",
+    eventDescription="Under transportation",
+    location={"city": "Segeltorp", "countryCode": "SWE"},
+)
 POSTNORD_SWEDISH: Final = _postnord("eventStatus", eventDescription="Under transport")
 
 
-_ONTRAC_EVENT: Final = (
-    "<Events><Event><Status>RD</Status><Description>{}</Description><EventTime>2015-04-17T07:18:13</EventTime>{}</Event></Events>"
-)
+_ONTRAC_EVENT: Final = "<Events><Event><Status>RD</Status><Description>{}</Description><EventTime>2015-04-17T07:18:13</EventTime>{}</Event></Events>"
 _ONTRAC_PLACE: Final = "<Facility>SanFrancisco</Facility><City>SOUTH SAN FRANCISCO</City><State>CA</State><Zip>94080</Zip>"
 
 
 def _ontrac(words: str, around: str, number: str) -> str:
-    return around.format(_ONTRAC_EVENT.format(words, _ONTRAC_PLACE) + f"<{number}>D10010466126749</{number}>")
+    return around.format(
+        _ONTRAC_EVENT.format(words, _ONTRAC_PLACE) + f"<{number}>D10010466126749</{number}>"
+    )
 
 
 ONTRAC_ANSWER: Final = _ontrac(
@@ -151,15 +236,27 @@ ONTRAC_ANSWER: Final = _ontrac(
     "TrackingNbr",
 )
 ONTRAC_STATUS: Final = _ontrac(
-    "PACKAGE RECEIVED AT FACILITY", "<OnTracShipmentStatus><Packages><Package>{}</Package></Packages></OnTracShipmentStatus>", "Tracking"
+    "PACKAGE RECEIVED AT FACILITY",
+    "<OnTracShipmentStatus><Packages><Package>{}</Package></Packages></OnTracShipmentStatus>",
+    "Tracking",
 )
 
-_CORREIOS_UNIT: Final = {"tipo": "Unidade de Tratamento", "endereco": {"cidade": "Recife", "uf": "PE"}}
+_CORREIOS_UNIT: Final = {
+    "tipo": "Unidade de Tratamento",
+    "endereco": {"cidade": "Recife", "uf": "PE"},
+}
 CORREIOS_RASTRO: Final = {
     "objetos": [
         {
             "codObjeto": "AA000000009BR",
-            "eventos": [{"codigo": "BDE", "tipo": "01", "dtHrCriado": "2026-03-03T23:30:03", "descricao": "Objeto entregue"}],
+            "eventos": [
+                {
+                    "codigo": "BDE",
+                    "tipo": "01",
+                    "dtHrCriado": "2026-03-03T23:30:03",
+                    "descricao": "Objeto entregue",
+                }
+            ],
         }
     ]
 }
@@ -169,7 +266,11 @@ CORREIOS_APP: Final = {
         {
             "codigo": "BDE",
             "tipo": "01",
-            "dtHrCriado": {"date": "2026-03-03 23:30:03.000000", "timezone_type": 3, "timezone": "America/Sao_Paulo"},
+            "dtHrCriado": {
+                "date": "2026-03-03 23:30:03.000000",
+                "timezone_type": 3,
+                "timezone": "America/Sao_Paulo",
+            },
             "descricao": "Objeto entregue ao destinatário",
             "unidade": _CORREIOS_UNIT,
         }
@@ -187,31 +288,65 @@ def _cainiao(words: str, **more: object) -> dict[str, object]:
     return {"mailNo": "LP00000000000009", "detailList": [step]}
 
 
-CAINIAO_TEXT: Final = {"module": [_cainiao("[Shatian Town] Processing at sorting center", timeStr="2026-03-04 08:00:00")], "success": True}
+CAINIAO_TEXT: Final = {
+    "module": [
+        _cainiao("[Shatian Town] Processing at sorting center", timeStr="2026-03-04 08:00:00")
+    ],
+    "success": True,
+}
 CAINIAO_NUMBER: Final = _cainiao("分拣中心处理中", time=1772582400000)
 
-_JT_SCANS: Final = [{"scanTime": "2026-03-03 09:12:11", "scanTypeCode": "10", "desc": "Picked up", "timeZone": "GMT+08:00"}]
-JT_PUSH: Final = "bizContent=" + quote_plus(json.dumps([{"billCode": "630000000009", "details": _JT_SCANS}]))
+_JT_SCANS: Final = [
+    {
+        "scanTime": "2026-03-03 09:12:11",
+        "scanTypeCode": "10",
+        "desc": "Picked up",
+        "timeZone": "GMT+08:00",
+    }
+]
+JT_PUSH: Final = "bizContent=" + quote_plus(
+    json.dumps([{"billCode": "630000000009", "details": _JT_SCANS}])
+)
 JT_ANSWER: Final = {
     "code": "1",
     "msg": "success",
-    "data": [{"billCode": "630000000009", "details": [{**_JT_SCANS[0], "desc": "Diambil", "scanNetworkCity": "Johor Bahru"}]}],
+    "data": [
+        {
+            "billCode": "630000000009",
+            "details": [{**_JT_SCANS[0], "desc": "Diambil", "scanNetworkCity": "Johor Bahru"}],
+        }
+    ],
 }
 
 ADDED_PAIRS: Final = (
     pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
-    pair("inpost", "webhook_of_a_new_shipment_and_history", *_shipx("08:00", "confirmed", "shipment_confirmed")),
+    pair(
+        "inpost",
+        "webhook_of_a_new_shipment_and_history",
+        *_shipx("08:00", "confirmed", "shipment_confirmed"),
+    ),
     pair("inpost", "event_and_answer", INPOST_EVENT, INPOST_ANSWER),
     pair(
         "dhl_ecommerce",
         "answer_and_public_page",
-        _dhl_ecommerce(_DHL_NUMBER, nested=True, location="Austin, TX, US", secondaryEventId=1601, postalCode="78701"),
+        _dhl_ecommerce(
+            _DHL_NUMBER,
+            nested=True,
+            location="Austin, TX, US",
+            secondaryEventId=1601,
+            postalCode="78701",
+        ),
         _dhl_ecommerce(f"42078701{_DHL_NUMBER}", nested=False, location="Austin, TX, US"),
     ),
     pair("ninjavan", "webhook_and_answer", NINJA_PUSH, NINJA_ANSWER),
     pair("dhl_parcel_nl", "answer_and_view", DHL_NL_ANSWER, DHL_NL_VIEW),
     pair("nzpost", "push_and_answer", NZ_POST_PUSH, NZ_POST_ANSWER),
-    pair("bring", "english_and_norwegian", _bring("The parcel is registered", "OSLO"), _bring("Sendingen er registrert", "")),
+    pair(
+        "bring",
+        "english_and_norwegian",
+        _bring("The parcel is registered", "OSLO"),
+        _bring("Sendingen er registrert", ""),
+    ),
     pair("sendcloud", "v3_push_and_answer", SENDCLOUD_PUSH, SENDCLOUD_ANSWER),
     pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
     pair("postnl", "answer_and_updated_shipments", POSTNL_ANSWER, POSTNL_UPDATED),

@@ -9,12 +9,34 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"event": "TRACKING_STOPPED", "data": {"number": "1", "carrier": 2}}',
         b'{"code": -18010002, "data": {"errors": []}}',
     ),
-    "aftership": (b"{}", b"[]", b'{"meta": {"code": 4004, "message": "-"}, "data": {}}', b'{"event": "x", "msg": null}'),
-    "amazon": (b"{}", b'{"errors": [{"code": "NotFound"}]}', b'{"notificationType": "OTHER", "payload": {}}'),
-    "aramex": (b"{}", b'{"HasErrors": true, "Notifications": [{"Code": "ERR01"}]}', b"<ShipmentTrackingResponse/>"),
-    "asendia": (b"{}", b"[]", b'{"title": "Not Found", "status": 404, "detail": "-"}', b'{"data": []}'),
+    "aftership": (
+        b"{}",
+        b"[]",
+        b'{"meta": {"code": 4004, "message": "-"}, "data": {}}',
+        b'{"event": "x", "msg": null}',
+    ),
+    "amazon": (
+        b"{}",
+        b'{"errors": [{"code": "NotFound"}]}',
+        b'{"notificationType": "OTHER", "payload": {}}',
+    ),
+    "aramex": (
+        b"{}",
+        b'{"HasErrors": true, "Notifications": [{"Code": "ERR01"}]}',
+        b"<ShipmentTrackingResponse/>",
+    ),
+    "asendia": (
+        b"{}",
+        b"[]",
+        b'{"title": "Not Found", "status": 404, "detail": "-"}',
+        b'{"data": []}',
+    ),
     "australiapost": (b"{}", b'{"errors": [{"code": "x"}]}', b'{"tracking_results": []}'),
-    "austrianpost": (b"{}", b'{"data": {"einzelsendung": null}}', b'{"errors": [{"message": "-"}], "data": null}'),
+    "austrianpost": (
+        b"{}",
+        b'{"data": {"einzelsendung": null}}',
+        b'{"errors": [{"message": "-"}], "data": null}',
+    ),
     "bluedart": (
         b"{}",
         b"[]",
@@ -29,10 +51,26 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b"<b:businessException xmlns:b='x'/>",
         b"<itemTracking><itemCode>1</itemCode></itemTracking>",
     ),
-    "bring": (b"{}", b'{"apiVersion": "2", "consignmentSet": [{"error": {"code": 404}}]}', b'{"consignmentSet": []}'),
-    "cainiao": (b"{}", b"[]", b'{"module": [{"mailNo": "1", "detailList": []}], "success": true}', b'{"success": false}'),
-    "canadapost": (b"<messages><message><code>004</code></message></messages>", b"<tracking-summary/>", b"<wrapper/>"),
-    "canpar": (b"<trackByBarcodeResponse><return><error>x</error></return></trackByBarcodeResponse>", b"<Fault/>"),
+    "bring": (
+        b"{}",
+        b'{"apiVersion": "2", "consignmentSet": [{"error": {"code": 404}}]}',
+        b'{"consignmentSet": []}',
+    ),
+    "cainiao": (
+        b"{}",
+        b"[]",
+        b'{"module": [{"mailNo": "1", "detailList": []}], "success": true}',
+        b'{"success": false}',
+    ),
+    "canadapost": (
+        b"<messages><message><code>004</code></message></messages>",
+        b"<tracking-summary/>",
+        b"<wrapper/>",
+    ),
+    "canpar": (
+        b"<trackByBarcodeResponse><return><error>x</error></return></trackByBarcodeResponse>",
+        b"<Fault/>",
+    ),
     "cdek": (
         b"{}",
         b"[]",
@@ -40,7 +78,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"requests": [{"state": "INVALID", "errors": [{"code": "v2_entity_not_found", "message": "-"}]}]}',
         b'{"entity": {"cdek_number": "1", "statuses": [{"code": "DELIVERED", "date_time": "2026-03-01T14:05:00+0300", "deleted": true}]}}',
     ),
-    "chronopost": (b"<trackSkybillV2Response><return><errorCode>1</errorCode></return></trackSkybillV2Response>", b"<Fault/>"),
+    "chronopost": (
+        b"<trackSkybillV2Response><return><errorCode>1</errorCode></return></trackSkybillV2Response>",
+        b"<Fault/>",
+    ),
     "clickpost": (b"{}",),
     "correios": (
         b"{}",
@@ -50,10 +91,20 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b"<buscaEventosResponse><return><objeto><numero>1</numero><erro>no</erro></objeto></return></buscaEventosResponse>",
         b"<Fault/>",
     ),
-    "correos": (b"{}", b"[]", b'[{"error": {"codError": "3", "desError": "-"}, "eventos": null}]', b'{"codError": "1"}'),
+    "correos": (
+        b"{}",
+        b"[]",
+        b'[{"error": {"codError": "3", "desError": "-"}, "eventos": null}]',
+        b'{"codError": "1"}',
+    ),
     "dcsa": (b"{}", b"[]", b'{"events": []}', b'{"statusCode": 404, "errors": []}'),
     "delhivery": (b"{}", b"[]", b'{"Error": "x"}', b'{"ShipmentData": []}'),
-    "dhl_ecommerce": (b"{}", b"[]", b'{"title": "Not Found", "status": 404}', b'{"total": 0, "packages": []}'),
+    "dhl_ecommerce": (
+        b"{}",
+        b"[]",
+        b'{"title": "Not Found", "status": 404}',
+        b'{"total": 0, "packages": []}',
+    ),
     "dhl_express": (
         b"{}",
         b'{"status": 404, "title": "Not Found", "detail": "-"}',
@@ -61,8 +112,16 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b"<TrackingResponse><AWBInfo><AWBNumber/><Status><ActionStatus>none found</ActionStatus></Status></AWBInfo></TrackingResponse>",
     ),
     "dhl_parcel_de": (b'<data name="piece-shipment-list" code="100" error="No data found"/>',),
-    "dhl_parcel_nl": (b"{}", b"[]", b'{"key": "not_found", "message": "-"}', b'[{"barcode": "3S1", "events": []}]'),
-    "dhl_poland": (b"<Fault><faultcode>100</faultcode></Fault>", b"<getTrackAndTraceInfoResponse/>"),
+    "dhl_parcel_nl": (
+        b"{}",
+        b"[]",
+        b'{"key": "not_found", "message": "-"}',
+        b'[{"barcode": "3S1", "events": []}]',
+    ),
+    "dhl_poland": (
+        b"<Fault><faultcode>100</faultcode></Fault>",
+        b"<getTrackAndTraceInfoResponse/>",
+    ),
     "dhl_unified": (
         b"{}",
         b"[]",
@@ -70,7 +129,12 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"shipments": null}',
         b'{"scope": "subscription.ready", "self": "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}',
     ),
-    "dicom": (b"{}", b"[]", b'{"message": "Not found"}', b'{"trackingNumber": "W1", "activities": null}'),
+    "dicom": (
+        b"{}",
+        b"[]",
+        b'{"message": "Not found"}',
+        b'{"trackingNumber": "W1", "activities": null}',
+    ),
     "doordash": (b"{}", b"[]"),
     "dpd": (b"{}", b"[]", b'{"errors": []}', b"<Fault/>", b"<getTrackingDataResponse/>"),
     "dtdc": (b"{}", b"[]", b'{"statusFlag": false, "errorDetails": [{"name": "x"}]}'),
@@ -82,11 +146,31 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"error": {"code": "TRACKER.NOT_FOUND"}}',
     ),
     "easyship": (b"{}", b'{"event_type": "shipment.label.created", "data": {"status": "success"}}'),
-    "epcis": (b"{}", b"[]", b'{"type": "EPCISDocument", "epcisBody": {"eventList": []}}', b'{"title": "x", "status": 404}'),
-    "evri": (b"{}", b"[]", b'{"results": [], "failures": [{"uniqueId": "urn"}]}', b'{"message": "no"}'),
-    "fedex": (b"{}", b"[]", b'{"errors": [{"code": "TRACKING.TRACKINGNUMBER.EMPTY"}]}', b'{"output": {}}'),
+    "epcis": (
+        b"{}",
+        b"[]",
+        b'{"type": "EPCISDocument", "epcisBody": {"eventList": []}}',
+        b'{"title": "x", "status": 404}',
+    ),
+    "evri": (
+        b"{}",
+        b"[]",
+        b'{"results": [], "failures": [{"uniqueId": "urn"}]}',
+        b'{"message": "no"}',
+    ),
+    "fedex": (
+        b"{}",
+        b"[]",
+        b'{"errors": [{"code": "TRACKING.TRACKINGNUMBER.EMPTY"}]}',
+        b'{"output": {}}',
+    ),
     "geodis": (b"{}", b"[]", b'{"ok": false, "codeErreur": "x", "contenu": null}'),
-    "gls": (b"{}", b"[]", b'{"errors": []}', b'{"parcels": [{"requested": "1", "errorCode": "E"}]}'),
+    "gls": (
+        b"{}",
+        b"[]",
+        b'{"errors": []}',
+        b'{"parcels": [{"requested": "1", "errorCode": "E"}]}',
+    ),
     "hermes": (b"{}", b"[]", b'{"message": "no"}', b'{"shipmentinfo": []}'),
     "ics_courier": (b"<Envelope><Body><Fault/></Body></Envelope>",),
     "inpost": (
@@ -107,9 +191,23 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "laposte": (b"{}", b"[]", b'{"returnCode": 400}', b'{"code": "UNAUTHORIZED", "message": "no"}'),
     "morneau": (b"{}", b'{"Message": {"Code": "TrackingNotFound"}}', b'{"OrderTracking": null}'),
     "nationex": (b"{}", b"[]", b'{"code": 404, "message": "no"}', b'{"ShipmentId": 1}'),
-    "ninjavan": (b"{}", b"[]", b'{"error": {"code": 404}}', b'{"tracking_number": "N1", "events": []}'),
-    "novaposhta": (b"{}", b"[]", b'{"success": false, "data": [], "errors": ["-"]}', b'{"data": [{"Number": "1", "StatusCode": "3"}]}'),
-    "nzpost": (b"{}", b'{"success": false, "errors": [{"code": 1}]}', b'{"success": true, "results": []}'),
+    "ninjavan": (
+        b"{}",
+        b"[]",
+        b'{"error": {"code": 404}}',
+        b'{"tracking_number": "N1", "events": []}',
+    ),
+    "novaposhta": (
+        b"{}",
+        b"[]",
+        b'{"success": false, "data": [], "errors": ["-"]}',
+        b'{"data": [{"Number": "1", "StatusCode": "3"}]}',
+    ),
+    "nzpost": (
+        b"{}",
+        b'{"success": false, "errors": [{"code": 1}]}',
+        b'{"success": true, "results": []}',
+    ),
     "omniva": (b"<events/>",),
     "ontrac": (
         b"{}",
@@ -125,7 +223,11 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b"<response><status>ok</status><result/></response>",
         b'{"status": "fault", "fault": "PacketIdFault"}',
     ),
-    "parcelone": (b"{}", b'{"success": 0, "message": "no"}', b'{"success": 1, "results": {"StatusCode": "UNKNOWN", "Events": []}}'),
+    "parcelone": (
+        b"{}",
+        b'{"success": 0, "message": "no"}',
+        b'{"success": 1, "results": {"StatusCode": "UNKNOWN", "Events": []}}',
+    ),
     "pitney_bowes": (
         b"{}",
         b"[]",
@@ -133,7 +235,12 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"errors": [{"errorCode": "1"}]}',
     ),
     "posti": (b"{}", b"[]", b'{"error": "-"}'),
-    "postnl": (b"{}", b"[]", b'{"CurrentStatus": {"Warnings": [{"Code": "2"}]}}', b'{"Signature": {"Barcode": "3S"}}'),
+    "postnl": (
+        b"{}",
+        b"[]",
+        b'{"CurrentStatus": {"Warnings": [{"Code": "2"}]}}',
+        b'{"Signature": {"Barcode": "3S"}}',
+    ),
     "postnord": (
         b"{}",
         b'{"TrackingInformationResponse": {"compositeFault": {"faults": [{"faultCode": "invalidIdentifier"}]}, "shipments": []}}',
@@ -141,7 +248,11 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     ),
     "purolator": (b"<Envelope><Body><Fault/></Body></Envelope>",),
     "roadie": (b"{}", b"[]", b'{"errors": []}', b'[{"tracking_number": "R1", "events": ""}]'),
-    "royalmail": (b"{}", b'{"httpCode": "400", "errors": []}', b'{"mailPieces": {"mailPieceId": "1"}}'),
+    "royalmail": (
+        b"{}",
+        b'{"httpCode": "400", "errors": []}',
+        b'{"mailPieces": {"mailPieceId": "1"}}',
+    ),
     "seko": (b"{}", b"[]", b'{"Message": "no"}', b'[{"ConsignmentNo": "1", "Events": null}]'),
     "sendcloud": (
         b'{"action": "integration_updated", "timestamp": 1, "integration": {"id": 1, "last_fetch": "2026-03-01T10:00:00Z"}}',
@@ -150,18 +261,41 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"error": {"code": 404}}',
     ),
     "sendle": (b"{}", b'{"error": "not_found"}', b'{"state": "Booking", "tracking_events": []}'),
-    "sf_express": (b"{}", b'{"success": false, "errorCode": "S0001"}', b"<Response><Head>ERR</Head></Response>"),
-    "ship24": (b"{}", b'{"trackings": []}', b'{"errors": [], "data": null}', b'{"trackings": [{"metadata": {"topic": "tracking/pod"}}]}'),
-    "shipengine": (b"{}", b'{"resource_type": "BATCH", "data": {}}', b'{"errors": []}', b'{"tracking_number": "1", "status_code": "UN"}'),
+    "sf_express": (
+        b"{}",
+        b'{"success": false, "errorCode": "S0001"}',
+        b"<Response><Head>ERR</Head></Response>",
+    ),
+    "ship24": (
+        b"{}",
+        b'{"trackings": []}',
+        b'{"errors": [], "data": null}',
+        b'{"trackings": [{"metadata": {"topic": "tracking/pod"}}]}',
+    ),
+    "shipengine": (
+        b"{}",
+        b'{"resource_type": "BATCH", "data": {}}',
+        b'{"errors": []}',
+        b'{"tracking_number": "1", "status_code": "UN"}',
+    ),
     "shippo": (
         b"{}",
         b'{"event": "transaction_created", "data": {"object_id": "x"}}',
         b'{"detail": "no"}',
         b'{"tracking_status": {"status": "UNKNOWN"}, "tracking_history": []}',
     ),
-    "shiprocket": (b"{}", b"[]", b'{"tracking_data": {"track_status": 0, "error": "-", "shipment_track": []}}', b'{"message": "-"}'),
+    "shiprocket": (
+        b"{}",
+        b"[]",
+        b'{"tracking_data": {"track_status": 0, "error": "-", "shipment_track": []}}',
+        b'{"message": "-"}',
+    ),
     "smartkargo": (b"{}", b"[]", b'{"message": "no"}', b'{"items": []}'),
-    "spring": (b"{}", b'{"ErrorLevel": 10, "Error": "not found"}', b'{"ErrorLevel": 0, "Shipment": {"Events": []}}'),
+    "spring": (
+        b"{}",
+        b'{"ErrorLevel": 10, "Error": "not found"}',
+        b'{"ErrorLevel": 0, "Shipment": {"Events": []}}',
+    ),
     "teleship": (
         b"{}",
         b'{"eventName": "label.generated", "data": {"events": [{"code": "x"}]}}',
@@ -182,7 +316,12 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"kind": "error", "code": "not_found", "message": "-"}',
     ),
     "ups": (b"{}", b"[]"),
-    "usps": (b"{}", b'{"error": {"code": "404"}}', b"<Error><Number>-1</Number></Error>", b"<TrackResponse/>"),
+    "usps": (
+        b"{}",
+        b'{"error": {"code": "404"}}',
+        b"<Error><Number>-1</Number></Error>",
+        b"<TrackResponse/>",
+    ),
     "veho": (b"{}", b'{"errors": []}', b'{"trackingInfo": ""}'),
     "yanwen": (b"{}", b'{"code": 1, "message": "failed"}', b'{"code": 0, "result": []}'),
 }
@@ -216,7 +355,10 @@ SMALL: Final = (
         b'{"event": "TRACKING_UPDATED", "data": {"number": "1", "track_info": {"tracking": {"providers": [{"events": ['
         b'{"time_iso": "2026-03-04T10:00:00Z", "description": "Label created", "stage": null},'
         b' {"time_iso": "2026-03-04T11:00:00Z", "description": "Origin scan", "stage": null}]}]}}}}',
-        [("1", None, "info_received", "2026-03-04T10:00:00+00:00"), ("1", None, "info", "2026-03-04T11:00:00+00:00")],
+        [
+            ("1", None, "info_received", "2026-03-04T10:00:00+00:00"),
+            ("1", None, "info", "2026-03-04T11:00:00+00:00"),
+        ],
     ),
     Small(
         "amazon",
@@ -248,7 +390,10 @@ SMALL: Final = (
         "delhivery",
         "a status that no scan repeats is a scan of its own",
         b'{"Shipment": {"AWB": "A", "Status": {"Status": "Delivered"}, "Scans": [{"ScanDetail": {"Scan": "Out for delivery"}}]}}',
-        [("A", "Delivered", "delivered", RECEIVED), ("A", "Out for delivery", "out_for_delivery", RECEIVED)],
+        [
+            ("A", "Delivered", "delivered", RECEIVED),
+            ("A", "Out for delivery", "out_for_delivery", RECEIVED),
+        ],
     ),
     Small(
         "dtdc",
@@ -315,7 +460,8 @@ SMALL: Final = (
     Small(
         "usps",
         "one event may replace the list, and a repeated one is one scan",
-        b'[{"trackingNumber": "94", "trackSummary": %b, "trackingEvents": [%b]}, null]' % (USPS_EVENT, USPS_EVENT),
+        b'[{"trackingNumber": "94", "trackSummary": %b, "trackingEvents": [%b]}, null]'
+        % (USPS_EVENT, USPS_EVENT),
         [("94", "OF", "out_for_delivery", "2026-03-07T09:10:00-05:00")],
         ["/1"],
     ),

@@ -41,7 +41,10 @@ def scans(normalized: Normalized) -> list[tuple[str | None, str | None, str, str
     return [
         (
             reading.tracking_number,
-            "/".join(part for part in (reading.raw.type, reading.raw.code, reading.raw.reason) if part) or None,
+            "/".join(
+                part for part in (reading.raw.type, reading.raw.code, reading.raw.reason) if part
+            )
+            or None,
             str(reading.status or reading.kind),
             reading.time.instant.isoformat(),
         )
@@ -53,7 +56,9 @@ def described(carrier_id: str, normalized: Normalized) -> dict[str, Any]:
     """Describe all that a body says, in the words of the contract."""
     return {
         "events": [_described(carrier_id, reading) for reading in normalized.readings],
-        "rejections": [f"{rejection.pointer}: {rejection.why}" for rejection in normalized.rejections],
+        "rejections": [
+            f"{rejection.pointer}: {rejection.why}" for rejection in normalized.rejections
+        ],
     }
 
 

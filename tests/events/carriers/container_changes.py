@@ -32,7 +32,13 @@ def changed_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _containers(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the containers; of a list the first two members, which stand for the others."""
-    children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    children = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value[:2])
+        if isinstance(value, list)
+        else ()
+    )
     if isinstance(value, dict | list):
         yield path
     for key, child in children:
@@ -48,8 +54,21 @@ def _changed_json(value: Any, path: Path) -> Iterator[tuple[str, Any]]:
     yield "emptied to an object", _put(value, path, {})
     if path and isinstance(path[-1], str):
         parent = _at(value, path[:-1])
-        yield "renamed", _put(value, path[:-1], {(f"{key}{RENAMED}" if key == path[-1] else key): each for key, each in parent.items()})
-        yield "left out", _put(value, path[:-1], {key: each for key, each in parent.items() if key != path[-1]})
+        yield (
+            "renamed",
+            _put(
+                value,
+                path[:-1],
+                {
+                    (f"{key}{RENAMED}" if key == path[-1] else key): each
+                    for key, each in parent.items()
+                },
+            ),
+        )
+        yield (
+            "left out",
+            _put(value, path[:-1], {key: each for key, each in parent.items() if key != path[-1]}),
+        )
 
 
 def _at(value: Any, path: Path) -> Any:
@@ -77,7 +96,10 @@ def _changed_xml(body: bytes) -> Iterator[tuple[str, bytes]]:
             tree = copy.deepcopy(root)
             for element in [each for each in tree.iter() if _way(each) == way]:
                 _change_element(element, change)
-            yield f"{change} {'/'.join(etree.QName(tag).localname for tag in way)}", etree.tostring(tree)
+            yield (
+                f"{change} {'/'.join(etree.QName(tag).localname for tag in way)}",
+                etree.tostring(tree),
+            )
 
 
 def _way(element: etree._Element) -> tuple[str, ...]:

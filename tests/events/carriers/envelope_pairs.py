@@ -26,7 +26,14 @@ def _body(said: object) -> bytes:
 
 
 def _aftership(at: str, **more: Any) -> dict[str, Any]:
-    checkpoint = {"subtag": "InTransit_003", "tag": "InTransit", "checkpoint_time": at, "city": "Leeds", "message": "Arrived", **more}
+    checkpoint = {
+        "subtag": "InTransit_003",
+        "tag": "InTransit",
+        "checkpoint_time": at,
+        "city": "Leeds",
+        "message": "Arrived",
+        **more,
+    }
     return {"msg": {"tracking_number": "AS1000001", "slug": "evri", "checkpoints": [checkpoint]}}
 
 
@@ -37,7 +44,12 @@ UPS_ALERT: Final = {
     "localActivityTime": "140500",
     "gmtActivityDate": "20260301",
     "gmtActivityTime": "190500",
-    "activityLocation": {"city": "LOUISVILLE", "stateProvince": "KY", "postalCode": "40213", "country": "US"},
+    "activityLocation": {
+        "city": "LOUISVILLE",
+        "stateProvince": "KY",
+        "postalCode": "40213",
+        "country": "US",
+    },
     "activityStatus": UPS_STATUS,
 }
 UPS_API: Final = {
@@ -56,7 +68,12 @@ UPS_API: Final = {
                                 "status": {**UPS_STATUS, "statusCode": "005"},
                                 "location": {
                                     "slic": "4009",
-                                    "address": {"city": "Louisville", "stateProvince": "KY", "countryCode": "US", "country": "US"},
+                                    "address": {
+                                        "city": "Louisville",
+                                        "stateProvince": "KY",
+                                        "countryCode": "US",
+                                        "country": "US",
+                                    },
                                 },
                             }
                         ],
@@ -115,11 +132,22 @@ def _fedex(unique_id: str = "2460001000~999900003333~FX", **more: Any) -> dict[s
         "eventType": "DL",
         "exceptionCode": "014",
         "eventDescription": "Delivered",
-        "scanLocation": {"city": "Reno", "stateOrProvinceCode": "NV", "postalCode": "89501", "countryCode": "US"},
+        "scanLocation": {
+            "city": "Reno",
+            "stateOrProvinceCode": "NV",
+            "postalCode": "89501",
+            "countryCode": "US",
+        },
         **more,
     }
     info = {"trackingNumber": "999900003333", "trackingNumberUniqueId": unique_id}
-    return {"output": {"completeTrackResults": [{"trackResults": [{"trackingNumberInfo": info, "scanEvents": [event]}]}]}}
+    return {
+        "output": {
+            "completeTrackResults": [
+                {"trackResults": [{"trackingNumberInfo": info, "scanEvents": [event]}]}
+            ]
+        }
+    }
 
 
 FEDEX_XML: Final = """<TrackReply xmlns="http://fedex.com/ws/track/v14"><CompletedTrackDetails><TrackDetails>
@@ -140,7 +168,9 @@ DHL_PI: Final = """<req:TrackingResponse xmlns:req="http://www.dhl.com"><AWBInfo
 <Description>Arrived at DHL Sort Facility HONG KONG</Description></ServiceEvent><Signatory/>
 <ServiceArea><ServiceAreaCode>HKG</ServiceAreaCode><Description>HONG KONG-HONG KONG</Description></ServiceArea></ShipmentEvent>
 </ShipmentInfo></AWBInfo></req:TrackingResponse>"""
-DHL_SOAP: Final = DHL_PI.replace("req:TrackingResponse", "trackShipmentRequestResponse").replace(' xmlns:req="http://www.dhl.com"', "")
+DHL_SOAP: Final = DHL_PI.replace("req:TrackingResponse", "trackShipmentRequestResponse").replace(
+    ' xmlns:req="http://www.dhl.com"', ""
+)
 MYDHL: Final = {
     "shipments": [
         {
@@ -160,16 +190,32 @@ MYDHL: Final = {
 }
 _DHL_EVENT: Final = {"EventCode": "AF", "Description": "Arrived"}
 _DHL_AREA: Final = {"ServiceAreaCode": "HKG", "Description": "Hong Kong - Hong Kong"}
-_DHL_ITEM: Final = {"Date": "2026-02-10", "Time": "08:00:00", "ServiceEvent": _DHL_EVENT, "ServiceArea": _DHL_AREA}
+_DHL_ITEM: Final = {
+    "Date": "2026-02-10",
+    "Time": "08:00:00",
+    "ServiceEvent": _DHL_EVENT,
+    "ServiceArea": _DHL_AREA,
+}
 _DHL_INFO: Final = {"ShipmentEvent": {"ArrayOfShipmentEventItem": [_DHL_ITEM]}}
 _DHL_AWB: Final = {"ArrayOfAWBInfoItem": [{"AWBNumber": "6600000031", "ShipmentInfo": _DHL_INFO}]}
-DHL_TWIN: Final = {"trackShipmentRequestResponse": {"trackingResponse": {"TrackingResponse": {"AWBInfo": _DHL_AWB}}}}
+DHL_TWIN: Final = {
+    "trackShipmentRequestResponse": {
+        "trackingResponse": {"TrackingResponse": {"AWBInfo": _DHL_AWB}}
+    }
+}
 
 
 def _unified(**scan: Any) -> dict[str, Any]:
     """Build both envelopes; what only one of them states is left out of the other."""
-    event = {"timestamp": "2026-03-01T09:34:00", "statusCode": "transit", "location": {"address": {"addressLocality": "Bonn"}}, **scan}
-    return {"shipments": [{"id": "00340000000000000018", "service": "parcel-de", "events": [event]}]}
+    event = {
+        "timestamp": "2026-03-01T09:34:00",
+        "statusCode": "transit",
+        "location": {"address": {"addressLocality": "Bonn"}},
+        **scan,
+    }
+    return {
+        "shipments": [{"id": "00340000000000000018", "service": "parcel-de", "events": [event]}]
+    }
 
 
 def _canada_post(words: str, zone: str) -> str:
@@ -186,18 +232,33 @@ CANADA_POST_SUMMARY: Final = """<tracking-summary><pin-summary><pin>200000000000
 ARAMEX_SOAP: Final = """<ShipmentTrackingResponse><TrackingResults><TrackingResult><WaybillNumber>30000000009</WaybillNumber>
 <UpdateCode>SH014</UpdateCode><UpdateDescription>Record created.</UpdateDescription><UpdateDateTime>2026-02-03T12:00:00</UpdateDateTime>
 <UpdateLocation>Riyadh, Saudi Arabia</UpdateLocation><ProblemCode/></TrackingResult></TrackingResults></ShipmentTrackingResponse>"""
-_ARAMEX: Final = {"UpdateCode": "SH014", "UpdateDateTime": "/Date(1770109200000+0300)/", "UpdateLocation": "Riyadh, Saudi Arabia"}
-ARAMEX_JSON: Final = {"TrackingResults": [{"Key": "30000000009", "Value": [{**_ARAMEX, "ProblemCode": ""}]}]}
+_ARAMEX: Final = {
+    "UpdateCode": "SH014",
+    "UpdateDateTime": "/Date(1770109200000+0300)/",
+    "UpdateLocation": "Riyadh, Saudi Arabia",
+}
+ARAMEX_JSON: Final = {
+    "TrackingResults": [{"Key": "30000000009", "Value": [{**_ARAMEX, "ProblemCode": ""}]}]
+}
 
 
 def _dpd(at: str, status: str = "DELIVERED", place: str = "Hamburg (DE)") -> dict[str, Any]:
-    step = {"status": status, "statusHasBeenReached": True, "location": place, "date": at, "label": "Zugestellt"}
+    step = {
+        "status": status,
+        "statusHasBeenReached": True,
+        "location": place,
+        "date": at,
+        "label": "Zugestellt",
+    }
     data = {"shipmentInfo": {"parcelLabelNumber": "01235000000009"}, "statusInfo": [step]}
     return {"parcellifecycleResponse": {"parcelLifeCycleData": data}}
 
 
 def _dpd_scan(name: str) -> dict[str, Any]:
-    scan = {"date": "2026-02-08T07:45:00", "scanData": {"scanType": {"name": name}, "location": "Berlin (DE)"}}
+    scan = {
+        "date": "2026-02-08T07:45:00",
+        "scanData": {"scanType": {"name": name}, "location": "Berlin (DE)"},
+    }
     data = {"shipmentInfo": {"parcelLabelNumber": "01235000000009"}, "scanInfo": {"scan": [scan]}}
     return {"parcellifecycleResponse": {"parcelLifeCycleData": data}}
 
@@ -236,7 +297,12 @@ CARRIER_PAIRS: Final = (
     pair("usps", "v3_and_web_tools", _usps_v3(), _usps_xml("<EventCode>07</EventCode>")),
     pair("usps", "v3_and_web_tools_without_codes", _usps_v3(), _usps_xml("")),
     pair("usps", "number_with_postcode", _usps_v3(), _usps_v3(f"420 78701 {USPS_NUMBER}")),
-    pair("usps", "number_with_long_postcode", _usps_v3(f"420787011234{USPS_NUMBER}"), _usps_xml("<EventCode>07</EventCode>")),
+    pair(
+        "usps",
+        "number_with_long_postcode",
+        _usps_v3(f"420787011234{USPS_NUMBER}"),
+        _usps_xml("<EventCode>07</EventCode>"),
+    ),
     pair("fedex", "with_and_without_facility", _fedex(locationId="RNOA"), _fedex()),
     pair("fedex", "express_and_ground", _fedex(), _fedex("2460001000~999900003333~FDEG")),
     pair("fedex", "json_and_xml", _fedex(), FEDEX_XML),
@@ -255,15 +321,50 @@ CARRIER_PAIRS: Final = (
         _unified(status="The shipment has been processed in the parcel center"),
         _unified(status="Die Sendung wurde im Paketzentrum bearbeitet"),
     ),
-    pair("dhl_unified", "answer_and_push", _unified(status="AR", description="Arrived"), _unified(status="AR")["shipments"][0]),
-    pair("canadapost", "english_and_french", _canada_post("Item accepted", "EST"), _canada_post("Article accepté", "HNE")),
-    pair("canadapost", "detail_and_summary", _canada_post("Item accepted at the Post Office", "EST"), CANADA_POST_SUMMARY),
+    pair(
+        "dhl_unified",
+        "answer_and_push",
+        _unified(status="AR", description="Arrived"),
+        _unified(status="AR")["shipments"][0],
+    ),
+    pair(
+        "canadapost",
+        "english_and_french",
+        _canada_post("Item accepted", "EST"),
+        _canada_post("Article accepté", "HNE"),
+    ),
+    pair(
+        "canadapost",
+        "detail_and_summary",
+        _canada_post("Item accepted at the Post Office", "EST"),
+        CANADA_POST_SUMMARY,
+    ),
     pair("aramex", "soap_and_json", ARAMEX_SOAP, ARAMEX_JSON),
-    pair("dpd", "times_with_and_without_seconds", _dpd("08.02.2026, 14:43"), _dpd("2/8/2026 2:43:31 PM", "Delivered")),
-    pair("dpd", "scans_of_two_countries", _dpd_scan("SC_3_OUT_FOR_DELIVERY"), _dpd_scan("SC_03_OUT_FOR_DELIVERY")),
+    pair(
+        "dpd",
+        "times_with_and_without_seconds",
+        _dpd("08.02.2026, 14:43"),
+        _dpd("2/8/2026 2:43:31 PM", "Delivered"),
+    ),
+    pair(
+        "dpd",
+        "scans_of_two_countries",
+        _dpd_scan("SC_3_OUT_FOR_DELIVERY"),
+        _dpd_scan("SC_03_OUT_FOR_DELIVERY"),
+    ),
     pair("dtdc", "answer_and_push", DTDC_ANSWER, DTDC_PUSH),
-    pair("aftership", "two_offsets", _aftership("2026-03-01T15:29:27+01:00"), _aftership("2026-03-01T14:29:27.000Z")),
-    pair("aftership", "with_and_without_offset", _aftership("2026-03-01T15:29:27+01:00"), _aftership("2026-03-01T15:29:27")),
+    pair(
+        "aftership",
+        "two_offsets",
+        _aftership("2026-03-01T15:29:27+01:00"),
+        _aftership("2026-03-01T14:29:27.000Z"),
+    ),
+    pair(
+        "aftership",
+        "with_and_without_offset",
+        _aftership("2026-03-01T15:29:27+01:00"),
+        _aftership("2026-03-01T15:29:27"),
+    ),
     pair(
         "aftership",
         "two_versions",

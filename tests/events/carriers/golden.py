@@ -13,7 +13,13 @@ from typing import Any, Final
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.identity.ids import identify
-from tests.events.carriers.carrier_fixtures import EXPECTED, described, expectations, fixture_paths, read
+from tests.events.carriers.carrier_fixtures import (
+    EXPECTED,
+    described,
+    expectations,
+    fixture_paths,
+    read,
+)
 from tests.schema_check import ROOT, base, git
 
 REASONS: Final = {
@@ -38,7 +44,10 @@ def _ids(carrier_id: str, body: bytes) -> Any:
         readings = read(carrier, body).readings
     except UnreadableMessageError as error:
         return error.cause.value
-    return [identify(reading, carrier_id=carrier_id, digest=_digest, allow_unnumbered=True).event_id for reading in readings]
+    return [
+        identify(reading, carrier_id=carrier_id, digest=_digest, allow_unnumbered=True).event_id
+        for reading in readings
+    ]
 
 
 def _digest(data: bytes) -> bytes:
@@ -65,7 +74,9 @@ def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> lis
     for name, ids in before.items():
         where = f"{carrier_id}/{name}"
         if name not in now:
-            found.append(f"{where}: the fixture is gone; ids that landed are watched for ever, so keep it")
+            found.append(
+                f"{where}: the fixture is gone; ids that landed are watched for ever, so keep it"
+            )
         elif isinstance(ids, str) or isinstance(now[name], str):
             found += [f"{where}: was {ids}, is {now[name]}"] if ids != now[name] else []
         else:
@@ -75,14 +86,22 @@ def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> lis
                 for number, (was, became) in enumerate(pairs)
                 if was != became and was not in REASONS
             ]
-            found += [f"{where}: had {len(ids)} events, has {len(now[name])}"] if len(ids) != len(now[name]) else []
+            found += (
+                [f"{where}: had {len(ids)} events, has {len(now[name])}"]
+                if len(ids) != len(now[name])
+                else []
+            )
     return found
 
 
 def write() -> int:
     """Write the ids as they are now, where no landed one changed; else return 1 and print which did."""
     now = {carrier_id: current(carrier_id) for carrier_id in sorted(CARRIERS)}
-    changed = [line for carrier_id, before in landed().items() for line in changes(carrier_id, before, now.get(carrier_id, {}))]
+    changed = [
+        line
+        for carrier_id, before in landed().items()
+        for line in changes(carrier_id, before, now.get(carrier_id, {}))
+    ]
     if changed:
         sys.stderr.write("\n".join(["Event ids never change once they have landed:", *changed, ""]))
         return 1
@@ -96,11 +115,14 @@ def _expect_new_fixtures(carrier_id: str) -> None:
     """Write down what new fixtures say; an expectation that is there stays."""
     before, carrier = expectations(carrier_id), CARRIERS[carrier_id]
     found = {
-        path.name: before.get(path.name) or {"shows": ["..."], **described(carrier_id, read(carrier, path.read_bytes()))}
+        path.name: before.get(path.name)
+        or {"shows": ["..."], **described(carrier_id, read(carrier, path.read_bytes()))}
         for path in fixture_paths(carrier_id)
     }
     if found != before:
-        (EXPECTED / f"{carrier_id}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (EXPECTED / f"{carrier_id}.json").write_text(
+            json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ PARCEL_DE_PIECE: Final = (
     '<data name="piece-shipment-list" code="0"><data name="piece-shipment" piece-code="00340000000000000009" ruecksendung="false">'
     f'<data name="piece-event-list">{_PARCEL_DE_EVENT.format("piece-event")}</data></data></data>'
 )
-PARCEL_DE_EVENTS: Final = (
-    f'<data name="pieceeventlist" code="0" piece-identifier="340000000000000009">{_PARCEL_DE_EVENT.format("pieceevent")}</data>'
-)
+PARCEL_DE_EVENTS: Final = f'<data name="pieceeventlist" code="0" piece-identifier="340000000000000009">{_PARCEL_DE_EVENT.format("pieceevent")}</data>'
 
 _BLUE_DART: Final[dict[str, Any]] = {"ScanGroupType": "T", "ScanType": "UD", "ScanTime": "14:05"}
 BLUE_DART_PUSH: Final = {
@@ -19,7 +17,16 @@ BLUE_DART_PUSH: Final = {
         {
             "Shipment": {
                 "WaybillNo": "90000000009",
-                "Scans": {"ScanDetail": [{**_BLUE_DART, "ScanCode": "092", "ScanDate": "01-03-2026", "ScannedLocationCity": "Delhi"}]},
+                "Scans": {
+                    "ScanDetail": [
+                        {
+                            **_BLUE_DART,
+                            "ScanCode": "092",
+                            "ScanDate": "01-03-2026",
+                            "ScannedLocationCity": "Delhi",
+                        }
+                    ]
+                },
             }
         }
     ]
@@ -38,12 +45,24 @@ _SHIPROCKET_SCAN: Final = {
     "sr-status": "17",
     "sr-status-label": "OUT FOR DELIVERY",
 }
-SHIPROCKET_WEBHOOK: Final = {"awb": "19000000000009", "shipment_status_id": 17, "scans": [_SHIPROCKET_SCAN]}
+SHIPROCKET_WEBHOOK: Final = {
+    "awb": "19000000000009",
+    "shipment_status_id": 17,
+    "scans": [_SHIPROCKET_SCAN],
+}
 SHIPROCKET_ANSWER: Final = {
-    "tracking_data": {"shipment_track": [{"awb_code": "19000000000009"}], "shipment_track_activities": [_SHIPROCKET_SCAN]}
+    "tracking_data": {
+        "shipment_track": [{"awb_code": "19000000000009"}],
+        "shipment_track_activities": [_SHIPROCKET_SCAN],
+    }
 }
 
-_PACKETA_FIELDS: Final = {"dateTime": "2026-03-01T14:05:00", "statusCode": "5", "statusText": "-", "branchId": "79"}
+_PACKETA_FIELDS: Final = {
+    "dateTime": "2026-03-01T14:05:00",
+    "statusCode": "5",
+    "statusText": "-",
+    "branchId": "79",
+}
 PACKETA_XML: Final = (
     "<response><status>ok</status><barcode>Z0000000009</barcode><result><record>"
     + "".join(f"<{name}>{value}</{name}>" for name, value in _PACKETA_FIELDS.items())
@@ -64,7 +83,14 @@ CDEK_WEBHOOK: Final = {
 CDEK_ORDER: Final = {
     "entity": {
         "cdek_number": "1100000009",
-        "statuses": [{"code": "TAKEN_BY_COURIER", "name": "-", "date_time": "2026-03-01T11:05:00+0000", "city": "г. Казань"}],
+        "statuses": [
+            {
+                "code": "TAKEN_BY_COURIER",
+                "name": "-",
+                "date_time": "2026-03-01T11:05:00+0000",
+                "city": "г. Казань",
+            }
+        ],
     }
 }
 
@@ -74,7 +100,9 @@ INPOST_SHIPX: Final = {
 }
 INPOST_APP: Final = {
     "shipmentNumber": "600000000000000000000009",
-    "eventLog": [{"type": "PARCEL_STATUS", "name": "DELIVERED", "date": "2026-03-01T13:05:00.000Z"}],
+    "eventLog": [
+        {"type": "PARCEL_STATUS", "name": "DELIVERED", "date": "2026-03-01T13:05:00.000Z"}
+    ],
 }
 
 LATER_PAIRS: Final = (

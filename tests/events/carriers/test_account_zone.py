@@ -23,7 +23,10 @@ def readings(carrier: Carrier, body: bytes) -> tuple[Reading, ...]:
 
 
 def ids(carrier: Carrier, found: tuple[Reading, ...]) -> list[str]:
-    return [identify(each, carrier_id=carrier.carrier_id, digest=bytes, allow_unnumbered=True).event_id for each in found]
+    return [
+        identify(each, carrier_id=carrier.carrier_id, digest=bytes, allow_unnumbered=True).event_id
+        for each in found
+    ]
 
 
 def test_a_local_time_without_a_place_is_in_the_zone_of_the_account() -> None:
@@ -39,8 +42,13 @@ def test_a_local_time_without_a_place_is_in_the_zone_of_the_account() -> None:
 def test_no_id_and_no_time_that_is_stated_changes_with_the_zone(carrier_id: str) -> None:
     carrier = CARRIERS[carrier_id]
     for path in fixture_paths(carrier_id):
-        before, after = (readings(each, path.read_bytes()) for each in (carrier, carrier.in_zone("America/New_York")))
+        before, after = (
+            readings(each, path.read_bytes())
+            for each in (carrier, carrier.in_zone("America/New_York"))
+        )
         assert ids(carrier, before) == ids(carrier, after), path.name
         assert [each.time for each in before if each.time.tz_source not in ASSUMED] == [
-            other.time for each, other in zip(before, after, strict=True) if each.time.tz_source not in ASSUMED
+            other.time
+            for each, other in zip(before, after, strict=True)
+            if each.time.tz_source not in ASSUMED
         ]

@@ -45,13 +45,22 @@ def test_a_line_states_an_event_of_any_carrier_under_its_own_id() -> None:
         lambda _: bytes,
     )
 
-    assert (event.carrier_id, event.event_id, event.tracking_number, event.kind) == ("ups", "scan-1", "1Z 999", Kind.SCAN)
+    assert (event.carrier_id, event.event_id, event.tracking_number, event.kind) == (
+        "ups",
+        "scan-1",
+        "1Z 999",
+        Kind.SCAN,
+    )
     assert (event.status, event.occurred_at.isoformat(), event.occurred_at_raw) == (
         Status.OUT_FOR_DELIVERY,
         "2026-03-01T14:05:00-05:00",
         "20260301 1405",
     )
-    assert (event.tz_source, event.time_precision, event.carrier_code) == (TzSource.LOCATION, TimePrecision.MINUTE, "I/OT")
+    assert (event.tz_source, event.time_precision, event.carrier_code) == (
+        TzSource.LOCATION,
+        TimePrecision.MINUTE,
+        "I/OT",
+    )
     assert (event.location.city, event.personal.description) == ("Reno", "On the van")
     assert (event.estimated_delivery, event.service) == ("2026-03-02", "UPS Ground")
 
@@ -80,14 +89,22 @@ def test_every_stated_fact_makes_a_difference_under_one_id(changes: dict[str, An
 
 @pytest.mark.parametrize(
     "changes",
-    [{"description": "x"}, {"signed_by": "x"}, {"estimated_delivery": "2026-03-09"}, {"service": "x"}, {"tracking_number": "1z-999"}],
+    [
+        {"description": "x"},
+        {"signed_by": "x"},
+        {"estimated_delivery": "2026-03-09"},
+        {"service": "x"},
+        {"tracking_number": "1z-999"},
+    ],
 )
 def test_enrichment_and_spelling_make_none(changes: dict[str, Any]) -> None:
     assert digest(line()) == digest(line(**changes))
 
 
 def digest(body: bytes) -> bytes:
-    return facts_digest(read_line(body, lambda _: bytes), lambda facts: hashlib.sha256(facts).digest())
+    return facts_digest(
+        read_line(body, lambda _: bytes), lambda facts: hashlib.sha256(facts).digest()
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,14 +136,31 @@ def test_a_bad_field_is_named(changes: dict[str, Any], pointer: str) -> None:
     assert [found for found, _ in faults(line(**changes))] == [pointer]
 
 
-@pytest.mark.parametrize("field", ["carrier_id", "kind", "occurred_at", "tz_source", "status", "reason", "location", "estimated_delivery"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "carrier_id",
+        "kind",
+        "occurred_at",
+        "tz_source",
+        "status",
+        "reason",
+        "location",
+        "estimated_delivery",
+    ],
+)
 def test_no_value_stands_in_an_error(field: str) -> None:
     ((pointer, why),) = faults(line(**{field: "Jane\tDoe"}))
     assert (pointer, "Jane" in why) == (f"/{field}", False)
 
 
 def test_all_missing_fields_are_named_at_once() -> None:
-    assert [pointer for pointer, _ in faults(b"{}")] == ["/carrier_id", "/event_id", "/tracking_number", "/occurred_at"]
+    assert [pointer for pointer, _ in faults(b"{}")] == [
+        "/carrier_id",
+        "/event_id",
+        "/tracking_number",
+        "/occurred_at",
+    ]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b"{", b'{"a": 1, "a": 2}'])
@@ -136,7 +170,9 @@ def test_a_line_that_is_no_object_is_invalid(body: bytes) -> None:
 
 def test_a_correction_may_retract_or_read_again() -> None:
     retraction = read_line(line(kind="correction", status=None, corrects="scan-0"), lambda _: bytes)
-    reading = read_line(line(kind="correction", status="delivered", corrects="d1-260301-abc"), lambda _: bytes)
+    reading = read_line(
+        line(kind="correction", status="delivered", corrects="d1-260301-abc"), lambda _: bytes
+    )
 
     assert (retraction.corrects, retraction.status) == ("scan-0", None)
     assert (reading.corrects, reading.status) == ("d1-260301-abc", Status.DELIVERED)
@@ -153,14 +189,20 @@ def test_a_webhook_of_lines_rejects_bad_ones_and_those_of_other_carriers() -> No
         ("123456", "OFD", "out_for_delivery", "2026-03-01T14:05:00-05:00"),
         ("ab 12", None, "correction", "2026-03-01T15:00:00.500000+00:00"),
     ]
-    assert [rejection.pointer for rejection in normalized.rejections] == ["line 4/carrier_id", "line 5/occurred_at", "line 6"]
+    assert [rejection.pointer for rejection in normalized.rejections] == [
+        "line 4/carrier_id",
+        "line 5/occurred_at",
+        "line 6",
+    ]
 
 
 def test_a_webhook_may_be_one_object_over_several_lines_or_a_list() -> None:
     event = {name: value for name, value in EVENT.items() if name != "carrier_id"}
 
     for body in (json.dumps(event, indent=2), json.dumps([event])):
-        assert [reading.native_id for reading in read(CARRIER, body.encode()).readings] == ["scan-1"]
+        assert [reading.native_id for reading in read(CARRIER, body.encode()).readings] == [
+            "scan-1"
+        ]
 
 
 def test_a_webhook_without_any_event_is_invalid_and_an_empty_one_empty() -> None:
@@ -184,6 +226,19 @@ def test_a_time_is_shown_as_it_was_printed(printed: str) -> None:
     assert read_line(line(occurred_at_raw=printed), lambda _: bytes).occurred_at_raw == printed
 
 
-@pytest.mark.parametrize("printed", ["14:05, handed to Zebedee Quux", "14:05 QUUX", "in the afternoon", "14:05 für Ä", "1" * 65, ""])
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "14:05, handed to Zebedee Quux",
+        "14:05 QUUX",
+        "in the afternoon",
+        "14:05 für Ä",
+        "1" * 65,
+        "",
+    ],
+)
 def test_what_is_no_time_does_not_stand_in_clear_in_place_of_one(printed: str) -> None:
-    assert read_line(line(occurred_at_raw=printed), lambda _: bytes).occurred_at_raw == "2026-03-01T14:05:00-05:00"
+    assert (
+        read_line(line(occurred_at_raw=printed), lambda _: bytes).occurred_at_raw
+        == "2026-03-01T14:05:00-05:00"
+    )

@@ -27,13 +27,35 @@ from events.event import Normalized
 from events.identity.ids import identify
 from events.vocabulary import TzSource
 from tests.events.carriers.bodies import SMALL, WITHOUT_SCANS, Small
-from tests.events.carriers.carrier_fixtures import RECEIVED_AT, described, expectations, fixture_paths, read, scans
+from tests.events.carriers.carrier_fixtures import (
+    RECEIVED_AT,
+    described,
+    expectations,
+    fixture_paths,
+    read,
+    scans,
+)
 from tests.events.carriers.other_formats import OTHER_FORMATS
 
 FIXTURES: Final = [
-    pytest.param(carrier_id, path, id=f"{carrier_id}/{path.name}") for carrier_id in CARRIERS for path in fixture_paths(carrier_id)
+    pytest.param(carrier_id, path, id=f"{carrier_id}/{path.name}")
+    for carrier_id in CARRIERS
+    for path in fixture_paths(carrier_id)
 ]
-JUNK: Final[tuple[Any, ...]] = (None, "", "x", [], {}, 7, 1.5, True, [None], [[]], {"a": [1]}, "9" * 400)
+JUNK: Final[tuple[Any, ...]] = (
+    None,
+    "",
+    "x",
+    [],
+    {},
+    7,
+    1.5,
+    True,
+    [None],
+    [[]],
+    {"a": [1]},
+    "9" * 400,
+)
 
 AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
     "17track": (Sha256Concat(header="sign"), Sha256InBody()),
@@ -60,7 +82,13 @@ def each(bodies: dict[str, tuple[bytes, ...]]) -> list[Any]:
 
 
 def nodes(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    children = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *(found for key, child in children for found in nodes(child, (*path, key)))]
 
 
@@ -92,7 +120,9 @@ def test_a_small_body_says_what_is_expected(small: Small) -> None:
     if small.rejected is not None:
         assert [rejection.pointer for rejection in normalized.rejections] == small.rejected
     for reading in normalized.readings:
-        assert (reading.time.tz_source is TzSource.RECEIVED) == (reading.time.instant == RECEIVED_AT)
+        assert (reading.time.tz_source is TzSource.RECEIVED) == (
+            reading.time.instant == RECEIVED_AT
+        )
         assert reading.native_id is None or small.carrier_id == "sf_express"
 
 
@@ -113,13 +143,17 @@ def test_every_carrier_has_bodies_without_scans_and_of_other_formats() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("carrier_id", "path"), [case for case in FIXTURES if str(case.values[1]).endswith(".json")])
+@pytest.mark.parametrize(
+    ("carrier_id", "path"), [case for case in FIXTURES if str(case.values[1]).endswith(".json")]
+)
 def test_junk_in_any_place_of_a_body_is_no_defect_of_ours(carrier_id: str, path: Path) -> None:
     value = json.loads(path.read_bytes())
     for place in nodes(value):
         for junk in JUNK:
             with contextlib.suppress(UnreadableMessageError):
-                normalized = read(CARRIERS[carrier_id], json.dumps(replaced(value, place, junk)).encode())
+                normalized = read(
+                    CARRIERS[carrier_id], json.dumps(replaced(value, place, junk)).encode()
+                )
                 for reading in normalized.readings:
                     identify(reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True)
 
@@ -144,7 +178,8 @@ def test_shipengines_public_key_is_never_taken_for_a_token() -> None:
 def test_ups_takes_only_200_for_a_yes_and_sf_only_its_own_xml() -> None:
     assert CARRIERS["ups"].ack.status == 200
     assert CARRIERS["sf_express"].ack == Ack(
-        content_type="text/xml", body=b'<Response service="RoutePushService"><Head>OK</Head></Response>'
+        content_type="text/xml",
+        body=b'<Response service="RoutePushService"><Head>OK</Head></Response>',
     )
 
 

@@ -21,8 +21,12 @@ from events.spelling import normalize_number
 from events.vocabulary import Kind
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-CORPUS: Final = Path(os.environ.get("STATESVC_CORPUS") or Path(__file__).parents[4] / "shared" / "corpus")
-WRONG: Final = {"epcis/xml_hash_id_1_with_doctype.xml": "its one event is about three things, so it is read of each"}
+CORPUS: Final = Path(
+    os.environ.get("STATESVC_CORPUS") or Path(__file__).parents[4] / "shared" / "corpus"
+)
+WRONG: Final = {
+    "epcis/xml_hash_id_1_with_doctype.xml": "its one event is about three things, so it is read of each"
+}
 """Payloads whose expectation is wrong, and why."""
 
 NOT_JUDGED: Final = "not judged"
@@ -39,7 +43,9 @@ def expectations() -> Iterator[Any]:
         return
     for document in json.loads(index.read_text("utf-8")):
         if document["carrier"] in CARRIERS:
-            document["events"] = [one for event in document["events"] for one in one_per_number(event)]
+            document["events"] = [
+                one for event in document["events"] for one in one_per_number(event)
+            ]
             yield pytest.param(document, id=document["path"])
 
 
@@ -79,7 +85,10 @@ def times_as_printed(expected: str) -> set[str]:
     A `local-05:00` names the offset that the other half implies; what stands after `off` is an offset in a field of its own.
 
     """
-    parts = (part.split(" local")[0].split(" off ")[0].split(" [")[0].split(" (")[0] for part in expected.split(";"))
+    parts = (
+        part.split(" local")[0].split(" off ")[0].split(" [")[0].split(" (")[0]
+        for part in expected.split(";")
+    )
     return {digits(part) for part in parts}
 
 
@@ -91,11 +100,17 @@ def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
         "signed_by": reading.signed_by if "signed_by" in expected else None,
     }
     if expected["tracking_number"] is not None or expected.get("number_from_request"):
-        found["tracking_number"] = None if reading.tracking_number is None else normalize_number(reading.tracking_number)
+        found["tracking_number"] = (
+            None if reading.tracking_number is None else normalize_number(reading.tracking_number)
+        )
     if expected["raw_code"] is not None:
         found["raw_code"] = carrier_code(reading.raw)
     if expected["status"] is not None:
-        found["status"] = reading.status.value if reading.kind is Kind.SCAN and reading.status is not None else reading.kind.value
+        found["status"] = (
+            reading.status.value
+            if reading.kind is Kind.SCAN and reading.status is not None
+            else reading.kind.value
+        )
     return found
 
 
@@ -108,7 +123,9 @@ def asserted(expected: dict[str, Any]) -> dict[str, object]:
     }
     if number is not None or expected.get("number_from_request"):
         found["tracking_number"] = None if number is None else normalize_number(number)
-    return found | {name: expected[name] for name in ("raw_code", "status") if expected[name] is not None}
+    return found | {
+        name: expected[name] for name in ("raw_code", "status") if expected[name] is not None
+    }
 
 
 @pytest.mark.parametrize("document", list(expectations()))
@@ -124,9 +141,10 @@ def test_a_real_payload_says_what_is_expected(document: dict[str, Any]) -> None:
         assert readings
         assert normalized.rejections == ()
         return
-    assert [stated(reading, expected) for reading, expected in zip(readings, document["events"], strict=False)] == [
-        asserted(expected) for expected in document["events"]
-    ]
+    assert [
+        stated(reading, expected)
+        for reading, expected in zip(readings, document["events"], strict=False)
+    ] == [asserted(expected) for expected in document["events"]]
     assert len(readings) == len(document["events"])
     assert normalized.rejections == ()
     for reading, expected in zip(readings, document["events"], strict=True):
@@ -144,9 +162,21 @@ def test_the_scans_of_a_payload_have_different_ids(document: dict[str, Any]) -> 
         readings = read(document["carrier"], (CORPUS / document["path"]).read_bytes()).readings
     except UnreadableMessageError:
         readings = ()
-    ids = [identify(reading, carrier_id=document["carrier"], digest=bytes, allow_unnumbered=True).event_id for reading in readings]
+    ids = [
+        identify(
+            reading, carrier_id=document["carrier"], digest=bytes, allow_unnumbered=True
+        ).event_id
+        for reading in readings
+    ]
     statements = {
-        (reading.tracking_number, reading.discriminator, reading.raw, reading.time.identity, reading.place) for reading in readings
+        (
+            reading.tracking_number,
+            reading.discriminator,
+            reading.raw,
+            reading.time.identity,
+            reading.place,
+        )
+        for reading in readings
     }
     assert len(set(ids)) >= len(statements)
 
@@ -166,6 +196,9 @@ def test_a_hostile_body_is_read_or_refused_in_bounded_time(path: Path) -> None:
 
 
 def test_every_carrier_module_is_registered() -> None:
-    modules = [importlib.import_module(f"events.carriers.{module.name}") for module in pkgutil.iter_modules(carriers.__path__)]
+    modules = [
+        importlib.import_module(f"events.carriers.{module.name}")
+        for module in pkgutil.iter_modules(carriers.__path__)
+    ]
     declared = {module.CARRIER.carrier_id for module in modules if hasattr(module, "CARRIER")}
     assert declared == set(CARRIERS)

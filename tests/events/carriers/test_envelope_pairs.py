@@ -24,7 +24,13 @@ from tests.events.carriers.more_envelope_pairs import PAIRS
 
 FILE: Final = Path(__file__).parent / "envelope_pair_ids.json"
 NOW: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-SOURCE: Final = Provenance(message_id=UUID(int=1), body_commitment=bytes(32), received_at=NOW, normalizer="x", normalizer_version="1")
+SOURCE: Final = Provenance(
+    message_id=UUID(int=1),
+    body_commitment=bytes(32),
+    received_at=NOW,
+    normalizer="x",
+    normalizer_version="1",
+)
 BY_NAME: Final = {f"{pair.carrier_id}/{pair.name}": pair for pair in PAIRS}
 
 
@@ -35,14 +41,20 @@ def digest(data: bytes) -> bytes:
 def events(carrier_id: str, body: bytes) -> list[Event]:
     normalized = read(CARRIERS[carrier_id], body)
     assert normalized.rejections == ()
-    return [identify(reading, carrier_id=carrier_id, digest=digest) for reading in normalized.readings]
+    return [
+        identify(reading, carrier_id=carrier_id, digest=digest) for reading in normalized.readings
+    ]
 
 
 def proposals(found: list[Event]) -> list[Proposal]:
     return [
         Proposal(
             event=event,
-            shipment_id=shipment_id(event.carrier_id, number_of(event.carrier_id, event.tracking_number), event.discriminator),
+            shipment_id=shipment_id(
+                event.carrier_id,
+                number_of(event.carrier_id, event.tracking_number),
+                event.discriminator,
+            ),
             number=number_of(event.carrier_id, event.tracking_number),
             facts_digest=facts_digest(event, digest),
             signer_digest=None,
@@ -54,7 +66,11 @@ def proposals(found: list[Event]) -> list[Proposal]:
 
 
 def ids(pair: Pair) -> list[list[str]]:
-    return [[event.event_id, *event.aliases] for body in (pair.one, pair.other) for event in events(pair.carrier_id, body)]
+    return [
+        [event.event_id, *event.aliases]
+        for body in (pair.one, pair.other)
+        for event in events(pair.carrier_id, body)
+    ]
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -65,9 +81,13 @@ def test_the_same_scan_in_another_envelope_is_a_duplicate(name: str) -> None:
     for first, second in ((one, other), (other, one)):
         decision = decide(first, {})
         assert decision.verdicts == [Verdict.APPENDED] * len(first)
-        known: dict[DedupeKey, ExistingEvent] = dict([*keys_of(decision.appends), *decision.aliases])
+        known: dict[DedupeKey, ExistingEvent] = dict(
+            [*keys_of(decision.appends), *decision.aliases]
+        )
         assert decide(second, known).verdicts == [Verdict.DUPLICATE] * len(second)
-    assert {proposal.shipment_id for proposal in one} == {proposal.shipment_id for proposal in other}
+    assert {proposal.shipment_id for proposal in one} == {
+        proposal.shipment_id for proposal in other
+    }
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -82,15 +102,24 @@ def test_every_carrier_has_a_recipe() -> None:
 @pytest.mark.parametrize("carrier_id", CARRIERS)
 def test_a_derived_id_is_computed_again_from_its_leaf_alone(carrier_id: str) -> None:
     bodies = [path.read_bytes() for path in fixture_paths(carrier_id)]
-    bodies += [body for pair in PAIRS if pair.carrier_id == carrier_id for body in (pair.one, pair.other)]
+    bodies += [
+        body for pair in PAIRS if pair.carrier_id == carrier_id for body in (pair.one, pair.other)
+    ]
     for body in bodies:
         try:
-            found = [reading for reading in read(CARRIERS[carrier_id], body).readings if reading.tracking_number]
+            found = [
+                reading
+                for reading in read(CARRIERS[carrier_id], body).readings
+                if reading.tracking_number
+            ]
         except ValueError:
             continue
         for event in (identify(reading, carrier_id=carrier_id, digest=digest) for reading in found):
             if event.event_id.startswith("d1-"):
-                assert rederived_id(recipe_of(carrier_id), json.loads(json.dumps(_document(event)))) == event.event_id
+                assert (
+                    rederived_id(recipe_of(carrier_id), json.loads(json.dumps(_document(event))))
+                    == event.event_id
+                )
 
 
 def _document(event: Event) -> dict[str, Any]:

@@ -11,7 +11,12 @@ from tests.events.carriers.carrier_fixtures import read
 def scanned(**changes: object) -> Normalized:
     """Build a result of one scan."""
     scan = {"date": "2026-03-11T11:28:00-07:00", "eventType": "AR", "exceptionCode": ""} | changes
-    return read(CARRIER, json.dumps({"trackingNumberInfo": {"trackingNumber": "999900008888"}, "scanEvents": [scan]}).encode())
+    return read(
+        CARRIER,
+        json.dumps(
+            {"trackingNumberInfo": {"trackingNumber": "999900008888"}, "scanEvents": [scan]}
+        ).encode(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,9 @@ def scanned(**changes: object) -> Normalized:
         ("Ow", "", Status.IN_TRANSIT),
     ],
 )
-def test_the_exception_code_decides_where_it_is_known(event_type: str, exception: str, status: Status) -> None:
+def test_the_exception_code_decides_where_it_is_known(
+    event_type: str, exception: str, status: Status
+) -> None:
     assert scanned(eventType=event_type, exceptionCode=exception).readings[0].status is status
 
 

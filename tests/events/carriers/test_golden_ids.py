@@ -11,12 +11,20 @@ def test_the_ids_of_a_carriers_events_are_those_that_landed(carrier_id: str) -> 
     now = current(carrier_id)
     assert now, f"{carrier_id} has no fixtures in tests/events/carriers/fixtures/{carrier_id}"
     changed = changes(carrier_id, landed().get(carrier_id, {}), now)
-    assert not changed, "event ids never change once they have landed (every scan would be appended again):\n" + "\n".join(changed)
+    assert not changed, (
+        "event ids never change once they have landed (every scan would be appended again):\n"
+        + "\n".join(changed)
+    )
     committed = golden().get(carrier_id, {})
     unlisted = now.keys() - committed.keys()
-    assert not unlisted, f"{', '.join(sorted(unlisted))} of {carrier_id} not in golden_ids.json; {HOW}"
+    assert not unlisted, (
+        f"{', '.join(sorted(unlisted))} of {carrier_id} not in golden_ids.json; {HOW}"
+    )
     changed = changes(carrier_id, committed, now)
-    assert not changed, f"not what golden_ids.json says; where these ids have not landed yet, {HOW}:\n" + "\n".join(changed)
+    assert not changed, (
+        f"not what golden_ids.json says; where these ids have not landed yet, {HOW}:\n"
+        + "\n".join(changed)
+    )
 
 
 def test_no_carrier_with_landed_ids_goes_away() -> None:
@@ -31,4 +39,9 @@ def test_a_changed_id_a_lost_event_and_a_lost_fixture_are_named_and_an_added_one
         "ups/c.json: had 0 events, has 1",
         "ups/d.json: was unreadable, is ['d1-5']",
     ]
-    assert [line.split(":")[0] for line in changes("ups", before, now)] == ["ups/a.json", "ups/b.json", "ups/c.json", "ups/d.json"]
+    assert [line.split(":")[0] for line in changes("ups", before, now)] == [
+        "ups/a.json",
+        "ups/b.json",
+        "ups/c.json",
+        "ups/d.json",
+    ]

@@ -33,7 +33,10 @@ def silent_changes(carrier_id: str) -> list[str]:
         if not (outcome(carrier_id, body) or Normalized()).readings:
             continue
         for change, changed in changed_bodies(body):
-            may_be_empty = change.startswith(EMPTIED) or re.split("[ /]", change)[-1] in EMPTY_LISTS.get(name, "").split()
+            may_be_empty = (
+                change.startswith(EMPTIED)
+                or re.split("[ /]", change)[-1] in EMPTY_LISTS.get(name, "").split()
+            )
             if outcome(carrier_id, changed) == Normalized() and not may_be_empty:
                 found.append(f"{name}: {change}")
     return found

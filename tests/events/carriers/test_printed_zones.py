@@ -38,9 +38,14 @@ def canada_post(date: str, zone: str, site: str, province: str) -> Reading:
         ("2026-02-10", "EST", "WINNIPEG", "MB", "-05:00"),
     ],
 )
-def test_canada_post_prints_names_of_standard_time_all_year(date: str, zone: str, site: str, province: str, offset: str) -> None:
+def test_canada_post_prints_names_of_standard_time_all_year(
+    date: str, zone: str, site: str, province: str, offset: str
+) -> None:
     reading = canada_post(date, zone, site, province)
-    assert (reading.time.instant.isoformat(), reading.time.tz_source) == (f"{date}T10:00:00{offset}", TzSource.EXPLICIT)
+    assert (reading.time.instant.isoformat(), reading.time.tz_source) == (
+        f"{date}T10:00:00{offset}",
+        TzSource.EXPLICIT,
+    )
     assert reading.time.zone == zone
 
 
@@ -51,14 +56,23 @@ def test_australia_post_prints_the_time_of_sydney_wherever_the_scan_was(place: s
         "australiapost",
         f'{{"tracking_results": [{{"tracking_id": "1", "trackable_items": [{{"article_id": "1", "events": [{event}]}}]}}]}}',
     )
-    assert (reading.time.instant.isoformat(), reading.time.tz_source) == ("2026-02-02T09:10:00+11:00", TzSource.CARRIER_DEFAULT)
+    assert (reading.time.instant.isoformat(), reading.time.tz_source) == (
+        "2026-02-02T09:10:00+11:00",
+        TzSource.CARRIER_DEFAULT,
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "code", "offset", "flag"),
-    [("M", "MP", "-08:00", "of_shipment"), ("D", "KB", "-05:00", "of_shipment"), ("I", "DP", "-08:00", "of_shipment")],
+    [
+        ("M", "MP", "-08:00", "of_shipment"),
+        ("D", "KB", "-05:00", "of_shipment"),
+        ("I", "DP", "-08:00", "of_shipment"),
+    ],
 )
-def test_ups_prints_a_label_with_a_country_alone_in_the_time_of_its_shipper(status: str, code: str, offset: str, flag: str) -> None:
+def test_ups_prints_a_label_with_a_country_alone_in_the_time_of_its_shipper(
+    status: str, code: str, offset: str, flag: str
+) -> None:
     ends = ",".join(
         f'{{"type": "{kind}", "address": {{"city": "{city}", "stateProvince": "{state}", "country": "US"}}}}'
         for kind, city, state in (("ORIGIN", "SALEM", "OR"), ("DESTINATION", "BOSTON", "MA"))
@@ -69,12 +83,23 @@ def test_ups_prints_a_label_with_a_country_alone_in_the_time_of_its_shipper(stat
     )
     package = f'{{"trackingNumber": "1Z1", "packageAddress": [{ends}], "activity": [{activity}]}}'
     reading = read("ups", f'{{"trackResponse": {{"shipment": [{{"package": [{package}]}}]}}}}')
-    assert (reading.time.instant.isoformat(), reading.time.flag) == (f"2024-01-31T17:34:05{offset}", flag)
+    assert (reading.time.instant.isoformat(), reading.time.flag) == (
+        f"2024-01-31T17:34:05{offset}",
+        flag,
+    )
 
 
 def test_usps_prints_a_notice_of_the_shipper_without_a_place_in_the_time_of_its_origin() -> None:
-    event = '{"eventType": "Pre-Shipment, USPS Awaiting Item", "eventTimestamp": "2026-02-23T00:00:00"}'
+    event = (
+        '{"eventType": "Pre-Shipment, USPS Awaiting Item", "eventTimestamp": "2026-02-23T00:00:00"}'
+    )
     ends = '"originCity": "NEW BERLIN", "originState": "WI", "originZIP": "53151", "destinationState": "CA"'
-    reading = read("usps", f'{{"trackingNumber": "9400100000000000000000", {ends}, "trackingEvents": [{event}]}}')
-    assert (reading.time.instant.isoformat(), reading.time.precision) == ("2026-02-23T00:00:00-06:00", TimePrecision.DAY)
+    reading = read(
+        "usps",
+        f'{{"trackingNumber": "9400100000000000000000", {ends}, "trackingEvents": [{event}]}}',
+    )
+    assert (reading.time.instant.isoformat(), reading.time.precision) == (
+        "2026-02-23T00:00:00-06:00",
+        TimePrecision.DAY,
+    )
     assert (reading.time.tz_source, reading.time.flag) == (TzSource.LOCATION, "of_shipment")

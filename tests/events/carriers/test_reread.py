@@ -29,7 +29,9 @@ def readings(carrier_id: str) -> Iterator[Reading]:
             normalized = read(CARRIERS[carrier_id], path.read_bytes())
         except UnreadableMessageError:
             continue
-        yield from (reading for reading in normalized.readings if reading.kind is not Kind.CORRECTION)
+        yield from (
+            reading for reading in normalized.readings if reading.kind is not Kind.CORRECTION
+        )
 
 
 @pytest.mark.parametrize("carrier_id", sorted(CARRIERS))
@@ -39,8 +41,12 @@ def test_raw_fields_say_what_the_normalizer_read_or_nothing(carrier_id: str) -> 
         carrier = CARRIERS[carrier_id]
         again = carrier.reread(reading.raw)
         clear = clear_raw(reading.raw, carrier_id, digest)
-        assert carrier.reread(restored(clear, known_texts(carrier.texts, carrier_id, digest))) == again, "erased, it reads otherwise"
+        assert (
+            carrier.reread(restored(clear, known_texts(carrier.texts, carrier_id, digest))) == again
+        ), "erased, it reads otherwise"
         if again is not None:
             reread += 1
-            assert again == Meaning(reading.kind, reading.status, reading.reason, reading.by_category), reading.raw
+            assert again == Meaning(
+                reading.kind, reading.status, reading.reason, reading.by_category
+            ), reading.raw
     assert (reread > 0) == (carrier_id not in WITHOUT_CODES)

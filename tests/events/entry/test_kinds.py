@@ -26,7 +26,13 @@ AT = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))
 RECORDED = datetime(2026, 3, 1, 19, 6, 0, 123456, tzinfo=UTC)
 SHIPMENT = UUID("00112233-4455-6677-8899-aabbccddeeff")
 MESSAGE = UUID("ffeeddcc-bbaa-9988-7766-554433221100")
-SOURCE = Provenance(message_id=MESSAGE, body_commitment=bytes(range(32)), received_at=RECORDED, normalizer="ups", normalizer_version="1")
+SOURCE = Provenance(
+    message_id=MESSAGE,
+    body_commitment=bytes(range(32)),
+    received_at=RECORDED,
+    normalizer="ups",
+    normalizer_version="1",
+)
 FULL = Event(
     carrier_id="ups",
     event_id="d1-260301-abc",
@@ -121,7 +127,14 @@ GOLDEN_OBSERVATION = (
 )
 
 
-def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | None, signer_digest: bytes | None, epoch: int = 1) -> bytes:
+def canonical(
+    event: Event,
+    *,
+    previous_hash: bytes,
+    part_commitment: bytes | None,
+    signer_digest: bytes | None,
+    epoch: int = 1,
+) -> bytes:
     entry = leaf(
         event_document(
             event,
@@ -139,31 +152,55 @@ def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | No
 
 
 def test_an_event_with_every_field() -> None:
-    got = canonical(FULL, previous_hash=b"\x01" * 32, part_commitment=b"\x02" * 32, signer_digest=b"\x03" * 16)
+    got = canonical(
+        FULL, previous_hash=b"\x01" * 32, part_commitment=b"\x02" * 32, signer_digest=b"\x03" * 16
+    )
     assert got == GOLDEN_FULL
 
 
 def test_a_service_adds_its_member_and_changes_no_other_byte() -> None:
-    got = canonical(replace(BARE, service="UPS Ground"), previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None)
+    got = canonical(
+        replace(BARE, service="UPS Ground"),
+        previous_hash=NO_PREVIOUS,
+        part_commitment=None,
+        signer_digest=None,
+    )
     assert got == GOLDEN_BARE.replace(b'"shipment_id"', b'"service":"UPS Ground","shipment_id"')
 
 
 def test_an_event_with_no_optional_field() -> None:
-    assert canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None) == GOLDEN_BARE
+    assert (
+        canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None)
+        == GOLDEN_BARE
+    )
 
 
 def test_an_event_of_a_later_epoch_names_it_among_its_fields() -> None:
-    got = canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None, epoch=2)
+    got = canonical(
+        BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None, epoch=2
+    )
     assert got == GOLDEN_BARE.replace(b'"entry":"event",', b'"entry":"event","epoch":2,')
 
 
 def test_an_entry_of_a_later_epoch_has_another_leaf_hash() -> None:
-    document = action_document(actor="cli:ops", verb="hold", target="carrier ups", details={"why": "a test"}, recorded_at=RECORDED)
+    document = action_document(
+        actor="cli:ops",
+        verb="hold",
+        target="carrier ups",
+        details={"why": "a test"},
+        recorded_at=RECORDED,
+    )
     first, second = leaf(document, epoch=1), leaf(document, epoch=2)
     assert first.canonical == GOLDEN_ACTION
-    assert first.leaf_hash.hex() == "2cf16b9a2080847520fa601e4a6d60a84ffb1c1b9088e24eb3215c2154f37a44"
-    assert second.canonical == GOLDEN_ACTION.replace(b'"entry":"action",', b'"entry":"action","epoch":2,')
-    assert second.leaf_hash.hex() == "be1b831468dc9899626adab26b766714ca27d565ec023e62567ebce52a0f2e76"
+    assert (
+        first.leaf_hash.hex() == "2cf16b9a2080847520fa601e4a6d60a84ffb1c1b9088e24eb3215c2154f37a44"
+    )
+    assert second.canonical == GOLDEN_ACTION.replace(
+        b'"entry":"action",', b'"entry":"action","epoch":2,'
+    )
+    assert (
+        second.leaf_hash.hex() == "be1b831468dc9899626adab26b766714ca27d565ec023e62567ebce52a0f2e76"
+    )
 
 
 def test_a_transition_and_its_leaf_hash() -> None:
@@ -181,7 +218,9 @@ def test_a_transition_and_its_leaf_hash() -> None:
         epoch=1,
     )
     assert entry.canonical == GOLDEN_TRANSITION
-    assert entry.leaf_hash.hex() == "b611fa860804aa94b2124742671b9f8444df79eed932d439c6fbc11b6b01fa9f"
+    assert (
+        entry.leaf_hash.hex() == "b611fa860804aa94b2124742671b9f8444df79eed932d439c6fbc11b6b01fa9f"
+    )
 
 
 def test_a_fan_out_lists_its_subscriptions_in_order_and_says_when_it_is_a_replay() -> None:
@@ -200,8 +239,22 @@ def test_a_fan_out_lists_its_subscriptions_in_order_and_says_when_it_is_a_replay
 
 
 def test_the_end_of_a_notification_with_all_tries_and_what_it_covers() -> None:
-    first = try_document(number=1, started_at=RECORDED, duration_ms=9, outcome="timed_out", status_code=None, body_commitment=b"\x06" * 32)
-    last = try_document(number=1, started_at=RECORDED, duration_ms=12, outcome="delivered", status_code=204, body_commitment=b"\x05" * 32)
+    first = try_document(
+        number=1,
+        started_at=RECORDED,
+        duration_ms=9,
+        outcome="timed_out",
+        status_code=None,
+        body_commitment=b"\x06" * 32,
+    )
+    last = try_document(
+        number=1,
+        started_at=RECORDED,
+        duration_ms=12,
+        outcome="delivered",
+        status_code=204,
+        body_commitment=b"\x05" * 32,
+    )
     document = attempt_document(
         webhook_id="n1-abc",
         subscription_id=UUID(int=1),
@@ -215,9 +268,21 @@ def test_the_end_of_a_notification_with_all_tries_and_what_it_covers() -> None:
         part_commitment=b"\x02" * 32,
     )
     assert leaf(document, epoch=1).canonical == GOLDEN_ATTEMPT
-    bare = leaf(document | {"gap": None, "covers": None, "part_commitment": None, "tries": []}, epoch=1).canonical
+    bare = leaf(
+        document | {"gap": None, "covers": None, "part_commitment": None, "tries": []}, epoch=1
+    ).canonical
     assert set(json.loads(bare)) == {
-        *("entry", "format", "webhook_id", "subscription_id", "shipment_id", "sequence", "outcome", "tries", "recorded_at")
+        *(
+            "entry",
+            "format",
+            "webhook_id",
+            "subscription_id",
+            "shipment_id",
+            "sequence",
+            "outcome",
+            "tries",
+            "recorded_at",
+        )
     }
 
 

@@ -6,12 +6,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.entry.kinds import Provenance
-from events.entry.proposal import Conflict, Decision, DedupeKey, Enrichment, ExistingEvent, Proposal, decide, keys_of
+from events.entry.proposal import (
+    Conflict,
+    Decision,
+    DedupeKey,
+    Enrichment,
+    ExistingEvent,
+    Proposal,
+    decide,
+    keys_of,
+)
 from events.event import NOWHERE, Event, Personal, Raw
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SOURCE = Provenance(message_id=UUID(int=9), body_commitment=bytes(32), received_at=MOMENT, normalizer="ups", normalizer_version="1")
+SOURCE = Provenance(
+    message_id=UUID(int=9),
+    body_commitment=bytes(32),
+    received_at=MOMENT,
+    normalizer="ups",
+    normalizer_version="1",
+)
 CORE, OTHER_CORE = b"c" * 8, b"C" * 8
 UNSTATED = bytes(8)
 
@@ -55,7 +70,9 @@ def proposal(
         signer_digest=None if signer is None else signer.encode(),
         source=SOURCE,
         message=message,
-        enrichments=() if signer is None else (Enrichment(field="signed_by", digest=signer.encode().ljust(32)),),
+        enrichments=()
+        if signer is None
+        else (Enrichment(field="signed_by", digest=signer.encode().ljust(32)),),
     )
 
 
@@ -82,10 +99,14 @@ def test_other_facts_under_the_same_id_are_a_conflict_with_the_holder() -> None:
     assert decision.appends == []
 
 
-def test_a_part_that_is_not_stated_matches_anything_and_a_stated_one_that_differs_is_a_conflict() -> None:
+def test_a_part_that_is_not_stated_matches_anything_and_a_stated_one_that_differs_is_a_conflict() -> (
+    None
+):
     held = {("ups", "a"): ExistingEvent(UUID(int=1), facts(place=b"p" * 4 + bytes(12)))}
     assert decide([proposal("a", stated=facts())], held).verdicts == [Verdict.DUPLICATE]
-    assert decide([proposal("a", stated=facts(time=UNSTATED))], held).verdicts == [Verdict.DUPLICATE]
+    assert decide([proposal("a", stated=facts(time=UNSTATED))], held).verdicts == [
+        Verdict.DUPLICATE
+    ]
     assert decide([proposal("a", stated=facts(time=b"T" * 8))], held).verdicts == [Verdict.CONFLICT]
 
 
@@ -96,7 +117,9 @@ def test_facts_of_another_format_and_those_of_derived_ids_contradict_nothing() -
 
 
 def test_a_signer_that_comes_later_is_an_info_event_anchored_to_its_scan() -> None:
-    decision = decide([proposal("a", signer="EVANS")], {("ups", "a"): ExistingEvent(UUID(int=1), b"")})
+    decision = decide(
+        [proposal("a", signer="EVANS")], {("ups", "a"): ExistingEvent(UUID(int=1), b"")}
+    )
     assert decision.verdicts == [Verdict.DUPLICATE]
     (info,) = decision.appends
     assert (info.event.kind, info.event.anchor, info.event.status) == (Kind.INFO, "a", None)
@@ -105,12 +128,16 @@ def test_a_signer_that_comes_later_is_an_info_event_anchored_to_its_scan() -> No
 
 def test_a_service_is_no_fact_and_no_enrichment() -> None:
     said = ((proposal("a"), "UPS Ground"), (proposal("a", signer="EVANS"), "GROUND"))
-    decision = decide([replace(one, event=replace(one.event, service=service)) for one, service in said], {})
+    decision = decide(
+        [replace(one, event=replace(one.event, service=service)) for one, service in said], {}
+    )
     assert decision.verdicts == [Verdict.APPENDED, Verdict.DUPLICATE]
     assert [appended.event.service for appended in decision.appends] == ["UPS Ground", None]
 
 
-def test_a_signer_that_its_scan_carried_is_not_appended_twice_and_has_no_dedupe_key_of_its_own() -> None:
+def test_a_signer_that_its_scan_carried_is_not_appended_twice_and_has_no_dedupe_key_of_its_own() -> (
+    None
+):
     first = decide([proposal("a", signer="EVANS")], {})
     known = log_of(first)
     assert list(known) == [("ups", "a")]

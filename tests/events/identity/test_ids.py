@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.identity.ids import carrier_code, contradict, correction_id, enrichment_id, facts_digest, identify, shipment_id, value_digest
+from events.identity.ids import (
+    carrier_code,
+    contradict,
+    correction_id,
+    enrichment_id,
+    facts_digest,
+    identify,
+    shipment_id,
+    value_digest,
+)
 from events.identity.recipes import discriminator_of, number_of
 from events.parsing.times import SHIFTED
 from events.spelling import normalize_number
@@ -20,7 +29,11 @@ from events.vocabulary import Kind, Status, TimePrecision, TzSource
 
 AT: Final = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))
 TIME: Final = PrintedTime(
-    printed="20260301 140500", instant=AT, tz_source=TzSource.PAIR, precision=TimePrecision.SECOND, identity="20260301T140500"
+    printed="20260301 140500",
+    instant=AT,
+    tz_source=TzSource.PAIR,
+    precision=TimePrecision.SECOND,
+    identity="20260301T140500",
 )
 READING: Final = Reading(
     tracking_number=" 1z test-0003 ",
@@ -65,13 +78,19 @@ def test_a_normal_number_stays_as_it_is(printed: str) -> None:
 
 
 def test_a_shipment_id_is_the_documented_hash() -> None:
-    expected = hashlib.sha256(b"s1\x1ffedex\x1f999900003333\x1f2460001000~999900003333~FX").digest()[:16]
-    assert shipment_id("fedex", "9999 0000 3333", "2460001000~999900003333~FX") == UUID(bytes=expected)
+    expected = hashlib.sha256(
+        b"s1\x1ffedex\x1f999900003333\x1f2460001000~999900003333~FX"
+    ).digest()[:16]
+    assert shipment_id("fedex", "9999 0000 3333", "2460001000~999900003333~FX") == UUID(
+        bytes=expected
+    )
 
 
 def test_a_derived_id_is_the_documented_hash() -> None:
     fields = ("d1", "ups", "1ZTEST0003", "", "", "i", "ot", "", "20260301T140500", "são paulo")
-    expected = b32encode(hashlib.sha256("\x1f".join(fields).encode()).digest()).decode().lower()[:26]
+    expected = (
+        b32encode(hashlib.sha256("\x1f".join(fields).encode()).digest()).decode().lower()[:26]
+    )
     assert event_id(READING) == f"d1-260301-{expected}"
 
 
@@ -85,10 +104,18 @@ def test_a_derived_id_is_the_documented_hash() -> None:
         (replace(READING, raw=Raw(code="DL")), "d1-260301-rk7cbcyx4xljzr2nantt2wmzaw"),
         (replace(READING, raw=Raw()), "d1-260301-u4dgjtygenvrc5hkduxxbuknua"),
         (
-            replace(READING, time=replace(TIME, instant=AT.replace(hour=0, minute=0), precision=TimePrecision.DAY)),
+            replace(
+                READING,
+                time=replace(
+                    TIME, instant=AT.replace(hour=0, minute=0), precision=TimePrecision.DAY
+                ),
+            ),
             "d1-260301-axbgigtlauwbyjrouh4dxmqoyq",
         ),
-        (replace(READING, time=replace(TIME, identity="", tz_source=TzSource.RECEIVED)), "d1-000000-dygywm4rlbgnccqzyddjrrburi"),
+        (
+            replace(READING, time=replace(TIME, identity="", tz_source=TzSource.RECEIVED)),
+            "d1-000000-dygywm4rlbgnccqzyddjrrburi",
+        ),
     ],
 )
 def test_derived_ids_never_change(reading: Reading, expected: str) -> None:
@@ -107,8 +134,21 @@ def test_derived_ids_never_change(reading: Reading, expected: str) -> None:
         replace(READING, raw=READING.raw._replace(code="ot")),
         replace(READING, place=READING.place._replace(postal_code=None, facility="4709")),
         replace(READING, piece="1"),
-        replace(READING, time=replace(TIME, instant=AT.replace(tzinfo=UTC), tz_source=TzSource.ASSUMED_UTC, printed="2026-03-01 14:05:00")),
-        replace(READING, time=replace(TIME, instant=AT.replace(microsecond=120_000), identity="20260301T140500.120000")),
+        replace(
+            READING,
+            time=replace(
+                TIME,
+                instant=AT.replace(tzinfo=UTC),
+                tz_source=TzSource.ASSUMED_UTC,
+                printed="2026-03-01 14:05:00",
+            ),
+        ),
+        replace(
+            READING,
+            time=replace(
+                TIME, instant=AT.replace(microsecond=120_000), identity="20260301T140500.120000"
+            ),
+        ),
     ],
 )
 def test_what_only_some_envelopes_print_is_the_same_scan(reading: Reading) -> None:
@@ -124,12 +164,17 @@ def test_what_only_some_envelopes_print_is_the_same_scan(reading: Reading) -> No
         replace(READING, raw=Raw(type="X", code="OT")),
         replace(READING, raw=Raw(type="I", code="OF")),
         replace(READING, place=READING.place._replace(city="Santos")),
-        replace(READING, time=replace(TIME, identity="20260301T140501", instant=AT + timedelta(seconds=1))),
+        replace(
+            READING,
+            time=replace(TIME, identity="20260301T140501", instant=AT + timedelta(seconds=1)),
+        ),
     ],
 )
 def test_every_fact_distinguishes_scans(reading: Reading) -> None:
     assert event_id(reading) != event_id(READING)
-    assert contradict(facts(replace(READING, native_id="1")), facts(replace(reading, native_id="1")))
+    assert contradict(
+        facts(replace(READING, native_id="1")), facts(replace(reading, native_id="1"))
+    )
 
 
 def test_a_description_counts_only_where_there_is_no_code() -> None:
@@ -148,13 +193,23 @@ def test_a_description_counts_only_where_there_is_no_code() -> None:
         ("d2-x", False, "d2-x"),
     ],
 )
-def test_a_native_id_stays_within_its_scope(native_id: str, per_number: bool, expected: str) -> None:  # noqa: FBT001
-    assert event_id(replace(READING, native_id=native_id, native_id_per_number=per_number)) == expected
+def test_a_native_id_stays_within_its_scope(
+    native_id: str,
+    per_number: bool,  # noqa: FBT001
+    expected: str,
+) -> None:
+    assert (
+        event_id(replace(READING, native_id=native_id, native_id_per_number=per_number)) == expected
+    )
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"raw": READING.raw._replace(further=("022",))}, {"piece": "x"}, {"raw": READING.raw._replace(reason="1")}],
+    [
+        {"raw": READING.raw._replace(further=("022",))},
+        {"piece": "x"},
+        {"raw": READING.raw._replace(reason="1")},
+    ],
 )
 def test_further_codes_and_pieces_are_facts_of_a_native_id(changed: dict[str, Any]) -> None:
     native = replace(READING, native_id="5348054")
@@ -179,15 +234,22 @@ def test_an_id_gives_no_postcode_away() -> None:
 
 
 def test_the_time_of_an_identity_is_an_instant_only_where_the_carrier_prints_offsets() -> None:
-    utc = replace(READING, time=replace(TIME, instant=AT.astimezone(UTC), tz_source=TzSource.EXPLICIT))
+    utc = replace(
+        READING, time=replace(TIME, instant=AT.astimezone(UTC), tz_source=TzSource.EXPLICIT)
+    )
     local = replace(READING, time=replace(TIME, tz_source=TzSource.EXPLICIT))
     assert event_id(utc) != event_id(local)
-    ids = {identify(reading, carrier_id="aftership", digest=digest).event_id for reading in (utc, local)}
+    ids = {
+        identify(reading, carrier_id="aftership", digest=digest).event_id
+        for reading in (utc, local)
+    }
     assert len(ids) == 1
 
 
 def test_a_zone_that_we_found_has_no_part_in_an_identity() -> None:
-    moved = replace(TIME, instant=AT.replace(tzinfo=timezone(timedelta(hours=9))), tz_source=TzSource.LOCATION)
+    moved = replace(
+        TIME, instant=AT.replace(tzinfo=timezone(timedelta(hours=9))), tz_source=TzSource.LOCATION
+    )
     for carrier_id in ("ups", "aftership"):
         ids = {
             identify(replace(READING, time=time), carrier_id=carrier_id, digest=digest).event_id
@@ -197,7 +259,12 @@ def test_a_zone_that_we_found_has_no_part_in_an_identity() -> None:
 
 
 def test_a_wall_clock_that_daylight_saving_skipped_counts_as_printed() -> None:
-    skipped = replace(TIME, identity="20260308T023000", flag=SHIFTED, instant=AT.replace(month=3, day=8, hour=3, minute=30))
+    skipped = replace(
+        TIME,
+        identity="20260308T023000",
+        flag=SHIFTED,
+        instant=AT.replace(month=3, day=8, hour=3, minute=30),
+    )
     event = identify(replace(READING, time=skipped), carrier_id="ups", digest=digest)
     assert (event.raw_wall, event.event_id[3:9]) == ("20260308T023000", "260308")
     assert event.event_id != event_id(replace(READING, time=replace(skipped, flag=None)))
@@ -226,12 +293,25 @@ def test_a_postcode_in_front_of_a_number_is_no_part_of_it(printed: str, number: 
 
 
 def test_a_company_that_carries_a_number_does_not_make_it_another_shipment() -> None:
-    assert discriminator_of("fedex", "2460001000~1~FX") == discriminator_of("fedex", "2460001000~1~FDEG") == "2460001000~1"
+    assert (
+        discriminator_of("fedex", "2460001000~1~FX")
+        == discriminator_of("fedex", "2460001000~1~FDEG")
+        == "2460001000~1"
+    )
 
 
 def test_a_scan_without_time_is_the_same_whenever_it_comes() -> None:
     early, late = (
-        replace(READING, time=replace(TIME, identity="", printed="", tz_source=TzSource.RECEIVED, instant=AT + timedelta(days=days)))
+        replace(
+            READING,
+            time=replace(
+                TIME,
+                identity="",
+                printed="",
+                tz_source=TzSource.RECEIVED,
+                instant=AT + timedelta(days=days),
+            ),
+        )
         for days in (0, 1)
     )
     assert event_id(early) == event_id(late)
@@ -263,7 +343,11 @@ def test_names_too_long_for_a_key_are_refused(reading: Reading) -> None:
 
 def test_an_event_keeps_what_was_printed() -> None:
     event = identify(READING, carrier_id="ups", digest=digest)
-    assert (event.tracking_number, event.carrier_code, event.occurred_at_raw) == ("1z test-0003", "I/OT", "20260301 140500")
+    assert (event.tracking_number, event.carrier_code, event.occurred_at_raw) == (
+        "1z test-0003",
+        "I/OT",
+        "20260301 140500",
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,11 +372,16 @@ def test_our_own_ids_have_their_prefixes_and_depend_on_every_part() -> None:
     shipment = shipment_id("ups", "1ZTEST0003", "")
     parts = {"field": "signed_by", "value": "MUSTER", "stamp": ""}
     ids = {
-        enrichment_id(anchor=anchor, value=value_digest(shipment_id=shipment, digest=digest, **(parts | change)))
+        enrichment_id(
+            anchor=anchor,
+            value=value_digest(shipment_id=shipment, digest=digest, **(parts | change)),
+        )
         for anchor in "ab"
         for change in ({}, {"field": "photo"}, {"value": "MAIER"}, {"stamp": "1"})
     }
     assert len(ids) == 8
     assert all(found.startswith("e1-") and len(found) == 29 for found in ids)
-    assert correction_id(corrected="a", replaces="", reading="x") != correction_id(corrected="a", replaces="b", reading="x")
+    assert correction_id(corrected="a", replaces="", reading="x") != correction_id(
+        corrected="a", replaces="b", reading="x"
+    )
     assert correction_id(corrected="a", replaces="", reading="x").startswith("c1-")

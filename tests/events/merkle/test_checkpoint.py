@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.merkle.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, read_checkpoint
+from events.merkle.checkpoint import (
+    Checkpoint,
+    NoteError,
+    NoteSigner,
+    VerifierKey,
+    open_checkpoint,
+    read_checkpoint,
+)
 
 ROOT = bytes(range(32))
 SIGNER = NoteSigner("log.example/a", bytes(range(1, 33)))
@@ -17,7 +24,9 @@ HEAD = Checkpoint("log.example/a", 4711, ROOT)
 # of the documentation of golang.org/x/mod/sumdb/note
 GO_KEY = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
 GO_TEXT = b"If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n"
-GO_SIGNATURE = "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM="
+GO_SIGNATURE = (
+    "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM="
+)
 
 
 def test_keys_and_signatures_are_those_of_the_go_implementation() -> None:
@@ -31,7 +40,9 @@ def test_keys_and_signatures_are_those_of_the_go_implementation() -> None:
 
 def test_a_checkpoint_is_signed_and_opened() -> None:
     note = HEAD.signed([SIGNER])
-    assert note.startswith("log.example/a\n4711\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— log.example/a ")
+    assert note.startswith(
+        "log.example/a\n4711\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— log.example/a "
+    )
     opened = open_checkpoint(note, [SIGNER.verifier], origin="log.example/a")
     assert opened.checkpoint == HEAD
     assert opened.signed_by == {SIGNER.verifier}
@@ -60,7 +71,9 @@ def test_a_time_that_the_key_did_not_sign_is_refused() -> None:
         f"— {SIGNER.verifier.name} {base64.b64encode(material).decode()}\n",
         f"— {SIGNER.verifier.name} {base64.b64encode(material[:12]).decode()}\n",
         cosignature + later,
-        Checkpoint("log.example/a", 4712, ROOT).signed([SIGNER], at=at).splitlines(keepends=True)[-1],
+        Checkpoint("log.example/a", 4712, ROOT)
+        .signed([SIGNER], at=at)
+        .splitlines(keepends=True)[-1],
     ):
         with pytest.raises(NoteError):
             open_checkpoint(f"{text}\n\n{signature}{bad}", [SIGNER.verifier])
@@ -121,7 +134,15 @@ def test_what_is_no_checkpoint_is_refused(note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "a+00000000+AAAA", GO_KEY[:-4], GO_KEY.replace("c74f", "c74e"), GO_KEY.replace("Peter", "P ter")]
+    "text",
+    [
+        "",
+        "a",
+        "a+00000000+AAAA",
+        GO_KEY[:-4],
+        GO_KEY.replace("c74f", "c74e"),
+        GO_KEY.replace("Peter", "P ter"),
+    ],
 )
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(NoteError):

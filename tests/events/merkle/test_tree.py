@@ -9,12 +9,33 @@ from hypothesis import strategies as st
 
 from events.merkle.compact_range import CompactRange
 from events.merkle.node import EMPTY_ROOT, LeafRange, Node
-from events.merkle.proof import consistency_ranges, inclusion_ranges, verify_consistency, verify_inclusion
-from events.merkle.retained_nodes import MissingHashError, compact_range_of, leaves_from, range_roots, retained_ranges
+from events.merkle.proof import (
+    consistency_ranges,
+    inclusion_ranges,
+    verify_consistency,
+    verify_inclusion,
+)
+from events.merkle.retained_nodes import (
+    MissingHashError,
+    compact_range_of,
+    leaves_from,
+    range_roots,
+    retained_ranges,
+)
 from tests.events.merkle import naive
 
 ENTRIES = [
-    bytes.fromhex(text) for text in ("", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f")
+    bytes.fromhex(text)
+    for text in (
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
+        "606162636465666768696a6b6c6d6e6f",
+    )
 ]
 LEAVES = [naive.leaf_hash(entry) for entry in ENTRIES]
 ROOTS = [
@@ -61,12 +82,18 @@ def hashes(count: int) -> list[bytes]:
 
 def retained(leaves: list[bytes]) -> dict[Node, bytes]:
     """Return what the database keeps of a tree."""
-    return dict(leaves_from(0, leaves)) | {subtree.node: subtree.hash for subtree in CompactRange().extend(leaves)}
+    return dict(leaves_from(0, leaves)) | {
+        subtree.node: subtree.hash for subtree in CompactRange().extend(leaves)
+    }
 
 
 def only_listed(asked: list[LeafRange], everything: Mapping[Node, bytes]) -> dict[Node, bytes]:
     """Return nothing but what `retained_ranges` says is needed."""
-    return {Node(level, at): everything[Node(level, at)] for level, begin, end in retained_ranges(asked) for at in range(begin, end)}
+    return {
+        Node(level, at): everything[Node(level, at)]
+        for level, begin, end in retained_ranges(asked)
+        for at in range(begin, end)
+    }
 
 
 def test_known_roots() -> None:
@@ -80,7 +107,9 @@ def test_known_roots() -> None:
 def test_known_inclusion_proofs(index: int, size: int) -> None:
     path = range_roots(inclusion_ranges(index, size), retained(LEAVES))
     assert [each.hex() for each in path] == INCLUSION[index, size]
-    assert verify_inclusion(LEAVES[index], index=index, size=size, path=path, root=bytes.fromhex(ROOTS[size]))
+    assert verify_inclusion(
+        LEAVES[index], index=index, size=size, path=path, root=bytes.fromhex(ROOTS[size])
+    )
 
 
 @pytest.mark.parametrize(("first", "second"), CONSISTENCY)
@@ -117,7 +146,9 @@ def test_proofs_are_those_of_the_definition_and_verify(size: int, data: st.DataO
     asked = consistency_ranges(first, size)
     path = range_roots(asked, only_listed(asked, retained(leaves)))
     assert path == naive.proof(first, leaves)
-    assert verify_consistency(first=first, second=size, path=path, first_root=naive.mth(leaves[:first]), second_root=root)
+    assert verify_consistency(
+        first=first, second=size, path=path, first_root=naive.mth(leaves[:first]), second_root=root
+    )
 
 
 @given(st.integers(2, 400), st.data())
@@ -131,7 +162,9 @@ def test_a_proof_of_something_else_does_not_verify(size: int, data: st.DataObjec
     bad[place] = bytes([bad[place][0] ^ 1 << data.draw(st.integers(0, 7))]) + bad[place][1:]
     assert not verify_inclusion(leaves[index], index=index, size=size, path=bad, root=root)
     assert not verify_inclusion(leaves[index], index=index, size=size, path=path[:-1], root=root)
-    assert not verify_inclusion(leaves[index], index=index, size=size, path=[*path, root], root=root)
+    assert not verify_inclusion(
+        leaves[index], index=index, size=size, path=[*path, root], root=root
+    )
     assert not verify_inclusion(leaves[index - 1], index=index, size=size, path=path, root=root)
     other = data.draw(st.integers(0, size - 1).filter(lambda each: each != index))
     assert not verify_inclusion(leaves[index], index=other, size=size, path=path, root=root)
@@ -150,7 +183,9 @@ def test_no_proof_joins_trees_that_are_not_one(size: int, data: st.DataObject) -
     assert not verify_consistency(first=first, second=size, path=[*path, bytes(32)], **roots)
     rewritten = [naive.leaf_hash(b"rewritten"), *leaves[1:]]
     claimed = roots | {"second_root": naive.mth(rewritten)}
-    assert not verify_consistency(first=first, second=size, path=naive.proof(first, rewritten), **claimed)
+    assert not verify_consistency(
+        first=first, second=size, path=naive.proof(first, rewritten), **claimed
+    )
 
 
 def test_the_edges_of_proofs() -> None:

@@ -15,9 +15,14 @@ from events.parsing.forms import FIELDS_MAX, form_fields
         (b"a=%zz&b", {b"a": b"%zz"}),
     ],
 )
-def test_a_form_is_read_by_its_fields_and_nothing_else_is(body: bytes, fields: dict[bytes, bytes]) -> None:
+def test_a_form_is_read_by_its_fields_and_nothing_else_is(
+    body: bytes, fields: dict[bytes, bytes]
+) -> None:
     assert form_fields(body) == fields
 
 
 def test_the_fields_of_a_form_are_bounded() -> None:
-    assert len(form_fields(b"&".join(b"f%d=1" % number for number in range(FIELDS_MAX * 100)))) == FIELDS_MAX
+    assert (
+        len(form_fields(b"&".join(b"f%d=1" % number for number in range(FIELDS_MAX * 100))))
+        == FIELDS_MAX
+    )

@@ -12,7 +12,9 @@ from events.parsing.json import DEPTH_MAX, read_json, read_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.text(),
-    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
+    lambda children: (
+        st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4)
+    ),
 )
 
 
@@ -27,7 +29,9 @@ def storable(value: Any) -> bool:
         return all(storable(key) and storable(member) for key, member in value.items())
     if isinstance(value, list):
         return all(storable(member) for member in value)
-    return not isinstance(value, str) or ("\x00" not in value and value.encode("utf-8", "replace").decode() == value)
+    return not isinstance(value, str) or (
+        "\x00" not in value and value.encode("utf-8", "replace").decode() == value
+    )
 
 
 # a text may wrap JSON of its own
@@ -53,13 +57,33 @@ def test_a_key_that_stands_twice_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"[NaN]", b"[Infinity]", b"[-Infinity]", b"[1e999]", b'{"a": 1}x', b'{"a"', b"", b" \n", b"\xef\xbb\xbf", b"\xff"]
+    "body",
+    [
+        b"[NaN]",
+        b"[Infinity]",
+        b"[-Infinity]",
+        b"[1e999]",
+        b'{"a": 1}x',
+        b'{"a"',
+        b"",
+        b" \n",
+        b"\xef\xbb\xbf",
+        b"\xff",
+    ],
 )
 def test_what_is_no_json_is_refused(body: bytes) -> None:
     assert refusal(body) is Cause.UNREADABLE
 
 
-@pytest.mark.parametrize("body", [b"[" * 100_000, b"[" * 300 + b"]" * 300, b'{"a":' * 300 + b"1" + b"}" * 300, b"[1" + b"0" * 5000 + b"]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b"[" * 300 + b"]" * 300,
+        b'{"a":' * 300 + b"1" + b"}" * 300,
+        b"[1" + b"0" * 5000 + b"]",
+    ],
+)
 def test_endless_nesting_and_numbers_are_refused_at_once(body: bytes) -> None:
     started = time.perf_counter()
     assert refusal(body) is Cause.TOO_COMPLEX
@@ -85,7 +109,15 @@ def test_long_numbers_keep_all_digits(body: bytes, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"a": "x\\u0000y"}', b'{"a": "x\\ud800y"}', b'{"x\\u0000y": 1}', b'["\\udc00"]', b'"\\u0000"', b'{"a": [["\\ud800"]]}']
+    "body",
+    [
+        b'{"a": "x\\u0000y"}',
+        b'{"a": "x\\ud800y"}',
+        b'{"x\\u0000y": 1}',
+        b'["\\udc00"]',
+        b'"\\u0000"',
+        b'{"a": [["\\ud800"]]}',
+    ],
 )
 def test_text_that_cannot_be_stored_is_scrubbed(body: bytes) -> None:
     value = read_json(body)
@@ -93,7 +125,9 @@ def test_text_that_cannot_be_stored_is_scrubbed(body: bytes) -> None:
     assert "\ufffd" in json.dumps(value, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
 def test_every_unicode_encoding_is_read(encoding: str) -> None:
     assert read_json('{"city": "Zoé"}'.encode(encoding)) == {"city": "Zoé"}
 
@@ -111,7 +145,10 @@ def test_json_that_is_wrapped_as_text_is_unwrapped_once() -> None:
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
-        (gzip.compress(b'{"a": 1}', mtime=0), "compressed by gzip, which Content-Encoding does not say"),
+        (
+            gzip.compress(b'{"a": 1}', mtime=0),
+            "compressed by gzip, which Content-Encoding does not say",
+        ),
         (b"payload=%7B%22a%22%3A+1%7D", "not JSON at character 0, but a form (name=value)"),
     ],
 )

@@ -67,11 +67,33 @@ def test_any_other_object_without_its_list_is_a_rejection(parent: JsonObject) ->
     assert [rejection.pointer for rejection in rejections] == ["/shipments/0/events"]
 
 
-def test_the_absence_of_a_list_that_need_not_be_there_is_a_rejection_where_another_list_is_dated() -> None:
+def test_the_absence_of_a_list_that_need_not_be_there_is_a_rejection_where_another_list_is_dated() -> (
+    None
+):
     rejections = Rejections()
-    assert objects_at({"status": "delivered", "dates": [EVENT]}, "events", "", rejections, required=False, but={"dates"}) == []
+    assert (
+        objects_at(
+            {"status": "delivered", "dates": [EVENT]},
+            "events",
+            "",
+            rejections,
+            required=False,
+            but={"dates"},
+        )
+        == []
+    )
     assert not rejections
-    assert objects_at({"status": "delivered", "scans": [EVENT]}, "events", "", rejections, required=False, but={"dates"}) == []
+    assert (
+        objects_at(
+            {"status": "delivered", "scans": [EVENT]},
+            "events",
+            "",
+            rejections,
+            required=False,
+            but={"dates"},
+        )
+        == []
+    )
     assert [rejection.pointer for rejection in rejections] == ["/events"]
 
 
@@ -85,7 +107,11 @@ def test_of_several_objects_where_one_is_known_the_first_is_read_and_a_rejection
 
 def test_a_member_that_is_not_recognised_is_rejected_unless_it_says_nothing() -> None:
     rejections = Rejections()
-    members: list[tuple[str, JsonObject]] = [("/0", {"number": "1"}), ("/1", {"no": {"value": "2"}}), ("/2", {"error": "no"})]
+    members: list[tuple[str, JsonObject]] = [
+        ("/0", {"number": "1"}),
+        ("/1", {"no": {"value": "2"}}),
+        ("/2", {"error": "no"}),
+    ]
     assert recognised(members, {"number"}, rejections) == [("/0", {"number": "1"})]
     assert [rejection.pointer for rejection in rejections] == ["/1"]
 
@@ -93,14 +119,35 @@ def test_a_member_that_is_not_recognised_is_rejected_unless_it_says_nothing() ->
 @pytest.mark.parametrize("printed", ["<Events><Event/></Events>", "<events><EVENT/></events>"])
 def test_elements_are_read_in_each_spelling(printed: str) -> None:
     rejections = Rejections()
-    assert [number for number, _ in elements_at(etree.fromstring(f"<a>{printed}</a>"), "Events/Event", "", rejections)] == [1]
+    assert [
+        number
+        for number, _ in elements_at(
+            etree.fromstring(f"<a>{printed}</a>"), "Events/Event", "", rejections
+        )
+    ] == [1]
     assert not rejections
 
 
 def test_elements_under_another_name_are_rejected_where_they_are_dated() -> None:
     rejections = Rejections()
-    assert elements_at(etree.fromstring("<a><number>1</number><due>2026-03-01</due></a>"), "Event", "", rejections) == []
+    assert (
+        elements_at(
+            etree.fromstring("<a><number>1</number><due>2026-03-01</due></a>"),
+            "Event",
+            "",
+            rejections,
+        )
+        == []
+    )
     assert not rejections
-    assert elements_at(etree.fromstring("<a><Scan><at>2026-03-01</at></Scan></a>"), "Event", "a", rejections) == []
-    assert elements_at(etree.fromstring("<a><Scan at='2026-03-01'/></a>"), "Event", "b", rejections) == []
+    assert (
+        elements_at(
+            etree.fromstring("<a><Scan><at>2026-03-01</at></Scan></a>"), "Event", "a", rejections
+        )
+        == []
+    )
+    assert (
+        elements_at(etree.fromstring("<a><Scan at='2026-03-01'/></a>"), "Event", "b", rejections)
+        == []
+    )
     assert [rejection.pointer for rejection in rejections] == ["a/Event", "b/Event"]

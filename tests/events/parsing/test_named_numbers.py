@@ -38,7 +38,11 @@ def test_every_number_that_an_event_has_is_named_by_a_declared_field(carrier_id:
             readings = read(carrier, body).readings
         except UnreadableMessageError:
             continue
-        numbers = {normalize_number(reading.tracking_number) for reading in readings if reading.tracking_number}
+        numbers = {
+            normalize_number(reading.tracking_number)
+            for reading in readings
+            if reading.tracking_number
+        }
         assert numbers <= set(map(normalize_number, named_numbers(body, carrier.number_fields)))
 
 
@@ -81,29 +85,73 @@ def test_a_number_that_is_the_only_one(body: bytes, *, only: bool) -> None:
 @pytest.mark.parametrize(
     ("carrier_id", "body", "numbers"),
     [
-        ("17track", b'{"event":"TRACKING_STOPPED","data":{"number":"RR1 23","carrier":1}}', ["RR123"]),
-        ("17track", b'{"code":0,"data":{"accepted":[],"rejected":[{"number":"A1"},{"number":"A2"}]}}', ["A1", "A2"]),
-        ("ups", b'{"trackResponse":{"shipment":[{"inquiryNumber":"1ZA","warnings":[{"code":"TW0001"}]}]}}', ["1ZA"]),
-        ("ups", b"<TrackResponse><Shipment><Package><TrackingNumber>1Z B</TrackingNumber></Package></Shipment></TrackResponse>", ["1ZB"]),
-        ("easypost", b'{"object":"Event","description":"tracker.created","result":{"object":"Tracker","tracking_code":"EZ1"}}', ["EZ1"]),
-        ("dhl_unified", b'{"shipments":[{"id":"7","events":[]},{"id":8,"events":[null]}]}', ["7", "8"]),
+        (
+            "17track",
+            b'{"event":"TRACKING_STOPPED","data":{"number":"RR1 23","carrier":1}}',
+            ["RR123"],
+        ),
+        (
+            "17track",
+            b'{"code":0,"data":{"accepted":[],"rejected":[{"number":"A1"},{"number":"A2"}]}}',
+            ["A1", "A2"],
+        ),
+        (
+            "ups",
+            b'{"trackResponse":{"shipment":[{"inquiryNumber":"1ZA","warnings":[{"code":"TW0001"}]}]}}',
+            ["1ZA"],
+        ),
+        (
+            "ups",
+            b"<TrackResponse><Shipment><Package><TrackingNumber>1Z B</TrackingNumber></Package></Shipment></TrackResponse>",
+            ["1ZB"],
+        ),
+        (
+            "easypost",
+            b'{"object":"Event","description":"tracker.created","result":{"object":"Tracker","tracking_code":"EZ1"}}',
+            ["EZ1"],
+        ),
+        (
+            "dhl_unified",
+            b'{"shipments":[{"id":"7","events":[]},{"id":8,"events":[null]}]}',
+            ["7", "8"],
+        ),
         ("smartkargo", b'{"prefix":"123","airWaybill":"456"}', ["123456"]),
         ("aramex", b'{"TrackingResults":[],"NonExistingWaybills":["1","2"]}', ["1", "2"]),
         ("usps", b'<TrackResponse><TrackInfo ID="94"><Error/></TrackInfo></TrackResponse>', ["94"]),
-        ("canonical", b'{"tracking_number":"1"}\n{"tracking_number":null}\nnothing\n{"tracking_number":"2","status":"?"}', ["1", "2"]),
-        ("jtexpress", b"x=1&bizContent=%5B%7B%22billCode%22%3A%2263%22%2C%22details%22%3A%5B%5D%7D%5D", ["63"]),
-        ("evri", b'{"results":[{"parcelIdentifiers":[{"type":"BARCODE","value":"H1"}]}],"failures":[]}', ["H1"]),
+        (
+            "canonical",
+            b'{"tracking_number":"1"}\n{"tracking_number":null}\nnothing\n{"tracking_number":"2","status":"?"}',
+            ["1", "2"],
+        ),
+        (
+            "jtexpress",
+            b"x=1&bizContent=%5B%7B%22billCode%22%3A%2263%22%2C%22details%22%3A%5B%5D%7D%5D",
+            ["63"],
+        ),
+        (
+            "evri",
+            b'{"results":[{"parcelIdentifiers":[{"type":"BARCODE","value":"H1"}]}],"failures":[]}',
+            ["H1"],
+        ),
         ("ups", b"nothing that can be read", []),
     ],
 )
 def test_numbers_without_an_event(carrier_id: str, body: bytes, numbers: list[str]) -> None:
-    assert sorted(map(normalize_number, named_numbers(body, CARRIERS[carrier_id].number_fields))) == numbers
+    assert (
+        sorted(map(normalize_number, named_numbers(body, CARRIERS[carrier_id].number_fields)))
+        == numbers
+    )
 
 
 def test_a_message_of_any_number_of_numbers_is_read_in_bounded_memory() -> None:
-    listed: dict[str, Any] = named_numbers(b'{"trackingNumber":[' + b",".join(b"%d" % n for n in range(5000)) + b"]}", ("trackingNumber",))
+    listed: dict[str, Any] = named_numbers(
+        b'{"trackingNumber":[' + b",".join(b"%d" % n for n in range(5000)) + b"]}",
+        ("trackingNumber",),
+    )
     assert len(listed) == NUMBERS_MAX + 1
 
 
 def test_what_leaves_can_be_stored() -> None:
-    assert list(named_numbers(b'{"trackingNumber": "1Z\\u0000A"}', CARRIERS["ups"].number_fields)) == ["1Z\ufffdA"]
+    assert list(
+        named_numbers(b'{"trackingNumber": "1Z\\u0000A"}', CARRIERS["ups"].number_fields)
+    ) == ["1Z\ufffdA"]

@@ -12,7 +12,10 @@ from events.parsing.service_name import SERVICE_CHARACTERS_MAX, service_key, ser
         ("  UPS \u00a0 Ground\u00ae ", "UPS Ground"),
         ("FEDEX_2_DAY", "FEDEX_2_DAY"),
         ("USPS Ground Advantage \u2122", "USPS Ground Advantage"),
-        ("DHL Express Worldwide 0-1kg - incoterm DAP", "DHL Express Worldwide 0-1kg - incoterm DAP"),
+        (
+            "DHL Express Worldwide 0-1kg - incoterm DAP",
+            "DHL Express Worldwide 0-1kg - incoterm DAP",
+        ),
         ("003089", "003089"),
         ("N", "N"),
     ],

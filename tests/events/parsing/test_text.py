@@ -12,7 +12,17 @@ from events.parsing.zones import zone_of
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(" a ", "a"), ("", None), (" \u00a0", None), (94001, "94001"), (True, None), (1.5, None), (None, None), ([], None), ({"a": 1}, None)],
+    [
+        (" a ", "a"),
+        ("", None),
+        (" \u00a0", None),
+        (94001, "94001"),
+        (True, None),
+        (1.5, None),
+        (None, None),
+        ([], None),
+        ({"a": 1}, None),
+    ],
 )
 def test_text_is_taken_from_strings_and_integers_only(value: object, expected: str | None) -> None:
     assert text(value) == expected
@@ -71,7 +81,15 @@ def test_an_absent_child_is_empty(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "code"), [("us", "US"), ("USA", "US"), ("United States", "US"), ("deu", "DE"), ("", None), ("Atlantis", "Atlantis")]
+    ("printed", "code"),
+    [
+        ("us", "US"),
+        ("USA", "US"),
+        ("United States", "US"),
+        ("deu", "DE"),
+        ("", None),
+        ("Atlantis", "Atlantis"),
+    ],
 )
 def test_a_country_is_its_code_of_two_letters(printed: str, code: str | None) -> None:
     assert country_code(printed) == code
@@ -93,7 +111,10 @@ def test_a_place_of_nothing_is_nowhere() -> None:
         (EventPlace(country="ES", region="Islas Canarias"), "Atlantic/Canary"),
         (EventPlace(country="FR", postal_code="97400"), "Indian/Reunion"),
         (EventPlace(country="US", postal_code="90066"), "America/Los_Angeles"),
-        (EventPlace(country="CA", region="British Columbia", city="Vancouver"), "America/Vancouver"),
+        (
+            EventPlace(country="CA", region="British Columbia", city="Vancouver"),
+            "America/Vancouver",
+        ),
         (EventPlace(country="ID", region="Bali"), "Asia/Makassar"),
         (EventPlace(country="PT", city="Ponta Delgada"), "Atlantic/Azores"),
         (EventPlace(country="NZ", city="Waitangi", postal_code="8942"), "Pacific/Auckland"),
@@ -101,6 +122,8 @@ def test_a_place_of_nothing_is_nowhere() -> None:
         (NOWHERE, None),
     ],
 )
-def test_the_zone_of_a_place_is_known_within_its_country(found: EventPlace, zone: str | None) -> None:
+def test_the_zone_of_a_place_is_known_within_its_country(
+    found: EventPlace, zone: str | None
+) -> None:
     known = zone_of(found)
     assert (known and known.zone.key) == zone

@@ -29,11 +29,23 @@ def at(clock: Clock, printed: str | None, place: EventPlace = NOWHERE) -> Printe
         ("%d.%m.%Y %H:%M", "17.03.2016 11:44", "20160317T1144", "minute"),
         ("%d%m%Y %H%M", "21062017  1530", "20170621T1530", "minute"),
         ("%d-%b-%y", "05-Sep-26", "20260905", "day"),
-        ("%Y-%m-%dT%H:%M:%S[%f][%z]", "2026-04-17T23:43:17.6571145", "20260417T234317.657114", "second"),
-        ("%Y-%m-%dT%H:%M:%S[%f][%z]", "2026-04-17T23:43:17,5+0200", "20260417T234317.500000", "second"),
+        (
+            "%Y-%m-%dT%H:%M:%S[%f][%z]",
+            "2026-04-17T23:43:17.6571145",
+            "20260417T234317.657114",
+            "second",
+        ),
+        (
+            "%Y-%m-%dT%H:%M:%S[%f][%z]",
+            "2026-04-17T23:43:17,5+0200",
+            "20260417T234317.500000",
+            "second",
+        ),
     ],
 )
-def test_a_time_is_read_by_its_format(spec: str, printed: str, identity: str, precision: str) -> None:
+def test_a_time_is_read_by_its_format(
+    spec: str, printed: str, identity: str, precision: str
+) -> None:
     moment = at(Clock(formats=TimeFormats(spec)), printed)
     assert (moment.identity, moment.precision, moment.printed) == (identity, precision, printed)
 
@@ -60,29 +72,71 @@ def test_what_no_format_fits_is_unreadable_and_never_guessed(printed: str) -> No
 
 
 def test_half_past_thirteen_pm_is_unreadable() -> None:
-    assert Clock(formats=TimeFormats("%m/%d/%Y %I:%M %p")).read("01/02/2024 13:05 PM", received_at=RECEIVED_AT) is None
+    assert (
+        Clock(formats=TimeFormats("%m/%d/%Y %I:%M %p")).read(
+            "01/02/2024 13:05 PM", received_at=RECEIVED_AT
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     "printed",
     [
         *(None, "00:00:00", "N/A", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00T00:00:00Z"),
-        *("0001-01-01T00:00:00", "1970-01-01T00:00:00Z", "9999-12-31", "1900-01-01", "1753-01-01T00:00:00", "1899-12-30"),
+        *(
+            "0001-01-01T00:00:00",
+            "1970-01-01T00:00:00Z",
+            "9999-12-31",
+            "1900-01-01",
+            "1753-01-01T00:00:00",
+            "1899-12-30",
+        ),
     ],
 )
-def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(printed: str | None) -> None:
+def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(
+    printed: str | None,
+) -> None:
     moment = at(OFFSETS, printed)
-    assert (moment.instant, moment.tz_source, moment.identity) == (RECEIVED_AT, TzSource.RECEIVED, "")
+    assert (moment.instant, moment.tz_source, moment.identity) == (
+        RECEIVED_AT,
+        TzSource.RECEIVED,
+        "",
+    )
 
 
 @pytest.mark.parametrize(
     ("clock", "printed", "place", "instant", "source"),
     [
-        (OFFSETS, "2026-03-01T10:00:00-05:00", EventPlace(country="DE"), "2026-03-01T10:00:00-05:00", TzSource.EXPLICIT),
+        (
+            OFFSETS,
+            "2026-03-01T10:00:00-05:00",
+            EventPlace(country="DE"),
+            "2026-03-01T10:00:00-05:00",
+            TzSource.EXPLICIT,
+        ),
         (OFFSETS, "2026-03-01T10:00:00Z", NOWHERE, "2026-03-01T10:00:00+00:00", TzSource.EXPLICIT),
-        (COMPACT, "20260301 100000", EventPlace(country="DE"), "2026-03-01T10:00:00+01:00", TzSource.LOCATION),
-        (COMPACT, "20260701 100000", EventPlace(country="AU", region="nsw"), "2026-07-01T10:00:00+10:00", TzSource.LOCATION),
-        (COMPACT, "20260301 100000", EventPlace(country="XX"), "2026-03-01T10:00:00+00:00", TzSource.ASSUMED_UTC),
+        (
+            COMPACT,
+            "20260301 100000",
+            EventPlace(country="DE"),
+            "2026-03-01T10:00:00+01:00",
+            TzSource.LOCATION,
+        ),
+        (
+            COMPACT,
+            "20260701 100000",
+            EventPlace(country="AU", region="nsw"),
+            "2026-07-01T10:00:00+10:00",
+            TzSource.LOCATION,
+        ),
+        (
+            COMPACT,
+            "20260301 100000",
+            EventPlace(country="XX"),
+            "2026-03-01T10:00:00+00:00",
+            TzSource.ASSUMED_UTC,
+        ),
         (
             Clock(formats=ISO, default_zone="Asia/Shanghai"),
             "2026-03-01T10:00:00",
@@ -99,7 +153,9 @@ def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(print
         ),
     ],
 )
-def test_the_best_known_offset_holds(clock: Clock, printed: str, place: EventPlace, instant: str, source: TzSource) -> None:
+def test_the_best_known_offset_holds(
+    clock: Clock, printed: str, place: EventPlace, instant: str, source: TzSource
+) -> None:
     moment = at(clock, printed, place)
     assert (moment.instant.isoformat(), moment.tz_source) == (instant, source)
 
@@ -111,13 +167,19 @@ def test_the_repeated_hour_of_autumn_is_its_first_one_and_says_so() -> None:
 
 def test_the_missing_hour_of_spring_is_shifted_and_says_so() -> None:
     moment = at(COMPACT, "20240310 023000", NEW_YORK)
-    assert (moment.instant.isoformat(), moment.flag, moment.identity) == ("2024-03-10T03:30:00-04:00", "shifted", "20240310T023000")
+    assert (moment.instant.isoformat(), moment.flag, moment.identity) == (
+        "2024-03-10T03:30:00-04:00",
+        "shifted",
+        "20240310T023000",
+    )
 
 
 def test_a_state_with_two_zones_says_so_until_a_postal_code_or_a_city_decides() -> None:
     unsure = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX"))
     by_city = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX", city="EL PASO"))
-    el_paso = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX", postal_code="79901"))
+    el_paso = at(
+        COMPACT, "20240423 091519", EventPlace(country="US", region="TX", postal_code="79901")
+    )
     assert (unsure.instant.utcoffset(), unsure.flag) != (el_paso.instant.utcoffset(), el_paso.flag)
     assert (unsure.flag, el_paso.flag) == ("split_region", None)
     assert (by_city.instant, by_city.flag) == (el_paso.instant, None)
@@ -134,10 +196,16 @@ def test_a_state_with_two_zones_says_so_until_a_postal_code_or_a_city_decides() 
         ("20240423 091519", "nonsense", "2024-04-23T09:15:19+00:00", TzSource.ASSUMED_UTC),
     ],
 )
-def test_a_pair_of_local_and_utc_tells_the_offset_if_it_is_one(local: str, utc: str | None, instant: str, source: TzSource) -> None:
+def test_a_pair_of_local_and_utc_tells_the_offset_if_it_is_one(
+    local: str, utc: str | None, instant: str, source: TzSource
+) -> None:
     moment = COMPACT.read_pair(local, utc, received_at=RECEIVED_AT)
     assert moment is not None
-    assert (moment.instant.isoformat(), moment.tz_source, moment.printed) == (instant, source, local)
+    assert (moment.instant.isoformat(), moment.tz_source, moment.printed) == (
+        instant,
+        source,
+        local,
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +219,9 @@ def test_a_pair_of_local_and_utc_tells_the_offset_if_it_is_one(local: str, utc: 
         (None, "2024-07-23T09:15:19+00:00", TzSource.ASSUMED_UTC),
     ],
 )
-def test_a_zone_beside_the_time_is_trusted_if_it_is_one(zone: str | None, instant: str, source: TzSource) -> None:
+def test_a_zone_beside_the_time_is_trusted_if_it_is_one(
+    zone: str | None, instant: str, source: TzSource
+) -> None:
     moment = COMPACT.read_with_offset("20240723 091519", zone, received_at=RECEIVED_AT)
     assert moment is not None
     assert (moment.instant.isoformat(), moment.tz_source, moment.zone) == (instant, source, zone)
@@ -164,7 +234,11 @@ def test_a_midnight_without_offset_is_a_day_where_the_carrier_prints_days_so() -
 
 
 @pytest.mark.parametrize(
-    ("printed", "instant"), [("2024-01-02T24:00:00Z", "2024-01-03T00:00:00+00:00"), ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00+00:00")]
+    ("printed", "instant"),
+    [
+        ("2024-01-02T24:00:00Z", "2024-01-03T00:00:00+00:00"),
+        ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00+00:00"),
+    ],
 )
 def test_the_end_of_a_day_and_a_leap_second_are_times(printed: str, instant: str) -> None:
     assert at(OFFSETS, printed).instant.isoformat() == instant
@@ -214,14 +288,25 @@ def test_what_is_no_offset_is_none(printed: str) -> None:
         ("Tuesday, Jan 2, 2024 12:04 AM", "2024-01-02T00:04:00+00:00"),
     ],
 )
-def test_what_leaves_nothing_to_guess_is_read_whatever_the_formats(printed: str, expected: str) -> None:
+def test_what_leaves_nothing_to_guess_is_read_whatever_the_formats(
+    printed: str, expected: str
+) -> None:
     moment = Clock(formats=TimeFormats("%-m/%-d/%Y")).read(printed, received_at=RECEIVED_AT)
     assert moment is not None
     assert moment.instant.isoformat() == expected
 
 
 @pytest.mark.parametrize(
-    "printed", ["2024-13-02", "2024-01/02", "2024-01-02 25:00", "2024-01-02 13:00 PM", "02 Foo 2024", "1899-01-02", "20240102030405"]
+    "printed",
+    [
+        "2024-13-02",
+        "2024-01/02",
+        "2024-01-02 25:00",
+        "2024-01-02 13:00 PM",
+        "02 Foo 2024",
+        "1899-01-02",
+        "20240102030405",
+    ],
 )
 def test_what_is_no_date_or_bare_digits_is_not(printed: str) -> None:
     assert Clock(formats=TimeFormats("%-m/%-d/%Y")).read(printed, received_at=RECEIVED_AT) is None

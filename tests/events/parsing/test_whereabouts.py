@@ -11,13 +11,23 @@ from events.parsing.whereabouts import NO_JOURNEY, Journey, home_of, origin_of_i
 from events.parsing.zones import rows_of, zone_at, zone_row
 from events.vocabulary import Status
 
-GERMANY_TO_BRITAIN: Final = Journey(EventPlace(city="Nürnberg", country="DE"), EventPlace(city="MENSTON", country="GB"))
+GERMANY_TO_BRITAIN: Final = Journey(
+    EventPlace(city="Nürnberg", country="DE"), EventPlace(city="MENSTON", country="GB")
+)
 WITHIN_AMERICA: Final = Journey(
-    EventPlace(city="Portland", region="OR", country="US"), EventPlace(city="Boston", region="MA", country="US"), status=Status.PICKED_UP
+    EventPlace(city="Portland", region="OR", country="US"),
+    EventPlace(city="Boston", region="MA", country="US"),
+    status=Status.PICKED_UP,
 )
 
 
-def zone(place: EventPlace, journey: Journey = NO_JOURNEY, *, country: str | None = None, airports: bool = False) -> str | None:
+def zone(
+    place: EventPlace,
+    journey: Journey = NO_JOURNEY,
+    *,
+    country: str | None = None,
+    airports: bool = False,
+) -> str | None:
     found = zone_of_scan(place, journey, country=country, airports=airports)
     return found and found.zone.key
 
@@ -42,7 +52,9 @@ def zone(place: EventPlace, journey: Journey = NO_JOURNEY, *, country: str | Non
         ("", None),
     ],
 )
-def test_a_city_without_a_country_decides_where_all_that_bear_its_name_agree(city: str, expected: str | None) -> None:
+def test_a_city_without_a_country_decides_where_all_that_bear_its_name_agree(
+    city: str, expected: str | None
+) -> None:
     assert zone(EventPlace(city=city)) == expected
 
 
@@ -54,7 +66,13 @@ def test_cities_of_one_name_are_distinguished_by_their_country_or_region() -> No
 
 def test_a_city_is_looked_for_first_where_the_shipment_goes_from_and_to() -> None:
     assert zone(EventPlace(city="Bradford"), GERMANY_TO_BRITAIN) == "Europe/London"
-    assert zone(EventPlace(city="Vancouver"), Journey(EventPlace(country="CA"), EventPlace(country="CA"))) == "America/Vancouver"
+    assert (
+        zone(
+            EventPlace(city="Vancouver"),
+            Journey(EventPlace(country="CA"), EventPlace(country="CA")),
+        )
+        == "America/Vancouver"
+    )
 
 
 def test_a_carrier_of_one_country_has_its_cities_there() -> None:
@@ -74,7 +92,9 @@ def test_a_carrier_of_one_country_has_its_cities_there() -> None:
     ],
 )
 @pytest.mark.parametrize("place", [NOWHERE, EventPlace(country="US")])
-def test_origin_or_destination_stands_for_a_place_that_says_too_little(place: EventPlace, status: Status, expected: str) -> None:
+def test_origin_or_destination_stands_for_a_place_that_says_too_little(
+    place: EventPlace, status: Status, expected: str
+) -> None:
     found = zone_of_scan(place, WITHIN_AMERICA.at(status))
     assert found is not None
     assert (found.zone.key, found.of_shipment) == (expected, True)
@@ -90,8 +110,13 @@ def test_an_airport_decides_only_where_the_carriers_codes_are_such_and_its_count
     pamplona = EventPlace(city="Pamplona", facility="PNA")
     assert (zone(pamplona), zone(pamplona, airports=True)) == (None, "Europe/Madrid")
     assert zone(EventPlace(facility="LHR"), airports=True) == "Europe/London"
-    assert zone(EventPlace(city="Nuernberg", facility="NBE"), airports=True) == "Europe/Berlin", "NBE is an airport of Tunisia"
-    assert zone(EventPlace(country="US", city="GATEWAY", facility="SEA"), airports=True) == "America/Los_Angeles"
+    assert zone(EventPlace(city="Nuernberg", facility="NBE"), airports=True) == "Europe/Berlin", (
+        "NBE is an airport of Tunisia"
+    )
+    assert (
+        zone(EventPlace(country="US", city="GATEWAY", facility="SEA"), airports=True)
+        == "America/Los_Angeles"
+    )
     assert zone(EventPlace(country="DE", facility="SEA"), airports=True) == "Europe/Berlin"
 
 
@@ -103,13 +128,17 @@ def test_the_number_of_a_postal_item_names_the_country_of_its_post() -> None:
 
 
 def test_the_home_of_a_carrier_is_found_in_any_spelling() -> None:
-    assert {home_of(name) for name in ("royal-mail", "Royal Mail", "ROYALMAIL", "royal_mail")} == {"Europe/London"}
+    assert {home_of(name) for name in ("royal-mail", "Royal Mail", "ROYALMAIL", "royal_mail")} == {
+        "Europe/London"
+    }
     assert home_of("nobody") is home_of(None) is None
 
 
 def test_every_row_of_the_tables_is_of_use() -> None:
     assert [row for row in rows_of("couriers.csv") if home_of(row["name"]) != row["zone"]] == []
-    assert [row for row in rows_of("regions.csv") if zone_row(row["country"], row["code"]) is None] == []
+    assert [
+        row for row in rows_of("regions.csv") if zone_row(row["country"], row["code"]) is None
+    ] == []
     assert [row for row in rows_of("regions.csv") if spelled_city(row["name"]) != row["name"]] == []
     for row in rows_of("postal_zones.csv"):
         found = zone_at(row["country"], None, row["prefix"])
@@ -121,7 +150,9 @@ def test_every_name_of_the_table_of_cities_is_found() -> None:
     assert lines == sorted(lines, key=str.encode)
     for line in lines[:: len(lines) // 500]:
         name, _, printed = line.partition(",")
-        assert [re.sub("[-=].*", "", one) for one in printed.split()] == [bearer.country for bearer in bearers(name)], line
+        assert [re.sub("[-=].*", "", one) for one in printed.split()] == [
+            bearer.country for bearer in bearers(name)
+        ], line
         assert zone_of_scan(EventPlace(city=name, country=bearers(name)[0].country)) is not None
 
 
@@ -131,4 +162,6 @@ def test_a_place_is_looked_up_once_and_cheaply() -> None:
     started = time.thread_time()
     for name in names:
         bearers(name)
-    assert time.thread_time() - started < 1, "a millisecond for each is fifty times what a search takes"
+    assert time.thread_time() - started < 1, (
+        "a millisecond for each is fifty times what a search takes"
+    )

@@ -20,7 +20,10 @@ LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'.encode("utf-16"), Cause.REFUSED_XML),
         (b"<!DOCTYPE a><a>&b;</a>", Cause.UNREADABLE),
         (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', Cause.REFUSED_XML),
-        (b'<a xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="/etc/passwd" parse="text"/></a>', Cause.REFUSED_XML),
+        (
+            b'<a xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="/etc/passwd" parse="text"/></a>',
+            Cause.REFUSED_XML,
+        ),
         (b"<a>&b;</a>", Cause.UNREADABLE),
         (b"<a><b></a>", Cause.UNREADABLE),
         (b"<a>", Cause.UNREADABLE),
@@ -45,11 +48,20 @@ def test_a_word_doctype_inside_text_is_no_doctype() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"<p:a xmlns:p='urn:x'><p:b> 1 </p:b></p:a>", b"<a xmlns='urn:x'><b>1</b></a>", b"<a><!-- c --><?p i?><b>1<!-- c --></b></a>"]
+    "body",
+    [
+        b"<p:a xmlns:p='urn:x'><p:b> 1 </p:b></p:a>",
+        b"<a xmlns='urn:x'><b>1</b></a>",
+        b"<a><!-- c --><?p i?><b>1<!-- c --></b></a>",
+    ],
 )
 def test_prefixes_comments_and_instructions_do_not_matter(body: bytes) -> None:
     root = read_xml(body).root
-    assert (root.tag, text_at(root, "c", "b"), [element.tag for element in root.iter()]) == ("a", "1", ["a", "b"])
+    assert (root.tag, text_at(root, "c", "b"), [element.tag for element in root.iter()]) == (
+        "a",
+        "1",
+        ["a", "b"],
+    )
 
 
 def test_the_namespaces_that_were_there_are_known() -> None:
@@ -57,7 +69,10 @@ def test_the_namespaces_that_were_there_are_known() -> None:
 
 
 def test_the_declared_encoding_is_the_parsers_business() -> None:
-    assert text_at(read_xml('<?xml version="1.0" encoding="gbk"?><a>签收</a>'.encode("gbk")).root, ".") == "签收"
+    assert (
+        text_at(read_xml('<?xml version="1.0" encoding="gbk"?><a>签收</a>'.encode("gbk")).root, ".")
+        == "签收"
+    )
     assert text_at(read_xml("<a>Zoé</a>".encode("utf-16")).root, ".") == "Zoé"
 
 
@@ -74,7 +89,13 @@ def test_a_soap_body_is_unwrapped() -> None:
 
 @pytest.mark.parametrize(
     ("body", "expected"),
-    [(b" <a/>", True), (b"\xef\xbb\xbf<a/>", True), ("<a/>".encode("utf-16"), True), (b'{"a": "<"}', False), (b"", False)],
+    [
+        (b" <a/>", True),
+        (b"\xef\xbb\xbf<a/>", True),
+        ("<a/>".encode("utf-16"), True),
+        (b'{"a": "<"}', False),
+        (b"", False),
+    ],
 )
 def test_xml_is_known_by_its_first_character(body: bytes, expected: bool) -> None:  # noqa: FBT001
     assert is_xml(body) is expected
@@ -82,7 +103,10 @@ def test_xml_is_known_by_its_first_character(body: bytes, expected: bool) -> Non
 
 @pytest.mark.parametrize("margin", [b"\n\n", b" \r\n\t", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf"])
 def test_what_stands_before_the_declaration_is_left_out(margin: bytes) -> None:
-    assert read_xml(margin + b'<?xml version="1.0" encoding="utf-8"?><a>\xc3\xa9</a>\n\n').root.text == "\u00e9"
+    assert (
+        read_xml(margin + b'<?xml version="1.0" encoding="utf-8"?><a>\xc3\xa9</a>\n\n').root.text
+        == "\u00e9"
+    )
 
 
 @pytest.mark.parametrize("margin", [b"\n\n", b"\xef\xbb\xbf \n"])
@@ -92,6 +116,8 @@ def test_a_margin_hides_no_doctype(margin: bytes) -> None:
     assert caught.value.cause is Cause.REFUSED_XML
 
 
-@pytest.mark.parametrize("prolog", [b"<!DOCTYPE project>", b'<?xml version="1.0"?>\n<!-- x --> <!DOCTYPE project >\n'])
+@pytest.mark.parametrize(
+    "prolog", [b"<!DOCTYPE project>", b'<?xml version="1.0"?>\n<!-- x --> <!DOCTYPE project >\n']
+)
 def test_a_doctype_that_only_names_the_root_declares_nothing(prolog: bytes) -> None:
     assert read_xml(prolog + b"<project>x</project>").root.text == "x"

@@ -14,7 +14,9 @@ from tests.soak.incidents.ten import TEN
 def main() -> int:
     """Play the incidents; return 1 where one did not go as it should."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.name for each in TEN))
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=", ".join(each.name for each in TEN)
+    )
     parser.add_argument("--write", action="store_true", help=f"the figures into {PAGE.name}")
     options = parser.parse_args()
     failed = False
@@ -27,10 +29,14 @@ def main() -> int:
             failed = True
             sys.stdout.write(f"{incident.name}: FAILED: {error!r}\n")
             continue
-        sys.stdout.write(f"{row(incident, course)}\n  {course.alert.annotations['summary']}; also {', '.join(course.also) or 'nothing'}\n")
+        sys.stdout.write(
+            f"{row(incident, course)}\n  {course.alert.annotations['summary']}; also {', '.join(course.also) or 'nothing'}\n"
+        )
         sys.stdout.flush()
         if options.write:
-            PAGE.write_text(written(PAGE.read_text("utf-8"), incident, row(incident, course)), "utf-8")
+            PAGE.write_text(
+                written(PAGE.read_text("utf-8"), incident, row(incident, course)), "utf-8"
+            )
     return int(failed)
 
 

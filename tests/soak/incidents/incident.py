@@ -74,7 +74,12 @@ def play(incident: Incident) -> Course:
 
 
 async def _play(incident: Incident, folder: Path, data_dir: Path | None) -> Course:
-    async with scene(folder, factor=incident.factor, data_dir=data_dir, has_listen_proxy=incident.has_listen_proxy) as placed:
+    async with scene(
+        folder,
+        factor=incident.factor,
+        data_dir=data_dir,
+        has_listen_proxy=incident.has_listen_proxy,
+    ) as placed:
         return await _course(incident, *placed)
 
 
@@ -82,7 +87,9 @@ async def _course(incident: Incident, place: Scene, watcher: Prometheus, on_call
     await asyncio.sleep(incident.well_seconds)
     # a machine that has other work to do is slow, which is no part of the incident
     before = await watcher.firing()
-    assert incident.alert not in before, f"it fires before anything goes wrong: {await watcher.alerts()}"
+    assert incident.alert not in before, (
+        f"it fires before anything goes wrong: {await watcher.alerts()}"
+    )
     began, struck = time.monotonic(), time.time()
     await incident.strike(place)
     alert = await watcher.until_firing(incident.alert, seconds=incident.fires_within)
@@ -94,7 +101,8 @@ async def _course(incident: Incident, place: Scene, watcher: Prometheus, on_call
     waited, looks_back = waits()[incident.alert]
     return Course(
         fired_seconds=fired - began,
-        full_seconds=max(0.0, alert.since - struck) * (incident.factor if looks_back else 1) + waited,
+        full_seconds=max(0.0, alert.since - struck) * (incident.factor if looks_back else 1)
+        + waited,
         repair_seconds=repaired - fired,
         silent_seconds=time.monotonic() - repaired,
         alert=alert,

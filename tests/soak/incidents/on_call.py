@@ -23,7 +23,12 @@ def commands(page: Path, section: str | None = None) -> list[str]:
     if section is not None:
         parts = _SECTION.split(text)
         text = dict(zip(parts[1::2], parts[2::2], strict=True))[section]
-    return [line.strip() for block in _BLOCK.findall(text) for line in block.splitlines() if line.strip()]
+    return [
+        line.strip()
+        for block in _BLOCK.findall(text)
+        for line in block.splitlines()
+        if line.strip()
+    ]
 
 
 @dataclass(slots=True)
@@ -61,7 +66,9 @@ class OnCall:
         line = _one(page, (command,))
         with (self.folder / "started.log").open("ab") as log:
             text = " ".join(["exec", line, *more])
-            started = await asyncio.create_subprocess_exec("bash", "-c", text, env=dict(self.environment), stdout=log, stderr=log)
+            started = await asyncio.create_subprocess_exec(
+                "bash", "-c", text, env=dict(self.environment), stdout=log, stderr=log
+            )
         self._started.append(started)
         self.ran.append(line)
 
@@ -101,5 +108,9 @@ def _asks(command: str) -> bool:
 
 def _filled(command: str, known: Mapping[str, str]) -> str:
     for word, value in known.items():
-        command = re.sub(rf"\b{word}\b" if word.isupper() else re.escape(word), lambda _found, value=value: value, command)  # type: ignore[misc]
+        command = re.sub(
+            rf"\b{word}\b" if word.isupper() else re.escape(word),
+            lambda _found, value=value: value,  # type: ignore[misc]
+            command,
+        )
     return command

@@ -124,14 +124,18 @@ class Scene:
         """Make a call of the API that goes well."""
         content = None if body is None else json.dumps(body)
         headers = _JSON | {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
-        async with self.session.request(method, f"{self.url}{path}", data=content, headers=headers) as answer:
+        async with self.session.request(
+            method, f"{self.url}{path}", data=content, headers=headers
+        ) as answer:
             assert answer.ok, await answer.text()
             return await answer.json()
 
     async def push(self, body: bytes) -> int:
         """Push one webhook of UPS; return the status of the answer."""
         try:
-            async with self.session.post(f"{self.url}/v1/webhooks/ups", data=body, headers=_JSON) as answer:
+            async with self.session.post(
+                f"{self.url}/v1/webhooks/ups", data=body, headers=_JSON
+            ) as answer:
                 return answer.status
         except (aiohttp.ClientError, TimeoutError):
             return 0
@@ -155,19 +159,25 @@ class Scene:
 
     async def command(self, *arguments: str) -> None:
         """Run a command line of ours that goes well."""
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "statesvc", *arguments, env=dict(self.settings))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "statesvc", *arguments, env=dict(self.settings)
+        )
         assert await process.wait() == 0, arguments
 
     async def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Execute a statement as superuser."""
         assert self.dsns.superuser is not None
-        async with await AsyncConnection.connect(self.dsns.superuser, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.dsns.superuser, autocommit=True
+        ) as connection:
             cursor = await connection.execute(statement.encode())
             return await cursor.fetchall() if cursor.description else []
 
     async def pid_of(self, role: str) -> int:
         """Return the id of the process that has this role."""
-        rows = await self.execute(f"SELECT worker_id FROM statesvc.worker WHERE role = '{role}' ORDER BY last_seen_at DESC LIMIT 1")
+        rows = await self.execute(
+            f"SELECT worker_id FROM statesvc.worker WHERE role = '{role}' ORDER BY last_seen_at DESC LIMIT 1"
+        )
         found = re.search(rf"-{role}-(\d+)", str(rows[0][0]))
         assert found is not None, rows
         return int(found[1])
@@ -184,7 +194,9 @@ class Scene:
             for port in self.ports.values():
                 while not await self._is_ready(port):
                     assert self._up is not None
-                    assert self._up.returncode is None, self.folder.joinpath("up.log").read_text()[-3000:]
+                    assert self._up.returncode is None, self.folder.joinpath("up.log").read_text()[
+                        -3000:
+                    ]
                     await asyncio.sleep(0.2)
 
     async def _is_ready(self, port: int) -> bool:
@@ -222,8 +234,12 @@ async def scene(
         if data_dir is None:
             cluster = await asyncio.to_thread(Cluster, folder)
             stack.push_async_callback(asyncio.to_thread, cluster.stop)
-            await migrate(cluster.dsns.owner, cluster.dsns.listen, superuser_dsn=cluster.dsns.superuser)
-        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)))
+            await migrate(
+                cluster.dsns.owner, cluster.dsns.listen, superuser_dsn=cluster.dsns.superuser
+            )
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20))
+        )
         receiver = Receiver()
         await receiver.start()
         stack.push_async_callback(receiver.stop)
@@ -232,7 +248,9 @@ async def scene(
         if has_listen_proxy:
             assert cluster is not None
             proxy = await stack.enter_async_context(proxy_to(cluster.port))
-            environment["STATESVC_LISTEN_URL"] = make_conninfo(cluster.dsns.listen, host="127.0.0.1", port=proxy.port)
+            environment["STATESVC_LISTEN_URL"] = make_conninfo(
+                cluster.dsns.listen, host="127.0.0.1", port=proxy.port
+            )
         found = Scene(
             folder=folder,
             cluster=cluster,
@@ -249,17 +267,25 @@ async def scene(
             attached = attach(data_dir)
             assert attached is not None
             found.dsns = attached
-        found.subscription_id = (await found.call("POST", "/v1/subscriptions", {"url": receiver.url}))["id"]
+        found.subscription_id = (
+            await found.call("POST", "/v1/subscriptions", {"url": receiver.url})
+        )["id"]
         carriers = CarrierClient(session=session, url=found.url, rate=RATE, counts=DemoCounts())
         found.background(carriers.run(found.traffic()), "carriers")
-        watcher = await stack.enter_async_context(scraping(folder, found.metrics_port, shortened(factor)))
+        watcher = await stack.enter_async_context(
+            scraping(folder, found.metrics_port, shortened(factor))
+        )
         on_call = OnCall(environment=environment, urls=_urls(found.dsns), folder=folder)
         stack.push_async_callback(on_call.close)
         yield found, watcher, on_call
 
 
 def _environment(cluster: Cluster | None, data_dir: Path | None, folder: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("STATESVC_", "DATABASE_URL"))
+    }
     programs = Path(sys.executable).parent
     common = {
         **inherited,
@@ -281,4 +307,8 @@ def _environment(cluster: Cluster | None, data_dir: Path | None, folder: Path) -
 
 
 def _urls(dsns: Dsns) -> dict[str, str]:
-    return {"DATABASE_URL": dsns.service, "STATESVC_OWNER_URL": dsns.owner, "SUPERUSER_URL": dsns.superuser or ""}
+    return {
+        "DATABASE_URL": dsns.service,
+        "STATESVC_OWNER_URL": dsns.owner,
+        "SUPERUSER_URL": dsns.superuser or "",
+    }

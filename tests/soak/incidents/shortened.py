@@ -32,7 +32,10 @@ def shortened(factor: float) -> dict[str, Any]:
 def waits() -> dict[str, tuple[float, bool]]:
     """Return for each alert how long its condition must last in the committed rules, and whether that condition looks at windows."""
     return {
-        rule["alert"]: (seconds(rule["for"]), "[" in rule["expr"] or ":" in rule["expr"].split(" ")[0])
+        rule["alert"]: (
+            seconds(rule["for"]),
+            "[" in rule["expr"] or ":" in rule["expr"].split(" ")[0],
+        )
         for group in rules()["groups"]
         for rule in group["rules"]
         if "alert" in rule

@@ -9,14 +9,15 @@ from tests.soak.incidents.ten import TEN
 PAGE: Final = RUNBOOK / "README.md"
 BEGIN: Final = "<!-- incidents: python -m tests.soak.incidents --write -->\n"
 END: Final = "<!-- incidents end -->\n"
-HEAD: Final = (
-    "| what goes wrong | alert | fired after | in full | page: what repaired it | in | silent after |\n|---|---|---:|---:|---|---:|---:|\n"
-)
+HEAD: Final = "| what goes wrong | alert | fired after | in full | page: what repaired it | in | silent after |\n|---|---|---:|---:|---|---:|---:|\n"
 
 
 def row(incident: Incident, course: Course) -> str:
     page = course.alert.annotations["runbook_url"].rpartition("/")[2].removesuffix(".md")
-    steps = [*([incident.outside] if incident.outside else []), *(f"`{command.replace('|', chr(92) + '|')}`" for command in course.ran)]
+    steps = [
+        *([incident.outside] if incident.outside else []),
+        *(f"`{command.replace('|', chr(92) + '|')}`" for command in course.ran),
+    ]
     cells = (
         incident.what,
         f"{incident.alert} ({course.alert.labels['severity']})",
@@ -33,7 +34,9 @@ def written(text: str, incident: Incident, line: str) -> str:
     """Return the page with this row in place of the incident's old one."""
     head, _, rest = text.partition(BEGIN)
     table, _, tail = rest.partition(END)
-    rows = {_what(each): each for each in table.removeprefix(HEAD).splitlines() if each} | {incident.what: line}
+    rows = {_what(each): each for each in table.removeprefix(HEAD).splitlines() if each} | {
+        incident.what: line
+    }
     ordered = [rows[each.what] for each in TEN if each.what in rows]
     return f"{head}{BEGIN}{HEAD}{''.join(f'{each}{chr(10)}' for each in ordered)}{END}{tail}"
 

@@ -30,9 +30,13 @@ WAL_FILES: Final = 200
 async def _lock_what_pushes_need(scene: Scene) -> None:
     async def report() -> None:
         try:
-            async with await AsyncConnection.connect(scene.dsns.owner, application_name=REPORT) as connection:
+            async with await AsyncConnection.connect(
+                scene.dsns.owner, application_name=REPORT
+            ) as connection:
                 while True:
-                    await connection.execute("LOCK TABLE statesvc.receipt IN SHARE ROW EXCLUSIVE MODE")
+                    await connection.execute(
+                        "LOCK TABLE statesvc.receipt IN SHARE ROW EXCLUSIVE MODE"
+                    )
                     await connection.execute("SELECT pg_sleep(0.7)")
                     await connection.commit()
                     await asyncio.sleep(0.1)
@@ -89,7 +93,9 @@ async def _hold_the_carrier(scene: Scene, on_call: OnCall) -> None:
 
 async def _flood(scene: Scene) -> None:
     # what a bound is for, and what it costs when it is forgotten
-    await scene.command("carriers", "quota", "ups", "--in-flight", "1", "--why", "it flooded us on Sunday")
+    await scene.command(
+        "carriers", "quota", "ups", "--in-flight", "1", "--why", "it flooded us on Sunday"
+    )
     scene.trouble(scene.push_steadily(alerts_of_ups("B"), rate=300), "flood")
 
 
@@ -153,7 +159,10 @@ async def _discard(scene: Scene, on_call: OnCall) -> None:
 def _small_volume(folder: Path) -> Path:
     volume = folder / "volume"
     volume.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={VOLUME_BYTES},mode=0755", "tmpfs", volume], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={VOLUME_BYTES},mode=0755", "tmpfs", volume],
+        check=True,
+    )
     return volume / "data"
 
 

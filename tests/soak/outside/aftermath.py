@@ -57,7 +57,9 @@ async def months_later(
         await connection.execute(_LATER.encode())
     await shell.until_done("archive", "run")
     await _erase_archived(found, client, shell, record)
-    files = await asyncio.to_thread(lambda: sorted(path for path in archive.rglob("*") if path.is_file()))
+    files = await asyncio.to_thread(
+        lambda: sorted(path for path in archive.rglob("*") if path.is_file())
+    )
     found.figures["archived files"] = len(files)
     if not files:
         found.broken["nothing was archived"].append(archive.name)
@@ -68,11 +70,15 @@ async def months_later(
     dump = await _dump(superuser_dsn, programs)
     found.figures["bytes of the dump"] = len(dump)
     for match in pattern.finditer(dump):
-        found.broken["a dump that shows a person"].append(dump[max(0, match.start() - 200) : match.end() + 40])
+        found.broken["a dump that shows a person"].append(
+            dump[max(0, match.start() - 200) : match.end() + 40]
+        )
     return found
 
 
-async def _erase_archived(found: Aftermath, client: Client, shell: CommandLine, record: Record) -> None:
+async def _erase_archived(
+    found: Aftermath, client: Client, shell: CommandLine, record: Record
+) -> None:
     """Erase one person whose bodies are archived by now; another is not erased."""
     erased = set(record.rows("SELECT carrier, number FROM erasure"))
     people = [
@@ -82,13 +88,22 @@ async def _erase_archived(found: Aftermath, client: Client, shell: CommandLine, 
     ]
     (key, carrier, number), (other, *_) = people[:2]
     bodies, control = (
-        record.rows("SELECT DISTINCT message, body.body FROM ack JOIN body ON body.id = ack.body WHERE parcel = ?", each)
+        record.rows(
+            "SELECT DISTINCT message, body.body FROM ack JOIN body ON body.id = ack.body WHERE parcel = ?",
+            each,
+        )
         for each in (key, other)
     )
     for message, sent in bodies + control:
         status, told = await client.get(f"/v1/messages/{message}?include=personal")
-        if status != 200 or told["body_place"] != "archived" or base64.b64decode(told["body_base64"] or "") != sent:
-            found.broken["bodies that the archive does not give back"].append((message, status, told.get("body_place")))
+        if (
+            status != 200
+            or told["body_place"] != "archived"
+            or base64.b64decode(told["body_base64"] or "") != sent
+        ):
+            found.broken["bodies that the archive does not give back"].append(
+                (message, status, told.get("body_place"))
+            )
     await shell.until_done("erase", carrier, number, "--why", "asked to, later", "--json")
     for message, _ in bodies:
         status, told = await client.get(f"/v1/messages/{message}?include=personal")
@@ -102,7 +117,9 @@ async def _erase_archived(found: Aftermath, client: Client, shell: CommandLine, 
 
 async def _dump(dsn: str, programs: Path) -> bytes:
     process = await asyncio.create_subprocess_exec(
-        *(programs / "pg_dump", "--dbname", dsn), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *(programs / "pg_dump", "--dbname", dsn),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     dump, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()

@@ -30,7 +30,9 @@ class Client:
     key: str
     answers: Counter[int] = field(default_factory=Counter)
 
-    async def once(self, method: str, path: str, body: bytes | None = None, *, accept: str = "*/*") -> tuple[int, Mapping[str, str], bytes]:
+    async def once(
+        self, method: str, path: str, body: bytes | None = None, *, accept: str = "*/*"
+    ) -> tuple[int, Mapping[str, str], bytes]:
         """Call once; status 0: no answer."""
         url = self.ingress_url() if path.startswith("/v1/webhooks/") else self.url()
         try:
@@ -38,7 +40,11 @@ class Client:
                 method,
                 f"{url}{path}",
                 data=body,
-                headers={"Authorization": f"Bearer {self.key}", "Accept": accept, "Content-Type": "application/json"},
+                headers={
+                    "Authorization": f"Bearer {self.key}",
+                    "Accept": accept,
+                    "Content-Type": "application/json",
+                },
                 timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
             ) as answer:
                 return answer.status, answer.headers, await answer.read()
@@ -52,7 +58,9 @@ class Client:
             status, told, text = await self.once("GET", path, accept=accept)
             self.answers[status] += 1
             if status not in AWAY:
-                return status, json.loads(text) if "json" in told.get("Content-Type", "") else text.decode()
+                return status, json.loads(text) if "json" in told.get(
+                    "Content-Type", ""
+                ) else text.decode()
             if time.monotonic() > until:
                 raise TimeoutError(f"GET {path} had no answer for {PATIENCE_SECONDS:.0f} s")
             await asyncio.sleep(_PAUSE_SECONDS)
@@ -71,7 +79,9 @@ class CommandLine:
     complaints: list[str] = field(default_factory=list)
     """Output of tries that did not succeed, the last lines of each."""
 
-    async def run(self, *arguments: str, seconds: float = 300.0, kill_after: float | None = None) -> tuple[int, str]:
+    async def run(
+        self, *arguments: str, seconds: float = 300.0, kill_after: float | None = None
+    ) -> tuple[int, str]:
         """Run a command, and return exit code and standard output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "statesvc", *arguments),
@@ -82,7 +92,9 @@ class CommandLine:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            output, errors = await asyncio.wait_for(process.communicate(), seconds if kill_after is None else kill_after)
+            output, errors = await asyncio.wait_for(
+                process.communicate(), seconds if kill_after is None else kill_after
+            )
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -90,7 +102,9 @@ class CommandLine:
                 raise
             return -9, ""
         if process.returncode != 0:
-            self.complaints.append(f"{' '.join(arguments)} -> {process.returncode}: {(errors + output)[-1500:].decode(errors='replace')}")
+            self.complaints.append(
+                f"{' '.join(arguments)} -> {process.returncode}: {(errors + output)[-1500:].decode(errors='replace')}"
+            )
         return process.returncode or 0, output.decode()
 
     async def until_done(self, *arguments: str) -> str:
@@ -100,11 +114,15 @@ class CommandLine:
         impatient = self.rng.random() < self.impatience
         while True:
             self.tries[name] += 1
-            code, output = await self.run(*arguments, kill_after=self.rng.uniform(0.6, 2.5) if impatient else None)
+            code, output = await self.run(
+                *arguments, kill_after=self.rng.uniform(0.6, 2.5) if impatient else None
+            )
             self.killed[name] += impatient and code == -9
             impatient = False
             if code == 0:
                 return output
             if time.monotonic() > until:
-                raise TimeoutError(f"{' '.join(arguments)} is not done after {PATIENCE_SECONDS:.0f} s: {self.complaints[-1:]}")
+                raise TimeoutError(
+                    f"{' '.join(arguments)} is not done after {PATIENCE_SECONDS:.0f} s: {self.complaints[-1:]}"
+                )
             await asyncio.sleep(_PAUSE_SECONDS)

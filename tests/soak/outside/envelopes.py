@@ -62,9 +62,28 @@ UPS: Final = _codes(
     strange="X ZQ7",
 )  # fmt: skip
 FEDEX: Final = _codes(
-    label="OC", pickup="PU", depart="DP", arrive="AR", delay="DY", out="OD", attempt="DE 08", delivered="DL", back="RS", strange="Q9"
+    label="OC",
+    pickup="PU",
+    depart="DP",
+    arrive="AR",
+    delay="DY",
+    out="OD",
+    attempt="DE 08",
+    delivered="DL",
+    back="RS",
+    strange="Q9",
 )
-USPS: Final = _codes(label="GX", pickup="03", depart="T1", arrive="10", out="OF", attempt="02", delivered="01", back="09", strange="ZQ")
+USPS: Final = _codes(
+    label="GX",
+    pickup="03",
+    depart="T1",
+    arrive="10",
+    out="OF",
+    attempt="02",
+    delivered="01",
+    back="09",
+    strange="ZQ",
+)
 DHL_EXPRESS: Final = _codes(
     label="SA=picked_up", pickup="PU", depart="DF", arrive="AR", delay="OH", out="WC", attempt="NH", delivered="OK", back="RT=returned",
     strange="Z9",
@@ -99,12 +118,23 @@ def ups_alert(number: str, seen: Sequence[Printed], _place: int) -> bytes:
         "trackingNumber": number,
         "localActivityDate": f"{local:%Y%m%d}",
         "localActivityTime": f"{local:%H%M%S}",
-        "activityLocation": {"city": scan.town, "stateProvince": "AZ", "postalCode": "85004", "country": "US"},
-        "activityStatus": {"type": kind, "code": code, "description": f"{scan.step} for {scan.person}"},
+        "activityLocation": {
+            "city": scan.town,
+            "stateProvince": "AZ",
+            "postalCode": "85004",
+            "country": "US",
+        },
+        "activityStatus": {
+            "type": kind,
+            "code": code,
+            "description": f"{scan.step} for {scan.person}",
+        },
         "gmtActivityDate": f"{gmt:%Y%m%d}",
         "gmtActivityTime": f"{gmt:%H%M%S}",
     }
-    return json.dumps(alert | ({"receivedBy": scan.person} if scan.step == "delivered" else {})).encode()
+    return json.dumps(
+        alert | ({"receivedBy": scan.person} if scan.step == "delivered" else {})
+    ).encode()
 
 
 def ups_xml(number: str, seen: Sequence[Printed], _place: int) -> bytes:
@@ -136,7 +166,9 @@ def fedex_express(number: str, seen: Sequence[Printed], place: int) -> bytes:
     return _fedex(number, seen, place, "FX", {"locationId": "TUSA"})
 
 
-def _fedex(number: str, seen: Sequence[Printed], place: int, part: str, further: Mapping[str, str]) -> bytes:
+def _fedex(
+    number: str, seen: Sequence[Printed], place: int, part: str, further: Mapping[str, str]
+) -> bytes:
     scans = []
     for scan in reversed(seen):
         code, *reason = FEDEX[scan.step].printed
@@ -147,25 +179,38 @@ def _fedex(number: str, seen: Sequence[Printed], place: int, part: str, further:
                 "eventDescription": f"{scan.step} for {scan.person}",
                 "exceptionCode": reason[0] if reason else "",
                 "exceptionDescription": "",
-                "scanLocation": {"city": scan.town.upper(), "stateOrProvinceCode": "AZ", "postalCode": "85701", "countryCode": "US"},
+                "scanLocation": {
+                    "city": scan.town.upper(),
+                    "stateOrProvinceCode": "AZ",
+                    "postalCode": "85701",
+                    "countryCode": "US",
+                },
                 "derivedStatusCode": code,
                 **further,
             }
         )
     result: dict[str, Any] = {
-        "trackingNumberInfo": {"trackingNumber": number, "trackingNumberUniqueId": f"12030~{number}~{part}", "carrierCode": "FDXG"},
+        "trackingNumberInfo": {
+            "trackingNumber": number,
+            "trackingNumberUniqueId": f"12030~{number}~{part}",
+            "carrierCode": "FDXG",
+        },
         "latestStatusDetail": {"code": scans[0]["eventType"]},
         "scanEvents": scans,
         "push": place,
     }
     if any(scan.step == "delivered" for scan in seen):
         result["deliveryDetails"] = {"receivedByName": seen[-1].person}
-    return json.dumps({"output": {"completeTrackResults": [{"trackingNumber": number, "trackResults": [result]}]}}).encode()
+    return json.dumps(
+        {"output": {"completeTrackResults": [{"trackingNumber": number, "trackResults": [result]}]}}
+    ).encode()
 
 
 def usps(number: str, seen: Sequence[Printed], _place: int) -> bytes:
     """Build an answer of Web Tools: the newest scan as summary, the others as details, local times of minutes."""
-    details = "".join(f"<TrackDetail>{_usps_scan(scan)}</TrackDetail>" for scan in reversed(seen[:-1]))
+    details = "".join(
+        f"<TrackDetail>{_usps_scan(scan)}</TrackDetail>" for scan in reversed(seen[:-1])
+    )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><TrackResponse><TrackInfo ID="{number}">'
         f"<TrackSummary>{_usps_scan(seen[-1])}</TrackSummary>{details}</TrackInfo></TrackResponse>"
@@ -214,7 +259,12 @@ def easypost(number: str, seen: Sequence[Printed], _place: int) -> bytes:
             "status_detail": EASYPOST[scan.step].printed[1],
             "datetime": f"{scan.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "source": "USPS",
-            "tracking_location": {"city": scan.town, "state": "AZ", "country": "US", "zip": "85281"},
+            "tracking_location": {
+                "city": scan.town,
+                "state": "AZ",
+                "country": "US",
+                "zip": "85281",
+            },
         }
         for scan in seen
     ]
@@ -227,7 +277,9 @@ def easypost(number: str, seen: Sequence[Printed], _place: int) -> bytes:
         "carrier": "USPS",
         "tracking_details": details,
     }
-    return json.dumps({"object": "Event", "description": "tracker.updated", "result": tracker}).encode()
+    return json.dumps(
+        {"object": "Event", "description": "tracker.updated", "result": tracker}
+    ).encode()
 
 
 def dcsa(number: str, seen: Sequence[Printed], place: int) -> bytes:
@@ -240,7 +292,9 @@ def dcsa(number: str, seen: Sequence[Printed], place: int) -> bytes:
 def dcsa_retraction(number: str, scan: Printed, place: int) -> bytes:
     """Build a retraction: it never happened."""
     event = _dcsa_event(number, scan, place)
-    return json.dumps([event | {"eventID": f"{number}-r", "retractedEventID": event["eventID"]}]).encode()
+    return json.dumps(
+        [event | {"eventID": f"{number}-r", "retractedEventID": event["eventID"]}]
+    ).encode()
 
 
 def _dcsa_event(number: str, scan: Printed, place: int) -> dict[str, Any]:

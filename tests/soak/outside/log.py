@@ -32,9 +32,14 @@ async def read_feed(client: Client) -> list[Entry]:
     found: list[Entry] = []
     cursor: str | None = None
     while True:
-        status, page = await client.get(f"/v1/feed?limit={PAGE}" + ("" if cursor is None else f"&after={cursor}"))
+        status, page = await client.get(
+            f"/v1/feed?limit={PAGE}" + ("" if cursor is None else f"&after={cursor}")
+        )
         assert status == 200, page
-        found += [Entry(item["index"], item["kind"], bytes.fromhex(item["leaf_hash"]), item["entry"]) for item in page["items"]]
+        found += [
+            Entry(item["index"], item["kind"], bytes.fromhex(item["leaf_hash"]), item["entry"])
+            for item in page["items"]
+        ]
         cursor = page["next_cursor"]
         if cursor is None:
             return found
@@ -51,7 +56,10 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     if not level:
         return hashlib.sha256(b"").digest()
     while len(level) > 1:
-        pairs = [hashlib.sha256(b"\x01" + level[at] + level[at + 1]).digest() for at in range(0, len(level) - 1, 2)]
+        pairs = [
+            hashlib.sha256(b"\x01" + level[at] + level[at + 1]).digest()
+            for at in range(0, len(level) - 1, 2)
+        ]
         level = pairs + level[len(pairs) * 2 :]
     return level[0]
 
@@ -138,10 +146,14 @@ def _check_event(log: CheckedLog, entry: Entry, seen: set[tuple[str, str]]) -> N
         log.broken["versions with gaps, repeats, or out of order"].append((shipment, version))
     if event["previous_hash"] != before.hex():
         log.broken["chains that do not name the leaf before"].append((shipment, version))
-    if shipment != shipment_id(event["carrier_id"], event["tracking_number"], event["discriminator"]):
+    if shipment != shipment_id(
+        event["carrier_id"], event["tracking_number"], event["discriminator"]
+    ):
         log.broken["shipment ids that are not those of their numbers"].append((shipment, version))
     if (event["carrier_id"], event["event_id"]) in seen:
-        log.broken["event ids that are twice in the log"].append((event["carrier_id"], event["event_id"]))
+        log.broken["event ids that are twice in the log"].append(
+            (event["carrier_id"], event["event_id"])
+        )
     seen.add((event["carrier_id"], event["event_id"]))
     log.hashes[shipment, version] = entry.leaf_hash
     log.events[shipment].append(event)
@@ -150,8 +162,14 @@ def _check_event(log: CheckedLog, entry: Entry, seen: set[tuple[str, str]]) -> N
 def _check_transitions(log: CheckedLog, shipment: str, transitions: list[dict[str, Any]]) -> None:
     status, sequence = "unknown", 0
     for transition in transitions:
-        if transition["from"] != status or transition["to"] == status or transition["sequence"] <= sequence:
-            log.broken["transitions that do not follow from each other"].append((shipment, transition["sequence"]))
+        if (
+            transition["from"] != status
+            or transition["to"] == status
+            or transition["sequence"] <= sequence
+        ):
+            log.broken["transitions that do not follow from each other"].append(
+                (shipment, transition["sequence"])
+            )
         status, sequence = transition["to"], transition["sequence"]
         events = log.events[shipment]
         if sequence > len(events) or events[sequence - 1]["event_id"] != transition["event_id"]:

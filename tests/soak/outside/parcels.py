@@ -25,24 +25,57 @@ JOURNEYS: Final = (
 )
 STRANGE_MEANS: Final = "exception"
 """Status that an operator maps the strange codes to, while they are pushed."""
-ACTIVE: Final = {"picked_up", "in_transit", "exception", "available_for_pickup", "out_for_delivery", "delivery_attempted"}
+ACTIVE: Final = {
+    "picked_up",
+    "in_transit",
+    "exception",
+    "available_for_pickup",
+    "out_for_delivery",
+    "delivery_attempted",
+}
 
 
 def _without_number(number: str) -> bytes:
-    body = json.loads(envelopes.ups_alert(number, [Printed("arrive", envelopes.ZERO, "Phoenix", number)], 0))
+    body = json.loads(
+        envelopes.ups_alert(number, [Printed("arrive", envelopes.ZERO, "Phoenix", number)], 0)
+    )
     return json.dumps(body | {"trackingNumber": None}).encode()
 
 
 HOSTILE: Final[tuple[tuple[str, str | None, Callable[[str], bytes]], ...]] = (
-    ("ups", "unreadable", lambda n: f'{{"trackingNumber":"{n}","activityStatus":{{"description":"{MARK}{n}'.encode()),
+    (
+        "ups",
+        "unreadable",
+        lambda n: f'{{"trackingNumber":"{n}","activityStatus":{{"description":"{MARK}{n}'.encode(),
+    ),
     ("ups", "unknown_format", lambda n: json.dumps({"hello": n}).encode()),
     ("ups", "no_tracking_number", _without_number),
-    ("ups", "refused_xml", lambda n: f'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "{n}">]><TrackResponse>&b;</TrackResponse>'.encode()),
+    (
+        "ups",
+        "refused_xml",
+        lambda n: (
+            f'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "{n}">]><TrackResponse>&b;</TrackResponse>'.encode()
+        ),
+    ),
     ("fedex", "too_complex", lambda n: b"[" * 5000 + n.encode() + b"]" * 5000),
     ("usps", "unreadable", lambda n: b"\xff\xfe\x00\x01<" + n.encode()),
-    ("usps", "unreadable", lambda n: f'<TrackResponse><TrackInfo ID="{n}">&undefined;</TrackInfo></TrackResponse>'.encode()),
-    ("canonical", "invalid_event", lambda n: json.dumps({"event_id": n, "tracking_number": n, "status": "delivered"}).encode()),
-    ("fedex", None, lambda n: json.dumps({"errors": [{"code": "NOT.FOUND", "message": n}]}).encode()),
+    (
+        "usps",
+        "unreadable",
+        lambda n: (
+            f'<TrackResponse><TrackInfo ID="{n}">&undefined;</TrackInfo></TrackResponse>'.encode()
+        ),
+    ),
+    (
+        "canonical",
+        "invalid_event",
+        lambda n: json.dumps({"event_id": n, "tracking_number": n, "status": "delivered"}).encode(),
+    ),
+    (
+        "fedex",
+        None,
+        lambda n: json.dumps({"errors": [{"code": "NOT.FOUND", "message": n}]}).encode(),
+    ),
 )
 """Bodies with their carrier and why nobody can read them; None: they can be read, and say nothing."""
 
@@ -140,11 +173,27 @@ class _Carrier(NamedTuple):
 
 
 _CARRIERS: Final[Mapping[str, _Carrier]] = {
-    "ups": _Carrier(lambda n, _: f"1ZLEDG{n:012}", envelopes.UPS, (envelopes.ups_alert,), "Phoenix", alone=True),
-    "fedex": _Carrier(lambda n, _: f"77{n:010}", envelopes.FEDEX, (envelopes.fedex_ground, envelopes.fedex_express), "Tucson"),
-    "usps": _Carrier(lambda n, _: f"9400{n:018}", envelopes.USPS, (envelopes.usps, envelopes.usps_barcode), "Mesa"),
-    "dhl_express": _Carrier(lambda n, _: f"3{n:09}", envelopes.DHL_EXPRESS, (envelopes.dhl_express,), "Dubai"),
-    "easypost": _Carrier(lambda n, _: f"EZ{n:010}", envelopes.EASYPOST, (envelopes.easypost,), "Tempe"),
+    "ups": _Carrier(
+        lambda n, _: f"1ZLEDG{n:012}", envelopes.UPS, (envelopes.ups_alert,), "Phoenix", alone=True
+    ),
+    "fedex": _Carrier(
+        lambda n, _: f"77{n:010}",
+        envelopes.FEDEX,
+        (envelopes.fedex_ground, envelopes.fedex_express),
+        "Tucson",
+    ),
+    "usps": _Carrier(
+        lambda n, _: f"9400{n:018}",
+        envelopes.USPS,
+        (envelopes.usps, envelopes.usps_barcode),
+        "Mesa",
+    ),
+    "dhl_express": _Carrier(
+        lambda n, _: f"3{n:09}", envelopes.DHL_EXPRESS, (envelopes.dhl_express,), "Dubai"
+    ),
+    "easypost": _Carrier(
+        lambda n, _: f"EZ{n:010}", envelopes.EASYPOST, (envelopes.easypost,), "Tempe"
+    ),
     "dcsa": _Carrier(lambda n, _: f"LEDG{n:08}", envelopes.DCSA, (envelopes.dcsa,), "Jebel Ali"),
 }
 
@@ -159,19 +208,31 @@ def parcels(rng: random.Random, now: datetime) -> Iterator[Parcel]:
         if number % 12 == 5:
             yield _hostile(number)
             continue
-        parcel = _canonical(number, rng, now) if number % 4 == 0 else _printed(names[number % len(names)], number, rng, now)
+        parcel = (
+            _canonical(number, rng, now)
+            if number % 4 == 0
+            else _printed(names[number % len(names)], number, rng, now)
+        )
         if number % 40 in {7, 32}:
-            parcel.erase_after = rng.randrange(2, len(parcel.pushes)) if number % 80 < 40 else len(parcel.pushes)
+            parcel.erase_after = (
+                rng.randrange(2, len(parcel.pushes)) if number % 80 < 40 else len(parcel.pushes)
+            )
             if parcel.carrier_id == "ups":
                 # cut off before anyone can read whose it is: the number stands in it all the same
-                parcel.pushes.insert(0, Push("ups", HOSTILE[0][2](parcel.number), cause="unreadable"))
+                parcel.pushes.insert(
+                    0, Push("ups", HOSTILE[0][2](parcel.number), cause="unreadable")
+                )
         yield parcel
 
 
 def _hostile(number: int) -> Parcel:
     carrier_id, cause, write = HOSTILE[number // 12 % len(HOSTILE)]
     body = write(f"HOSTILE{number:09}")
-    return Parcel(carrier_id=carrier_id, number="", pushes=[Push(carrier_id, body, cause=cause, empty=cause is None)])
+    return Parcel(
+        carrier_id=carrier_id,
+        number="",
+        pushes=[Push(carrier_id, body, cause=cause, empty=cause is None)],
+    )
 
 
 def _times(steps: int, rng: random.Random, now: datetime) -> list[datetime]:
@@ -186,18 +247,40 @@ def _times(steps: int, rng: random.Random, now: datetime) -> list[datetime]:
 
 def _printed(carrier_id: str, number: int, rng: random.Random, now: datetime) -> Parcel:
     carrier = _CARRIERS[carrier_id]
-    journeys = [steps for journey in JOURNEYS if set(steps := journey.split()) <= carrier.codes.keys()]
+    journeys = [
+        steps for journey in JOURNEYS if set(steps := journey.split()) <= carrier.codes.keys()
+    ]
     steps = rng.choice(journeys)
     parcel = Parcel(carrier_id=carrier_id, number=carrier.number(number, rng))
-    seen = [Printed(step, at, carrier.town, parcel.number) for step, at in zip(steps, _times(len(steps), rng, now), strict=True)]
-    native = [f"{parcel.number}-{place}@{parcel.number}" if carrier_id == "dcsa" else None for place in range(len(seen))]
+    seen = [
+        Printed(step, at, carrier.town, parcel.number)
+        for step, at in zip(steps, _times(len(steps), rng, now), strict=True)
+    ]
+    native = [
+        f"{parcel.number}-{place}@{parcel.number}" if carrier_id == "dcsa" else None
+        for place in range(len(seen))
+    ]
     parcel.scans = [
-        Scan(each.at, "/".join(filter(None, carrier.codes[each.step].printed)), carrier.codes[each.step].status, event_id)
+        Scan(
+            each.at,
+            "/".join(filter(None, carrier.codes[each.step].printed)),
+            carrier.codes[each.step].status,
+            event_id,
+        )
         for each, event_id in zip(seen, native, strict=True)
     ]
     for place in range(len(seen)):
         write = carrier.writers[place % len(carrier.writers)]
-        parcel.pushes.append(Push(carrier_id, write(parcel.number, seen[place : place + 1] if carrier.alone else seen[: place + 1], place)))
+        parcel.pushes.append(
+            Push(
+                carrier_id,
+                write(
+                    parcel.number,
+                    seen[place : place + 1] if carrier.alone else seen[: place + 1],
+                    place,
+                ),
+            )
+        )
     _shuffle(parcel.pushes, rng)
     if carrier_id == "ups" and rng.random() < 0.4:
         # everything once more, in another of the carrier's formats
@@ -218,7 +301,9 @@ def _shuffle(pushes: list[Push], rng: random.Random) -> None:
 
 def _retract_or_contradict(parcel: Parcel, seen: Sequence[Printed], rng: random.Random) -> None:
     if rng.random() < 0.4:
-        parcel.pushes.append(Push("dcsa", envelopes.dcsa_retraction(parcel.number, seen[-1], len(seen) - 1)))
+        parcel.pushes.append(
+            Push("dcsa", envelopes.dcsa_retraction(parcel.number, seen[-1], len(seen) - 1))
+        )
         parcel.scans[-1] = parcel.scans[-1]._replace(withdrawn=True)
         parcel.corrections += 1
     elif rng.random() < 0.5:
@@ -231,25 +316,49 @@ def _canonical(number: int, rng: random.Random, now: datetime) -> Parcel:
     """Build a parcel whose sender chooses the ids, contradicts and corrects itself, cancels and goes on."""
     name = f"LEDGER{number:08}"
     parcel = Parcel(carrier_id="canonical", number=name)
-    statuses = ["info_received", "picked_up", "in_transit", "exception", "out_for_delivery", "delivered"]
+    statuses = [
+        "info_received",
+        "picked_up",
+        "in_transit",
+        "exception",
+        "out_for_delivery",
+        "delivered",
+    ]
     kind = number // 4 % 5
     if kind == 1:
         statuses = ["info_received", "cancelled", "in_transit", "out_for_delivery", "delivered"]
     times = _times(len(statuses) + 1, rng, now)
-    parcel.scans = [Scan(at, None, status, f"{name}-{place}") for place, (status, at) in enumerate(zip(statuses, times[:-1], strict=True))]
-    bodies = [envelopes.canonical(name, f"{name}-{place}", scan.status, scan.at) for place, scan in enumerate(parcel.scans)]
+    parcel.scans = [
+        Scan(at, None, status, f"{name}-{place}")
+        for place, (status, at) in enumerate(zip(statuses, times[:-1], strict=True))
+    ]
+    bodies = [
+        envelopes.canonical(name, f"{name}-{place}", scan.status, scan.at)
+        for place, scan in enumerate(parcel.scans)
+    ]
     if number % 8 == 0:
         bodies[1:3] = [b"\n".join(bodies[1:3])]
-    parcel.pushes = [Push("canonical", body, direct=b"\n" not in body and rng.random() < 0.2) for body in bodies]
+    parcel.pushes = [
+        Push("canonical", body, direct=b"\n" not in body and rng.random() < 0.2) for body in bodies
+    ]
     _shuffle(parcel.pushes, rng)
     if kind == 2:
         # taken back, at times before it was said
-        taken = envelopes.canonical(name, f"{name}-t", None, times[-1], kind="correction", corrects=f"{name}-5")
+        taken = envelopes.canonical(
+            name, f"{name}-t", None, times[-1], kind="correction", corrects=f"{name}-5"
+        )
         parcel.pushes.insert(rng.randrange(len(parcel.pushes) + 1), Push("canonical", taken))
         parcel.scans[5] = parcel.scans[5]._replace(withdrawn=True)
         parcel.corrections += 1
     elif kind == 3:
-        reread = envelopes.canonical(name, f"{name}-r", "delivery_attempted", times[-1], kind="correction", corrects=f"{name}-5")
+        reread = envelopes.canonical(
+            name,
+            f"{name}-r",
+            "delivery_attempted",
+            times[-1],
+            kind="correction",
+            corrects=f"{name}-5",
+        )
         parcel.pushes.append(Push("canonical", reread))
         parcel.scans[5] = parcel.scans[5]._replace(again="delivery_attempted")
         parcel.corrections += 1
@@ -262,10 +371,14 @@ def _contradict(parcel: Parcel, name: str, rng: random.Random) -> None:
     """Contradict by the same id with other facts: another status, or another parcel; the second twice in bodies of their own."""
     at = parcel.scans[2].at
     if rng.random() < 0.5:
-        parcel.pushes.append(Push("canonical", envelopes.canonical(name, f"{name}-2", "lost", at), last=True))
+        parcel.pushes.append(
+            Push("canonical", envelopes.canonical(name, f"{name}-2", "lost", at), last=True)
+        )
     else:
         other = f"OTHER{name}"
         for text in ("first", "again"):
-            body = envelopes.canonical(other, f"{name}-2", "in_transit", at, description=f"{text} {MARK}{other}")
+            body = envelopes.canonical(
+                other, f"{name}-2", "in_transit", at, description=f"{text} {MARK}{other}"
+            )
             parcel.pushes.append(Push("canonical", body, last=True, named=other))
     parcel.conflicts += 1

@@ -40,13 +40,20 @@ class Receiver:
 
     def _is_signed(self, name: str, timestamp: str, signatures: str, body: bytes) -> bool:
         key = base64.b64decode(self.secret.removeprefix("whsec_"))
-        right = base64.b64encode(hmac.new(key, f"{name}.{timestamp}.".encode() + body, hashlib.sha256).digest()).decode()
-        return f"v1,{right}" in signatures.split() and abs(time.time() - int(timestamp)) < _TOLERANCE_SECONDS
+        right = base64.b64encode(
+            hmac.new(key, f"{name}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+        ).decode()
+        return (
+            f"v1,{right}" in signatures.split()
+            and abs(time.time() - int(timestamp)) < _TOLERANCE_SECONDS
+        )
 
     async def _take(self, request: web.Request) -> web.Response:
         body = await request.read()
         name = request.headers["webhook-id"]
-        if not self._is_signed(name, request.headers["webhook-timestamp"], request.headers["webhook-signature"], body):
+        if not self._is_signed(
+            name, request.headers["webhook-timestamp"], request.headers["webhook-signature"], body
+        ):
             self.forged += 1
             return web.Response(status=401)
         # once at most: a second refusal would put the third try off by minutes

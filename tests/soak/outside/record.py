@@ -64,5 +64,7 @@ class Record:
 
     def parcels(self) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
         """Yield those with a number."""
-        for key, carrier, number, expected in self.rows("SELECT id, carrier, number, expected FROM parcel WHERE number IS NOT NULL"):
+        for key, carrier, number, expected in self.rows(
+            "SELECT id, carrier, number, expected FROM parcel WHERE number IS NOT NULL"
+        ):
             yield key, carrier, number, json.loads(expected)

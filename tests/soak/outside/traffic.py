@@ -79,7 +79,9 @@ class Traffic:
         began, tries = time.monotonic(), 0
         self.pushes += 1
         while (message := await self._try(body, push)) is None:
-            await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)] * self.rng.uniform(0.5, 1.0))
+            await asyncio.sleep(
+                _PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)] * self.rng.uniform(0.5, 1.0)
+            )
             tries += 1
         self.ack_seconds.append(time.monotonic() - began)
         if self.rng.random() < IMPATIENT_SHARE:

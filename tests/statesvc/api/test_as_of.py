@@ -42,16 +42,32 @@ async def _lives(log: Story, chance: Random, histories: int) -> Model:
                 native_id = f"{number}-{turn}"
                 shape = chance.choice(["scan", "scan", "late", "retract", "reread"])
                 if shape in {"scan", "late"} or not event_ids[number]:
-                    minute = chance.randrange(60) if shape == "late" else 60 * turn + chance.randrange(60)
+                    minute = (
+                        chance.randrange(60)
+                        if shape == "late"
+                        else 60 * turn + chance.randrange(60)
+                    )
                     reading = scan(number, minute, chance.choice(STATUSES), native_id=native_id)
                     if chance.randrange(4) == 0:
-                        reading = replace(reading, time=replace(reading.time, tz_source=TzSource.RECEIVED, identity=""))
+                        reading = replace(
+                            reading,
+                            time=replace(reading.time, tz_source=TzSource.RECEIVED, identity=""),
+                        )
                 else:
                     corrected = chance.choice(event_ids[number])
                     status = chance.choice(STATUSES) if shape == "reread" else None
-                    reading = scan(number, 60 * turn, status, native_id=native_id, kind=Kind.CORRECTION, corrects=corrected)
+                    reading = scan(
+                        number,
+                        60 * turn,
+                        status,
+                        native_id=native_id,
+                        kind=Kind.CORRECTION,
+                        corrects=corrected,
+                    )
                 event_ids[number].append(native_id)
-                event = identify(reading, carrier_id="ups", digest=log.keyring.carrier_digest("ups"))
+                event = identify(
+                    reading, carrier_id="ups", digest=log.keyring.carrier_digest("ups")
+                )
                 said[number].append(fact_of(event, signer_digest=None))
                 readings.append(reading)
             await log.say(*readings)
@@ -64,8 +80,14 @@ async def _lives(log: Story, chance: Random, histories: int) -> Model:
 async def _at(log: Story, number: str, instant: datetime) -> tuple[Status, int] | None:
     horizon = await horizon_at(log.connection, instant)
     assert not horizon.clamped
-    found = await find_shipment_at(log.connection, horizon, carrier_id="ups", number=normalize_number(number))
-    return (Status(found.shipment.status), found.shipment.version) if isinstance(found, FoundShipment) else None
+    found = await find_shipment_at(
+        log.connection, horizon, carrier_id="ups", number=normalize_number(number)
+    )
+    return (
+        (Status(found.shipment.status), found.shipment.version)
+        if isinstance(found, FoundShipment)
+        else None
+    )
 
 
 def _known(facts: list[Fact]) -> tuple[Status, int]:
@@ -75,7 +97,9 @@ def _known(facts: list[Fact]) -> tuple[Status, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("histories", [100, pytest.param(1_000, marks=pytest.mark.soak)])
-async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(database: Any, histories: int) -> None:
+async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(
+    database: Any, histories: int
+) -> None:
     async with story(database) as log:
         model = await _lives(log, Random(7), histories)
         moves = 0
@@ -90,7 +114,9 @@ async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_mode
         assert moves > histories, "the histories are worth checking"
 
 
-async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # an entry may be recorded before an instant and be sealed after it: by the recorded time the answer would change later
     async with story(database) as log:
         await log.say(scan("1ZA", 1, Status.PICKED_UP))
@@ -123,7 +149,11 @@ async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:
 
 def test_a_horizon_names_its_last_entry() -> None:
     at = datetime.fromisoformat("2026-03-01T00:00:00+00:00")
-    assert Horizon(3, at, clamped=True).members == {"as_of": at, "as_of_log_index": 2, "as_of_clamped": True}
+    assert Horizon(3, at, clamped=True).members == {
+        "as_of": at,
+        "as_of_log_index": 2,
+        "as_of_clamped": True,
+    }
     assert Horizon(0, at, clamped=False).members["as_of_log_index"] is None
 
 
@@ -135,15 +165,27 @@ async def test_the_calls_answer_as_of(api: Any, scan: Callable[..., Any]) -> Non
     await log.seal()
     asked = {"as_of": first.isoformat()}
     then = await api.get("/v1/shipments/ups/5", params=asked)
-    assert (then.body["status"], then.body["version"], then.body["as_of_clamped"]) == ("in_transit", 2, False)
+    assert (then.body["status"], then.body["version"], then.body["as_of_clamped"]) == (
+        "in_transit",
+        2,
+        False,
+    )
     assert (await api.get("/v1/shipments/ups/5")).body["version"] == 3
     page = (await api.get("/v1/shipments/ups/5/history", params={**asked, "limit": 1})).body
-    rest = (await api.get("/v1/shipments/ups/5/history", params={**asked, "limit": 1, "cursor": page["next_cursor"]})).body
+    rest = (
+        await api.get(
+            "/v1/shipments/ups/5/history",
+            params={**asked, "limit": 1, "cursor": page["next_cursor"]},
+        )
+    ).body
     assert [event["version"] for event in page["items"] + rest["items"]] == [1, 2]
     assert (rest["next_cursor"], rest["as_of_log_index"]) == (None, then.body["as_of_log_index"])
     audit = (await api.get("/v1/shipments/ups/5/audit", scopes="audit", params=asked)).body
     assert [entry["sequence"] for entry in audit["transitions"]] == [2]
-    assert max(entry["log_index"] for entry in audit["events"] + audit["transitions"]) <= then.body["as_of_log_index"]
+    assert (
+        max(entry["log_index"] for entry in audit["events"] + audit["transitions"])
+        <= then.body["as_of_log_index"]
+    )
     future = (await api.get("/v1/shipments/ups/5", params={"as_of": "2099-01-01T00:00:00Z"})).body
     assert (future["as_of_clamped"], future["version"]) == (True, 3)
     earlier = await api.get("/v1/shipments/ups/5", params={"as_of": "2020-01-01T00:00:00Z"})

@@ -24,32 +24,54 @@ async def never_heard(api: Any, database: Any) -> None:
 async def test_an_awaited_number_answers_before_its_first_scan(api: Any, scan: Any) -> None:
     made = await put(api)
     assert (made.status, made.body["number"], made.body["hours"]) == (200, "1Z99", 48), made.body
-    awaited_at, due_at = (datetime.fromisoformat(made.body[name]) for name in ("awaited_at", "due_at"))
+    awaited_at, due_at = (
+        datetime.fromisoformat(made.body[name]) for name in ("awaited_at", "due_at")
+    )
     assert due_at - awaited_at == timedelta(hours=48)
     assert (await put(api)).body == made.body
     shown = (await api.get(STATE)).body
-    assert (shown["status"], shown["version"], shown["flags"], shown["recorded_at"]) == ("unknown", 0, [], made.body["awaited_at"])
+    assert (shown["status"], shown["version"], shown["flags"], shown["recorded_at"]) == (
+        "unknown",
+        0,
+        [],
+        made.body["awaited_at"],
+    )
     await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
     assert (await api.get(STATE)).body["version"] == 1
 
 
-async def test_never_heard_is_a_flag_in_the_state_in_a_lookup_and_in_the_past(api: Any, database: Any) -> None:
+async def test_never_heard_is_a_flag_in_the_state_in_a_lookup_and_in_the_past(
+    api: Any, database: Any
+) -> None:
     await put(api)
     await never_heard(api, database)
     shown = (await api.get(STATE)).body
     assert shown["flags"] == ["never_heard"]
-    looked_up = await api.call("POST", "/v1/shipments/lookup", scopes="read", json={"numbers": [{"tracking_number": "1Z99"}]})
+    looked_up = await api.call(
+        "POST",
+        "/v1/shipments/lookup",
+        scopes="read",
+        json={"numbers": [{"tracking_number": "1Z99"}]},
+    )
     ((one,),) = [each["shipments"] for each in looked_up.body["items"]]
-    assert (one["flags"], one["version"], one["shipment_id"]) == (["never_heard"], 0, shown["shipment_id"])
+    assert (one["flags"], one["version"], one["shipment_id"]) == (
+        ["never_heard"],
+        0,
+        shown["shipment_id"],
+    )
     log = Story(api.connection, api.keyring)
     await database.clock.advance(-49 * 3600)
     before = await database.clock.now()
     await database.clock.advance(49 * 3600)
     sealed_at = (await log.seal()).created_at
-    assert (await api.get(STATE, params={"as_of": sealed_at.isoformat()})).body["flags"] == ["never_heard"]
+    assert (await api.get(STATE, params={"as_of": sealed_at.isoformat()})).body["flags"] == [
+        "never_heard"
+    ]
     await database.clock.advance(60)
     after = await database.clock.now()
-    assert (await api.get(STATE, params={"as_of": (before - timedelta(hours=1)).isoformat()})).status == 404
+    assert (
+        await api.get(STATE, params={"as_of": (before - timedelta(hours=1)).isoformat()})
+    ).status == 404
     then = await api.get(STATE, params={"as_of": after.isoformat()})
     assert (then.status, then.body["flags"]) == (200, ["never_heard"]), then.body
 
@@ -69,16 +91,25 @@ async def test_what_cannot_be_awaited_is_refused(api: Any) -> None:
 
 async def test_an_erased_number_is_awaited_no_longer_and_not_again(api: Any) -> None:
     await put(api)
-    await erase(api.connection, Erasure(carrier_id="ups", tracking_number="1Z99", why="asked to", actor="tester", backup_days=7))
+    await erase(
+        api.connection,
+        Erasure(
+            carrier_id="ups", tracking_number="1Z99", why="asked to", actor="tester", backup_days=7
+        ),
+    )
     assert (await api.get(STATE)).status == 404
     assert (await put(api)).body["code"] == "conflict"
 
 
 async def listed(api: Any, **query: str) -> list[str]:
-    return [one["number"] for page in await api.pages("/v1/awaited-numbers", **query) for one in page]
+    return [
+        one["number"] for page in await api.pages("/v1/awaited-numbers", **query) for one in page
+    ]
 
 
-async def test_the_list_has_what_is_waited_for_and_what_was_never_heard_of(api: Any, scan: Any, database: Any) -> None:
+async def test_the_list_has_what_is_waited_for_and_what_was_never_heard_of(
+    api: Any, scan: Any, database: Any
+) -> None:
     for number, hours in (("1Z99", 48), ("1Z98", 20), ("1Z97", 30), ("1Z96", 10)):
         await put(api, hours, f"/v1/shipments/ups/{number}/awaited")
     await put(api, 9, "/v1/shipments/fedex/77/awaited")
@@ -96,14 +127,18 @@ async def test_the_list_has_what_is_waited_for_and_what_was_never_heard_of(api: 
     assert await listed(api, never_heard="true", limit="1") == ["1Z98", "1Z97"]
     ((latest, _),) = await api.pages("/v1/awaited-numbers", never_heard="true", order="newest")
     assert (latest["number"], latest["hours"]) == ("1Z97", 30)
-    awaited_at, due_at, observed_at = (datetime.fromisoformat(latest[name]) for name in ("awaited_at", "due_at", "observed_at"))
+    awaited_at, due_at, observed_at = (
+        datetime.fromisoformat(latest[name]) for name in ("awaited_at", "due_at", "observed_at")
+    )
     assert due_at - awaited_at == timedelta(hours=30)
     assert observed_at > due_at
     odd = await api.get("/v1/awaited-numbers", params={"cursor": "x"})
     assert odd.body["code"] == "invalid_cursor"
 
 
-async def test_status_says_how_many_were_never_heard_of_within_a_day(api: Any, database: Any) -> None:
+async def test_status_says_how_many_were_never_heard_of_within_a_day(
+    api: Any, database: Any
+) -> None:
     async def said() -> list[str]:
         status = (await api.get("/v1/status", scopes="ops")).body
         return [one["text"] for one in status["troubles"] if one["about"] == "awaited numbers"]
@@ -112,6 +147,8 @@ async def test_status_says_how_many_were_never_heard_of_within_a_day(api: Any, d
     assert await said() == []
     await never_heard(api, database)
     (text,) = await said()
-    assert text.startswith("within a day the hours of 1 were over and nothing was heard (ups); the last ")
+    assert text.startswith(
+        "within a day the hours of 1 were over and nothing was heard (ups); the last "
+    )
     await database.clock.advance(25 * 3600)
     assert await said() == []

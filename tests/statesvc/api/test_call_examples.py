@@ -14,7 +14,9 @@ def bodies(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the bodies of requests and good answers, as far as they are text."""
     for calls in described["paths"].values():
         for call in calls.values():
-            answers = [answer for status, answer in call["responses"].items() if status.startswith("2")]
+            answers = [
+                answer for status, answer in call["responses"].items() if status.startswith("2")
+            ]
             for place in (call.get("requestBody", {}), *answers):
                 for media_type, content in place.get("content", {}).items():
                     if media_type not in {"application/octet-stream", "text/event-stream"}:
@@ -29,6 +31,8 @@ def test_each_body_has_an_example_that_fits_its_schema() -> None:
         assert "example" in content, f"{name}: run python -m tests.call_examples"
         if name.endswith(" application/json"):
             schema = {**content["schema"], "components": described["components"]}
-            Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(content["example"])
+            Draft202012Validator(
+                schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+            ).validate(content["example"])
             examples += 1
     assert examples > len(described["paths"])

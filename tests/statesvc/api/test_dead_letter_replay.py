@@ -18,13 +18,26 @@ from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
 
 
-async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED) -> list[int]:
+async def bury_messages(
+    api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED
+) -> list[int]:
     """Push messages that are then buried with these details; return the open dead letters."""
-    messages = [seal_message(api.keyring, "ups", f"{number} {detail}".encode(), "{}") for number, detail in enumerate(details)]
+    messages = [
+        seal_message(api.keyring, "ups", f"{number} {detail}".encode(), "{}")
+        for number, detail in enumerate(details)
+    ]
     await put(api.connection, messages)
-    claimed = (await claim(api.connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
+    claimed = (
+        await claim(
+            api.connection,
+            Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True),
+        )
+    ).messages
     said = dict(zip([message.message_id for message in messages], details, strict=True))
-    burials = [Burial(message_id=message.message_id, cause=cause, detail=said[message.message_id]) for message in claimed]
+    burials = [
+        Burial(message_id=message.message_id, cause=cause, detail=said[message.message_id])
+        for message in claimed
+    ]
     await bury(api.connection, claimed[0].token, burials)
     return await open_dead_letters(api)
 
@@ -45,7 +58,13 @@ async def rows(api: Any, query: str) -> list[Any]:
 
 
 async def open_dead_letters(api: Any) -> list[int]:
-    return [row[0] for row in await rows(api, "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1")]
+    return [
+        row[0]
+        for row in await rows(
+            api,
+            "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1",
+        )
+    ]
 
 
 async def post(api: Any, path: str, **document: Any) -> Any:
@@ -53,8 +72,17 @@ async def post(api: Any, path: str, **document: Any) -> Any:
 
 
 async def actions(api: Any) -> list[tuple[str, dict[str, Any]]]:
-    found = [json.loads(canonical) for (canonical,) in await rows(api, "SELECT canonical FROM statesvc.action ORDER BY batch_id")]
-    return [(action["verb"], action["details"]) for action in found if action["verb"].startswith(("replay", "discard"))]
+    found = [
+        json.loads(canonical)
+        for (canonical,) in await rows(
+            api, "SELECT canonical FROM statesvc.action ORDER BY batch_id"
+        )
+    ]
+    return [
+        (action["verb"], action["details"])
+        for action in found
+        if action["verb"].startswith(("replay", "discard"))
+    ]
 
 
 async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) -> None:
@@ -66,12 +94,28 @@ async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) 
     assert await rows(api, "SELECT attempts, stage FROM statesvc.inbox") == [(0, "raw")]
     assert api.woken == ["statesvc_inbox"]
     (begun, begun_details), (ended, ended_details) = await actions(api)
-    assert (begun, begun_details["why"], begun_details["run"]) == ("replay_begun", "mended", str(shown.run_id))
-    assert (ended, ended_details["replayed"], ended_details["run"]) == ("replay_ended", 1, str(shown.run_id))
+    assert (begun, begun_details["why"], begun_details["run"]) == (
+        "replay_begun",
+        "mended",
+        str(shown.run_id),
+    )
+    assert (ended, ended_details["replayed"], ended_details["run"]) == (
+        "replay_ended",
+        1,
+        str(shown.run_id),
+    )
     again = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
-    assert (again.status, again.body["code"], again.body["obstacle"]) == (409, "conflict", "replayed")
+    assert (again.status, again.body["code"], again.body["obstacle"]) == (
+        409,
+        "conflict",
+        "replayed",
+    )
     after = (await api.get(f"/v1/dead-letters/{dead_letter_id}", scopes="ops")).body
-    assert (after["became"], after["resolution"], after["run_id"]) == ("waiting", "replayed", str(shown.run_id))
+    assert (after["became"], after["resolution"], after["run_id"]) == (
+        "waiting",
+        "replayed",
+        str(shown.run_id),
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,14 +123,19 @@ async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) 
     [
         ("UPDATE statesvc.dead_letter SET sealed_key = NULL", "erased"),
         ("UPDATE statesvc.dead_letter SET carrier_id = 'gone'", "unknown_carrier"),
-        ("UPDATE statesvc.dead_letter SET received_at = received_at - interval '1 second'", "body_gone"),
+        (
+            "UPDATE statesvc.dead_letter SET received_at = received_at - interval '1 second'",
+            "body_gone",
+        ),
         (
             "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', true, statesvc.clock(), 'me')",
             "held",
         ),
     ],
 )
-async def test_what_cannot_be_replayed_is_a_conflict_that_names_its_reason(api: Any, change: str, obstacle: str) -> None:
+async def test_what_cannot_be_replayed_is_a_conflict_that_names_its_reason(
+    api: Any, change: str, obstacle: str
+) -> None:
     (dead_letter_id,) = await bury_messages(api, "x")
     await api.carriers.execute(change)
     reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
@@ -98,8 +147,17 @@ async def test_what_cannot_be_replayed_is_a_conflict_that_names_its_reason(api: 
 async def test_a_letter_shows_its_attempts_and_its_related(api: Any) -> None:
     (first,) = await bury_messages(api, "KeyError in ups line 7")
     await post(api, f"/v1/dead-letters/{first}/replay", why="perhaps it works now")
-    claimed = (await claim(api.connection, Claim(worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
-    await bury(api.connection, claimed[0].token, [Burial(message_id=claimed[0].message_id, cause=Cause.UNREADABLE, detail="not JSON")])
+    claimed = (
+        await claim(
+            api.connection,
+            Claim(worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True),
+        )
+    ).messages
+    await bury(
+        api.connection,
+        claimed[0].token,
+        [Burial(message_id=claimed[0].message_id, cause=Cause.UNREADABLE, detail="not JSON")],
+    )
     (second,) = await open_dead_letters(api)
     await api.carriers.execute(
         "INSERT INTO statesvc.message_attempt (message_id, started_at, ended_at, attempt, carrier_id, outcome, worker, error, normalizer)"
@@ -118,7 +176,12 @@ async def test_a_letter_shows_its_attempts_and_its_related(api: Any) -> None:
         "perhaps it works now",
     )
     last = shown["attempts_made"][-1]
-    assert (last["worker"], last["outcome"], last["error"], last["normalizer"]) == ("worker-9", "lease_ended", "worker_died", "ups@1")
+    assert (last["worker"], last["outcome"], last["error"], last["normalizer"]) == (
+        "worker-9",
+        "lease_ended",
+        "worker_died",
+        "ups@1",
+    )
     earlier = (await api.get(f"/v1/dead-letters/{first}", scopes="ops")).body
     assert (earlier["became"], earlier["obstacle"]) == ("buried", "replayed")
 
@@ -137,14 +200,19 @@ async def test_groups_show_what_went_wrong_most(api: Any) -> None:
         {"detail": "ValueError in ups line 9", "dead_letters": 1},
     ]
     assert groups["items"][0]["dead_letter_ids"] == [4, 3, 2]
-    only = (await api.get("/v1/dead-letters/groups", scopes="ops", params={"cause": "unreadable"})).body
+    only = (
+        await api.get("/v1/dead-letters/groups", scopes="ops", params={"cause": "unreadable"})
+    ).body
     assert [group["cause"] for group in only["items"]] == ["unreadable"]
 
 
 async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
     dead_letters = await bury_messages(api, *["x"] * 7)
     await bury_messages(api, "y", cause=Cause.UNREADABLE)
-    await api.carriers.execute("UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = %s", [dead_letters[1]])
+    await api.carriers.execute(
+        "UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = %s",
+        [dead_letters[1]],
+    )
     wanted = {"carrier_id": "ups", "cause": "normalizer_failed"}
     planned = (await post(api, "/v1/dead-letters/replay", **wanted, dry_run=True)).body
     ReplayedMany.model_validate(planned)
@@ -164,14 +232,25 @@ async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
     assert (canary["replayed"], canary["refused"]) == (2, {"erased": 1})
     assert (canary["ended"], canary["waiting"], canary["remaining"]) == ("limit_reached", 2, 4)
     rest = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
-    assert (rest["replayed"], rest["next_cursor"], rest["ended"], rest["remaining"]) == (4, None, "done", 0)
+    assert (rest["replayed"], rest["next_cursor"], rest["ended"], rest["remaining"]) == (
+        4,
+        None,
+        "done",
+        0,
+    )
     assert rest["run_id"] == canary["run_id"]
     assert await rows(api, "SELECT count(*) FROM statesvc.inbox") == [(6,)]
-    assert [(verb, details["replayed"]) for verb, details in await actions(api) if verb == "replay_ended"] == [
+    assert [
+        (verb, details["replayed"])
+        for verb, details in await actions(api)
+        if verb == "replay_ended"
+    ] == [
         ("replay_ended", 2),
         ("replay_ended", 4),
     ]
-    other = await post(api, "/v1/dead-letters/replay", cause="unreadable", cursor=canary["next_cursor"])
+    other = await post(
+        api, "/v1/dead-letters/replay", cause="unreadable", cursor=canary["next_cursor"]
+    )
     assert (other.status, other.body["code"]) == (400, "invalid_cursor")
 
 
@@ -180,28 +259,58 @@ async def test_a_canary_goes_first_and_the_rest_when_it_took_effect(api: Any) ->
     wanted = {"carrier_id": "ups", "canary": 2, "patience_seconds": 0.3}
     canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
     ReplayedMany.model_validate(canary)
-    assert (canary["ended"], canary["replayed"], canary["waiting"], canary["remaining"]) == ("no_verdicts", 2, 2, 5)
+    assert (canary["ended"], canary["replayed"], canary["waiting"], canary["remaining"]) == (
+        "no_verdicts",
+        2,
+        2,
+        5,
+    )
     # what is in no queue and not buried again has taken effect
     await api.carriers.execute("DELETE FROM statesvc.inbox")
     rest = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
-    assert (rest["ended"], rest["replayed"], rest["settled"], rest["next_cursor"]) == ("done", 5, 2, None)
+    assert (rest["ended"], rest["replayed"], rest["settled"], rest["next_cursor"]) == (
+        "done",
+        5,
+        2,
+        None,
+    )
 
 
 async def test_a_canary_that_fails_again_stops_the_run(api: Any) -> None:
     dead_letters = await bury_messages(api, *["x"] * 7)
     wanted = {"carrier_id": "ups", "canary": 2, "patience_seconds": 0.3}
     canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
-    claimed = (await claim(api.connection, Claim(worker="worker-2", limit=9, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
-    again = [Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail="again") for message in claimed]
+    claimed = (
+        await claim(
+            api.connection,
+            Claim(worker="worker-2", limit=9, lease_seconds=30, bytes_max=1 << 20, sweep=True),
+        )
+    ).messages
+    again = [
+        Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail="again")
+        for message in claimed
+    ]
     await bury(api.connection, claimed[0].token, again)
-    stopped = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
-    assert (stopped["ended"], stopped["replayed"], stopped["failed"], stopped["remaining"]) == ("canary_failed", 0, 2, 5)
+    stopped = (
+        await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])
+    ).body
+    assert (stopped["ended"], stopped["replayed"], stopped["failed"], stopped["remaining"]) == (
+        "canary_failed",
+        0,
+        2,
+        5,
+    )
     assert stopped["next_cursor"] is None
     assert set(dead_letters[2:]) < set(await open_dead_letters(api))
 
 
 async def test_a_filter_must_mean_something(api: Any) -> None:
-    for document in ({}, {"since": "2026-01-01T00:00:00Z"}, {"cause": "bad_luck"}, {"carrier_id": "ups", "limit": 100_000}):
+    for document in (
+        {},
+        {"since": "2026-01-01T00:00:00Z"},
+        {"cause": "bad_luck"},
+        {"carrier_id": "ups", "limit": 100_000},
+    ):
         assert (await post(api, "/v1/dead-letters/replay", **document)).status == 422
 
 
@@ -212,15 +321,30 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
     refused = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (refused.status, refused.body["obstacle"]) == (409, "no_mapping")
     paged = (await post(api, "/v1/dead-letters/replay", cause="unknown_code")).body
-    assert (paged["replayed"], paged["refused"], paged["next_cursor"]) == (0, {"no_mapping": 1}, None)
-    await add_mapping(api.connection, MappedCode("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    assert (paged["replayed"], paged["refused"], paged["next_cursor"]) == (
+        0,
+        {"no_mapping": 1},
+        None,
+    )
+    await add_mapping(
+        api.connection,
+        MappedCode("ups", "Q", "77"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
     # messages that were never stored cannot be read, so the dead letter stays open
     left = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (left.status, left.body["obstacle"]) == (409, "still_unknown")
     await settle_messages(api)
     done = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", why="mapped")
     assert done.status == 200, done.body
-    assert (done.body["way"], done.body["resolved"], done.body["messages"], done.body["corrected"]) == ("read_code", True, 3, 3)
+    assert (
+        done.body["way"],
+        done.body["resolved"],
+        done.body["messages"],
+        done.body["corrected"],
+    ) == ("read_code", True, 3, 3)
     assert await rows(api, "SELECT DISTINCT status FROM statesvc.shipment") == [("lost",)]
     verbs = [verb for verb, details in await actions(api) if details.get("why") == "mapped"]
     assert verbs == ["replay_begun", "replay_ended"]
@@ -232,12 +356,22 @@ async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: A
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)
     (dead_letter_id,) = await open_dead_letters(api)
-    await add_mapping(api.connection, MappedCode("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(
+        api.connection,
+        MappedCode("ups", "Q", "77"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
     cursor, corrected, calls = None, 0, 0
     while calls < 10:
         reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", cursor=cursor)
         assert reply.status == 200, reply.body
-        calls, corrected, cursor = calls + 1, corrected + reply.body["corrected"], reply.body["next_cursor"]
+        calls, corrected, cursor = (
+            calls + 1,
+            corrected + reply.body["corrected"],
+            reply.body["next_cursor"],
+        )
         assert reply.body["resolved"] is (cursor is None)
         if cursor is None:
             break
@@ -249,9 +383,17 @@ async def test_discarding_needs_a_reason_and_is_final(api: Any) -> None:
     (dead_letter_id,) = await bury_messages(api, "x")
     assert (await post(api, f"/v1/dead-letters/{dead_letter_id}/discard")).status == 422
     assert (await post(api, f"/v1/dead-letters/{dead_letter_id}/discard", why="")).status == 422
-    discarded = await post(api, f"/v1/dead-letters/{dead_letter_id}/discard", why="their test system")
-    assert (discarded.status, discarded.body["resolution"], discarded.body["why"]) == (200, "discarded", "their test system")
-    assert [(verb, details["why"]) for verb, details in await actions(api)] == [("discard", "their test system")]
+    discarded = await post(
+        api, f"/v1/dead-letters/{dead_letter_id}/discard", why="their test system"
+    )
+    assert (discarded.status, discarded.body["resolution"], discarded.body["why"]) == (
+        200,
+        "discarded",
+        "their test system",
+    )
+    assert [(verb, details["why"]) for verb, details in await actions(api)] == [
+        ("discard", "their test system")
+    ]
     for action in ("discard", "replay"):
         again = await post(api, f"/v1/dead-letters/{dead_letter_id}/{action}", why="again")
         assert (again.status, again.body["obstacle"]) == (409, "discarded")
@@ -260,6 +402,10 @@ async def test_discarding_needs_a_reason_and_is_final(api: Any) -> None:
 
 
 async def test_scope_ops_is_needed_to_act(api: Any) -> None:
-    for path in ("/v1/dead-letters/replay", "/v1/dead-letters/1/replay", "/v1/dead-letters/1/discard"):
+    for path in (
+        "/v1/dead-letters/replay",
+        "/v1/dead-letters/1/replay",
+        "/v1/dead-letters/1/discard",
+    ):
         reply = await api.call("POST", path, scopes="read audit pii subscriptions ingest", json={})
         assert (reply.status, reply.body["required_scope"]) == (403, "ops")

@@ -41,19 +41,33 @@ async def test_pages_stay_where_they_are_when_dead_letters_come_in(api: Any) -> 
     await bury(api, *["unreadable"] * 3)
     first = (await api.get("/v1/dead-letters", scopes="ops", params={"limit": "2"})).body
     await bury(api, "unreadable")
-    rest = (await api.get("/v1/dead-letters", scopes="ops", params={"limit": "2", "cursor": first["next_cursor"]})).body
+    rest = (
+        await api.get(
+            "/v1/dead-letters", scopes="ops", params={"limit": "2", "cursor": first["next_cursor"]}
+        )
+    ).body
     assert [item["dead_letter_id"] for item in first["items"] + rest["items"]] == [3, 2, 1]
     assert rest["next_cursor"] is None
 
 
-async def test_an_unknown_code_is_one_dead_letter_with_the_counts_of_the_log(api: Any, scan: Any) -> None:
+async def test_an_unknown_code_is_one_dead_letter_with_the_counts_of_the_log(
+    api: Any, scan: Any
+) -> None:
     unmapped: dict[str, Any] = {"kind": Kind.UNMAPPED, "type": "Q", "code": "77"}
-    first = await api.carriers.say(scan("1", None, **unmapped), scan("1", None, minutes=1, **unmapped))
+    first = await api.carriers.say(
+        scan("1", None, **unmapped), scan("1", None, minutes=1, **unmapped)
+    )
     second = await api.carriers.say(scan("2", None, minutes=2, **unmapped))
     await api.carriers.say(scan("2", None, minutes=3, kind=Kind.UNMAPPED, type="Q", code="771"))
     await api.carriers.say(scan("2", None, minutes=4, kind=Kind.UNMAPPED, type="Q/77", code=None))
-    dead_letters = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body["items"]
-    (dead_letter_id,) = [each["dead_letter_id"] for each in dead_letters if (each["raw_type"], each["raw_code"]) == ("Q", "77")]
+    dead_letters = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body[
+        "items"
+    ]
+    (dead_letter_id,) = [
+        each["dead_letter_id"]
+        for each in dead_letters
+        if (each["raw_type"], each["raw_code"]) == ("Q", "77")
+    ]
     shown = (await api.get(f"/v1/dead-letters/{dead_letter_id}", scopes="ops")).body
     DeadLetterDetails.model_validate(shown)
     assert shown["message_id"] == str(first)
@@ -65,15 +79,23 @@ async def test_an_unknown_code_is_one_dead_letter_with_the_counts_of_the_log(api
     }
 
 
-async def test_a_code_with_a_reason_and_one_without_any_code_are_counted(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("3", None, kind=Kind.UNMAPPED, type=None, code=None, description="Something"))
+async def test_a_code_with_a_reason_and_one_without_any_code_are_counted(
+    api: Any, scan: Any
+) -> None:
+    await api.carriers.say(
+        scan("3", None, kind=Kind.UNMAPPED, type=None, code=None, description="Something")
+    )
     await api.carriers.say(scan("3", Status.IN_TRANSIT, type=None, code=None, minutes=1))
-    (dead_letter,) = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body["items"]
+    (dead_letter,) = (
+        await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})
+    ).body["items"]
     shown = (await api.get(f"/v1/dead-letters/{dead_letter['dead_letter_id']}", scopes="ops")).body
     assert shown["occurrences"]["events"] == 1
 
 
-async def test_a_message_has_no_occurrences_and_a_missing_dead_letter_is_a_problem(api: Any) -> None:
+async def test_a_message_has_no_occurrences_and_a_missing_dead_letter_is_a_problem(
+    api: Any,
+) -> None:
     await bury(api, "unreadable")
     assert (await api.get("/v1/dead-letters/1", scopes="ops")).body["occurrences"] is None
     missing = await api.get("/v1/dead-letters/99", scopes="ops")

@@ -11,7 +11,13 @@ from statesvc.queue.depth_gauges import SAMPLE_SECONDS, DepthGauges
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.test_queue import QUEUED, TOKEN
 
-LIMITS = PoolLimits(connections_max=1, acquire_seconds=0.2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=1,
+    acquire_seconds=0.2,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 
 
 class Scraper:
@@ -25,8 +31,14 @@ class Scraper:
 
     async def scrape(self) -> dict[str, float]:
         await self._depths.sample()
-        lines = [line.rpartition(" ") for line in self._telemetry.exposition().decode().splitlines()]
-        return {name: float(value) for name, _, value in lines if name.startswith(("statesvc_inbox", "statesvc_outbox"))}
+        lines = [
+            line.rpartition(" ") for line in self._telemetry.exposition().decode().splitlines()
+        ]
+        return {
+            name: float(value)
+            for name, _, value in lines
+            if name.startswith(("statesvc_inbox", "statesvc_outbox"))
+        }
 
 
 @pytest.fixture
@@ -41,9 +53,15 @@ async def carriers(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
         yield connection
 
 
-async def test_the_depths_are_those_of_the_tables(pool: Pool, carriers: AsyncConnection[Any]) -> None:
+async def test_the_depths_are_those_of_the_tables(
+    pool: Pool, carriers: AsyncConnection[Any]
+) -> None:
     await carriers.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
-    for wait, token, count in (("-5 minutes", None, 3), ("1 hour", None, 2), ("30 seconds", TOKEN, 4)):
+    for wait, token, count in (
+        ("-5 minutes", None, 3),
+        ("1 hour", None, 2),
+        ("30 seconds", TOKEN, 4),
+    ):
         await carriers.execute(QUEUED, [wait, token, token and "w", "ups", count])
     told = await Scraper(pool).scrape()
     age = told.pop('statesvc_inbox_oldest_ready_seconds{carrier="ups"}')
@@ -66,7 +84,9 @@ async def test_the_depths_are_those_of_the_tables(pool: Pool, carriers: AsyncCon
     }
 
 
-async def test_who_scrapes_often_is_told_the_last_reading(pool: Pool, carriers: AsyncConnection[Any]) -> None:
+async def test_who_scrapes_often_is_told_the_last_reading(
+    pool: Pool, carriers: AsyncConnection[Any]
+) -> None:
     ready = 'statesvc_inbox_depth{carrier="ups",state="ready"}'
     await carriers.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     scraper = Scraper(pool)

@@ -34,21 +34,30 @@ async def owner(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
 
 
 def delivered(scan: Any, minutes: int, **fields: Any) -> Any:
-    fields = {"place": PLACE, "signed_by": NAME, "delivery_address": LANE, "description": HANDED} | fields
+    fields = {
+        "place": PLACE,
+        "signed_by": NAME,
+        "delivery_address": LANE,
+        "description": HANDED,
+    } | fields
     return scan("1", Status.DELIVERED, minutes=minutes, **fields)
 
 
 def said_in_place_of_a_code(scan: Any, minutes: int, **fields: Any) -> Any:
     """Build what a carrier writes where its code belongs."""
     stated = scan("1", None, kind=Kind.UNMAPPED, minutes=minutes, place=PLACE, **fields)
-    return replace(stated, raw=Raw(type="T", code=HANDED, reason=f"{NAME} 2", further=(f"{NAME} 3",)))
+    return replace(
+        stated, raw=Raw(type="T", code=HANDED, reason=f"{NAME} 2", further=(f"{NAME} 3",))
+    )
 
 
 async def answers(api: Any, scopes: str) -> str:
     """Return all that a key of these scopes is shown."""
     found = []
     for path in PATHS:
-        wanted = {"include": "personal"} if "pii" in scopes and path.startswith("/v1/shipments/") else {}
+        wanted = (
+            {"include": "personal"} if "pii" in scopes and path.startswith("/v1/shipments/") else {}
+        )
         reply = await api.get(path, scopes=scopes, params=wanted)
         assert reply.status in {200, 403}, (path, reply.body)
         found.append(str(reply.body))
@@ -69,23 +78,39 @@ def words_in(text: str) -> set[str]:
     return {word for word in WORDS if word in text}
 
 
-async def test_a_key_without_pii_sees_nothing_personal_and_one_with_it_sees_all(api: Any, scan: Any, owner: Any) -> None:
+async def test_a_key_without_pii_sees_nothing_personal_and_one_with_it_sees_all(
+    api: Any, scan: Any, owner: Any
+) -> None:
     await api.carriers.say(delivered(scan, 1), said_in_place_of_a_code(scan, 2))
     assert words_in(await dump(owner)) == set(), "in a dump everything personal is sealed"
-    assert words_in(await answers(api, "read")) == words_in(await answers(api, "read audit")) == set()
+    assert (
+        words_in(await answers(api, "read")) == words_in(await answers(api, "read audit")) == set()
+    )
     assert words_in(await answers(api, "read audit pii ops")) == set(WORDS)
     shown = (await api.get("/v1/shipments/ups/1/history")).body["items"]
     assert {item["location"]["postal_code"] for item in shown} == {"895"}
     assert {item["location"]["city"] for item in shown} == {"Reno"}
-    personal = (await api.get("/v1/shipments/ups/1/history", scopes="read pii", params={"include": "personal"})).body["items"]
+    personal = (
+        await api.get(
+            "/v1/shipments/ups/1/history", scopes="read pii", params={"include": "personal"}
+        )
+    ).body["items"]
     assert {item["location"]["postal_code"] for item in personal} == {ZIP}
     assert personal[1]["carrier_code"] == f"T/{HANDED}/{NAME} 2"
     assert shown[1]["carrier_code"].startswith("T/text-")
 
 
-async def test_erased_nothing_is_found_for_any_key_nor_after_later_pushes(api: Any, scan: Any, owner: Any) -> None:
-    await api.carriers.say(delivered(scan, 1), said_in_place_of_a_code(scan, 2), scan("2", Status.IN_TRANSIT, native_id="N"))
-    done = await api.call("POST", "/v1/shipments/ups/1/erase", scopes="admin", json={"why": "asked to"})
+async def test_erased_nothing_is_found_for_any_key_nor_after_later_pushes(
+    api: Any, scan: Any, owner: Any
+) -> None:
+    await api.carriers.say(
+        delivered(scan, 1),
+        said_in_place_of_a_code(scan, 2),
+        scan("2", Status.IN_TRANSIT, native_id="N"),
+    )
+    done = await api.call(
+        "POST", "/v1/shipments/ups/1/erase", scopes="admin", json={"why": "asked to"}
+    )
     assert done.status == 200
 
     async def nowhere() -> None:
@@ -100,12 +125,21 @@ async def test_erased_nothing_is_found_for_any_key_nor_after_later_pushes(api: A
     assert (await api.get("/v1/shipments/ups/1")).body["status"] == "delivered"
 
 
-async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_say(api: Any, scan: Any) -> None:
+async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_say(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(
-        *(replace(said_in_place_of_a_code(scan, minute), raw=Raw(type="T", code=f"{NAME} {minute}")) for minute in range(20)),
+        *(
+            replace(
+                said_in_place_of_a_code(scan, minute), raw=Raw(type="T", code=f"{NAME} {minute}")
+            )
+            for minute in range(20)
+        ),
         scan("1", None, kind=Kind.UNMAPPED, minutes=30, code="Q"),
     )
-    found = await api.connection.execute("SELECT raw_code, dead_letter_id FROM statesvc.dead_letter ORDER BY raw_code")
+    found = await api.connection.execute(
+        "SELECT raw_code, dead_letter_id FROM statesvc.dead_letter ORDER BY raw_code"
+    )
     listed = dict(await found.fetchall())
     assert listed.keys() == {"Q", "text"}
     shown = (await api.get(f"/v1/dead-letters/{listed['text']}", scopes="ops")).body
@@ -113,7 +147,9 @@ async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_sa
     assert shown["occurrences"]["events"] == 20
 
 
-async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(api: Any, scan: Any) -> None:
+async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(
+    api: Any, scan: Any
+) -> None:
     # before an erasure and after it: it is the carrier's word, and nobody's name
     known = min(CARRIERS["usps"].texts)
     said = (
@@ -129,8 +165,15 @@ async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(ap
     for call, scopes in (("history", "read"), ("audit", "audit")):
         shown, other = await codes(call, scopes)
         assert (shown, other[:5]) == (known, "text-")
-        assert await codes(call, f"{scopes} pii", include="personal") == [known.title(), f"{HANDED} 2"]
-    assert (await api.call("POST", "/v1/shipments/usps/1/erase", scopes="admin", json={"why": "asked to"})).status == 200
+        assert await codes(call, f"{scopes} pii", include="personal") == [
+            known.title(),
+            f"{HANDED} 2",
+        ]
+    assert (
+        await api.call(
+            "POST", "/v1/shipments/usps/1/erase", scopes="admin", json={"why": "asked to"}
+        )
+    ).status == 200
     assert (await codes("history", "read pii", include="personal"))[0] == known
 
 

@@ -15,7 +15,16 @@ from statesvc.http.openapi import build_document
 from tests.contract import hook_validators
 from tests.events_page import PAGE, page
 
-SCHEMA = Path(__file__).parents[3] / "tests" / "node" / "node_modules" / "@asyncapi" / "specs" / "schemas" / "3.0.0.json"
+SCHEMA = (
+    Path(__file__).parents[3]
+    / "tests"
+    / "node"
+    / "node_modules"
+    / "@asyncapi"
+    / "specs"
+    / "schemas"
+    / "3.0.0.json"
+)
 
 
 def test_every_type_is_in_the_catalogue_once() -> None:
@@ -26,7 +35,12 @@ def test_every_type_is_in_the_catalogue_once() -> None:
 @pytest.mark.parametrize("event_type", EVENT_TYPES, ids=lambda each: each.kind)
 def test_its_examples_are_as_documented(event_type: EventType) -> None:
     test = {} if event_type.kind == CONNECTION_TEST else {"test": True}
-    for data in (event_type.thin, event_type.full, event_type.personal, {**event_type.full, **test}):
+    for data in (
+        event_type.thin,
+        event_type.full,
+        event_type.personal,
+        {**event_type.full, **test},
+    ):
         hook_validators()[event_type.kind].validate(example_body(event_type, data))
 
 
@@ -36,10 +50,17 @@ def test_openapi_has_them_as_webhooks() -> None:
     assert list(document["webhooks"]) == [each.kind for each in EVENT_TYPES]
     for each in EVENT_TYPES:
         post = document["webhooks"][each.kind]["post"]
-        schema = {**post["requestBody"]["content"]["application/json"]["schema"], "components": document["components"]}
+        schema = {
+            **post["requestBody"]["content"]["application/json"]["schema"],
+            "components": document["components"],
+        }
         for example in post["requestBody"]["content"]["application/json"]["examples"].values():
             Draft202012Validator(schema).validate(example["value"])
-        assert {given["name"] for given in post["parameters"]} == {"webhook-id", "webhook-timestamp", "webhook-signature"}
+        assert {given["name"] for given in post["parameters"]} == {
+            "webhook-id",
+            "webhook-timestamp",
+            "webhook-signature",
+        }
 
 
 def test_asyncapi_is_valid_by_its_official_schema() -> None:
@@ -48,8 +69,12 @@ def test_asyncapi_is_valid_by_its_official_schema() -> None:
             pytest.fail("npm ci --prefix tests/node")
         pytest.skip("the official schema comes by `npm ci --prefix tests/node`")
     document = asyncapi_document(version="1")
-    Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(json.loads(json.dumps(document)))
-    assert {message["name"] for message in document["components"]["messages"].values()} == {each.kind for each in EVENT_TYPES}
+    Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(
+        json.loads(json.dumps(document))
+    )
+    assert {message["name"] for message in document["components"]["messages"].values()} == {
+        each.kind for each in EVENT_TYPES
+    }
     for message in document["components"]["messages"].values():
         payload = Draft202012Validator({**message["payload"], "components": document["components"]})
         assert message["examples"]

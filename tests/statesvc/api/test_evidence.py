@@ -31,7 +31,11 @@ async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: An
     await Story(api.connection, api.keyring).seal()
     status, kind, document = await _raw(api, "*/*")
     bundle = json.loads(document)
-    assert (status, kind, check(document, [VerifierKey.parse(key) for key in bundle["log"]["keys"]])) == (200, "application/json", [])
+    assert (
+        status,
+        kind,
+        check(document, [VerifierKey.parse(key) for key in bundle["log"]["keys"]]),
+    ) == (200, "application/json", [])
     assert bundle["shipment"]["signed_by"] == "J. <b>Doe</b>"
     status, kind, html = await _raw(api, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")
     assert (status, kind) == (200, "text/html")
@@ -46,18 +50,32 @@ async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: An
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(api: Any, scan: Any) -> None:
+async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
     await Story(api.connection, api.keyring).seal()
-    stated = {"case": "dp_7", "reason_code": "13.1", "ship_to": {"name": "Erika Mustermann", "city": "springfield", "country": "US"}}
+    stated = {
+        "case": "dp_7",
+        "reason_code": "13.1",
+        "ship_to": {"name": "Erika Mustermann", "city": "springfield", "country": "US"},
+    }
     headers = {"Authorization": f"Bearer {await api.key('audit pii')}", "Accept": "application/zip"}
     async with api.client.post(PATH, json=stated, headers=headers) as response:
         content = await response.read()
         assert (response.status, response.content_type) == (200, "application/zip")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         bundle = json.loads(archive.read("evidence.json"))
-    assert [each["agreement"] for each in bundle["place_agreement"]] == ["agrees", "cannot_be_compared", "agrees"]
-    entries = await (await api.connection.execute("SELECT canonical FROM statesvc.action WHERE verb = 'make_evidence'")).fetchall()
+    assert [each["agreement"] for each in bundle["place_agreement"]] == [
+        "agrees",
+        "cannot_be_compared",
+        "agrees",
+    ]
+    entries = await (
+        await api.connection.execute(
+            "SELECT canonical FROM statesvc.action WHERE verb = 'make_evidence'"
+        )
+    ).fetchall()
     ((canonical,),) = entries
     details = json.loads(canonical)["details"]
     assert details == {
@@ -83,15 +101,21 @@ async def test_a_browser_runs_and_loads_nothing_of_it(api: Any, scan: Any) -> No
             assert response.status == 200
             assert response.headers["X-Content-Type-Options"] == "nosniff"
             policy = response.headers["Content-Security-Policy"]
-            assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:;")
+            assert policy.startswith(
+                "default-src 'none'; style-src 'unsafe-inline'; img-src data:;"
+            )
             assert "sandbox" in policy
             assert "allow-scripts" not in policy
 
 
-async def test_a_statement_that_does_not_fit_is_refused_without_repeating_it(api: Any, scan: Any) -> None:
+async def test_a_statement_that_does_not_fit_is_refused_without_repeating_it(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED))
     headers = {"Authorization": f"Bearer {await api.key('audit')}"}
-    async with api.client.post(PATH, json={"case": "Erika Mustermann"}, headers=headers) as response:
+    async with api.client.post(
+        PATH, json={"case": "Erika Mustermann"}, headers=headers
+    ) as response:
         refused = await response.text()
         assert response.status == 422
     assert "case" in refused
@@ -121,14 +145,23 @@ def test_the_form_is_the_one_that_the_caller_prefers(accept: str, kind: str) -> 
     assert _preferred(accept) == kind
 
 
-async def test_of_a_number_that_was_used_twice_one_says_which_parcel_is_meant(api: Any, scan: Any) -> None:
+async def test_of_a_number_that_was_used_twice_one_says_which_parcel_is_meant(
+    api: Any, scan: Any
+) -> None:
     for minutes, discriminator in enumerate(("old", "")):
-        await api.carriers.say(scan("5", Status.DELIVERED, discriminator=discriminator, minutes=minutes))
+        await api.carriers.say(
+            scan("5", Status.DELIVERED, discriminator=discriminator, minutes=minutes)
+        )
     await Story(api.connection, api.keyring).seal()
     refused = await api.get(PATH, scopes="audit")
     assert (refused.status, refused.body["code"]) == (409, "conflict")
     assert "`old`: delivered, last heard of on 2026-03-01" in refused.body["detail"]
     for discriminator, other in (("old", ""), ("", "old")):
         found = (await api.get(f"{PATH}?discriminator={discriminator}", scopes="audit")).body
-        assert (found["shipment"]["discriminator"], [each["discriminator"] for each in found["others"]]) == (discriminator, [other])
-        assert found["page_one"]["notices"][0].startswith("This number was used twice; this is the parcel of 1 Mar 2026")
+        assert (
+            found["shipment"]["discriminator"],
+            [each["discriminator"] for each in found["others"]],
+        ) == (discriminator, [other])
+        assert found["page_one"]["notices"][0].startswith(
+            "This number was used twice; this is the parcel of 1 Mar 2026"
+        )

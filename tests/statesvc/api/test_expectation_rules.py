@@ -13,7 +13,9 @@ from tests.statesvc.expectations.test_observe import flags, say, watch
 from tests.world.shop import ACME, Shop
 
 PATH = "/v1/expectations"
-ACTIONS = "SELECT canonical FROM statesvc.action WHERE verb = 'state_expectations' ORDER BY batch_id"
+ACTIONS = (
+    "SELECT canonical FROM statesvc.action WHERE verb = 'state_expectations' ORDER BY batch_id"
+)
 
 
 @pytest.fixture
@@ -21,13 +23,24 @@ def known_carriers() -> Mapping[str, Carrier]:
     return {ACME.carrier_id: ACME}
 
 
-async def put(api: Any, rules: dict[str, Any], carrier_id: str = "acme", service: str | None = None, **more: Any) -> Any:
-    asked = {"json": {"rules": rules, "why": "their contract", **more}, "params": {"service": service} if service is not None else {}}
+async def put(
+    api: Any,
+    rules: dict[str, Any],
+    carrier_id: str = "acme",
+    service: str | None = None,
+    **more: Any,
+) -> Any:
+    asked = {
+        "json": {"rules": rules, "why": "their contract", **more},
+        "params": {"service": service} if service is not None else {},
+    }
     return await api.call("PUT", f"{PATH}/{carrier_id}", scopes="ops", **asked)
 
 
 async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **query: str) -> Any:
-    return await api.call("POST", f"{PATH}/{carrier_id}/preview", scopes="ops", json={"rules": rules}, params=query)
+    return await api.call(
+        "POST", f"{PATH}/{carrier_id}/preview", scopes="ops", json={"rules": rules}, params=query
+    )
 
 
 async def apply(shop: Shop) -> int:
@@ -45,11 +58,21 @@ async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, 
     assert everyone["in_effect"]["stalled"]["in_transit"] == 120
     assert (await put(api, {"overdue": 12}, "all")).body["carrier_id"] == "*"
     stated = (await put(api, {"stalled": {"in_transit": 96}, "pickup_expiring": None})).body
-    assert (stated["revision"], stated["stated"]) == (2, {"stalled": {"in_transit": 96}, "pickup_expiring": None})
+    assert (stated["revision"], stated["stated"]) == (
+        2,
+        {"stalled": {"in_transit": 96}, "pickup_expiring": None},
+    )
     effective = stated["in_effect"]
     assert (effective["stalled"]["in_transit"], effective["stalled"]["picked_up"]) == (96, 72)
-    assert (effective["overdue"], effective["pickup_expiring"], stated["inherited"]["pickup_expiring"]) == (12, None, 120)
-    assert [each["carrier_id"] for each in (await api.get(PATH, scopes="ops")).body["items"]] == ["*", "acme"]
+    assert (
+        effective["overdue"],
+        effective["pickup_expiring"],
+        stated["inherited"]["pickup_expiring"],
+    ) == (12, None, 120)
+    assert [each["carrier_id"] for each in (await api.get(PATH, scopes="ops")).body["items"]] == [
+        "*",
+        "acme",
+    ]
     # a PUT is whole: what it leaves out is inherited again
     assert (await put(api, {})).body["in_effect"]["stalled"]["in_transit"] == 120
     actions = [json.loads(canonical) for (canonical,) in await shop.rows(ACTIONS)]
@@ -64,7 +87,9 @@ async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, 
     }
 
 
-async def test_a_preview_says_what_would_be_observed_and_changes_nothing(api: Any, shop: Shop) -> None:
+async def test_a_preview_says_what_would_be_observed_and_changes_nothing(
+    api: Any, shop: Shop
+) -> None:
     for number in range(3):
         await say(shop, f"A{number}", "in_transit")
     await say(shop, "B1", "picked_up")
@@ -86,7 +111,9 @@ async def test_a_preview_says_what_would_be_observed_and_changes_nothing(api: An
     assert (await preview(api, {}, "all")).body["rearmed"] == 0
 
 
-async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(api: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(
+    api: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rearming, "PAGE_ROWS", 2)
     for number in range(5):
         await say(shop, f"A{number}", "in_transit")
@@ -119,30 +146,57 @@ async def test_a_service_inherits_from_its_carrier_and_wins_over_it(api: Any, sh
     tight = {"stalled": {"in_transit": 24}}
     assert (await preview(api, tight, service="acme  next DAY")).body["shipments"] == 1
     stated = (await put(api, tight, service="acme  next DAY")).body
-    assert (stated["carrier_id"], stated["service"], stated["in_effect"]["overdue"]) == ("acme", "acme next day", 5)
-    assert (stated["inherited"]["stalled"]["in_transit"], stated["in_effect"]["stalled"]["in_transit"]) == (200, 24)
-    assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body == stated
+    assert (stated["carrier_id"], stated["service"], stated["in_effect"]["overdue"]) == (
+        "acme",
+        "acme next day",
+        5,
+    )
+    assert (
+        stated["inherited"]["stalled"]["in_transit"],
+        stated["in_effect"]["stalled"]["in_transit"],
+    ) == (200, 24)
+    assert (
+        await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})
+    ).body == stated
     listed = (await api.get(PATH, scopes="ops")).body["items"]
-    assert [(each["carrier_id"], each["service"]) for each in listed] == [("*", None), ("acme", None), ("acme", "acme next day")]
+    assert [(each["carrier_id"], each["service"]) for each in listed] == [
+        ("*", None),
+        ("acme", None),
+        ("acme", "acme next day"),
+    ]
     action = json.loads((await shop.rows(ACTIONS))[-1][0])
-    assert (action["target"], action["details"]["stalled.in_transit"]) == ("carrier acme, service acme next day", 24)
+    assert (action["target"], action["details"]["stalled.in_transit"]) == (
+        "carrier acme, service acme next day",
+        24,
+    )
     await apply(shop)
     observed = (await watch(shop, hours=30)).observations
     assert [one.shipment.number for one in observed] == ["A1"]
-    assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body["applied"] is True
+    assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body[
+        "applied"
+    ] is True
 
 
 @pytest.mark.parametrize(
-    ("carrier_id", "service"), [("all", "Acme Slow"), ("acme", ""), ("acme", "call +49 170 1234567"), ("acme", "x" * 81)]
+    ("carrier_id", "service"),
+    [("all", "Acme Slow"), ("acme", ""), ("acme", "call +49 170 1234567"), ("acme", "x" * 81)],
 )
-async def test_a_service_is_one_carriers_and_named_as_a_service(api: Any, carrier_id: str, service: str) -> None:
+async def test_a_service_is_one_carriers_and_named_as_a_service(
+    api: Any, carrier_id: str, service: str
+) -> None:
     assert (await put(api, {}, carrier_id, service)).status == 422
 
 
 async def test_what_is_refused(api: Any) -> None:
     assert (await api.get(f"{PATH}/nobody", scopes="ops")).status == 404
     assert (await api.get(PATH, scopes="read")).status == 403
-    for rules in ({"stalled": {"delivered": 3}}, {"late": 3}, {"overdue": -1}, {"stalled": {"in_transit": 0}}, {"overdue": 8761}):
+    for rules in (
+        {"stalled": {"delivered": 3}},
+        {"late": 3},
+        {"overdue": -1},
+        {"stalled": {"in_transit": 0}},
+        {"overdue": 8761},
+    ):
         assert (await put(api, rules)).status == 422, rules
         assert (await preview(api, rules)).status == 422
     assert (await put(api, {}, why=" ")).status == 422

@@ -14,13 +14,21 @@ BARCODE = "420627019205590164917312345678"
 
 
 async def found(api: Any, **query: str) -> list[tuple[str, str]]:
-    return [(item["carrier_id"], item["tracking_number"]) for page in await api.pages("/v1/shipments", **query) for item in page]
+    return [
+        (item["carrier_id"], item["tracking_number"])
+        for page in await api.pages("/v1/shipments", **query)
+        for item in page
+    ]
 
 
 @pytest.mark.parametrize("spelling", ["1Z-99", "1z 99", "\u200b1Z99"])
-async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(api: Any, scan: Any, spelling: str) -> None:
+async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(
+    api: Any, scan: Any, spelling: str
+) -> None:
     for carrier_id in ("ups", "fedex"):
-        await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT), carrier_id=carrier_id)
+        await api.carriers.say(
+            scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT), carrier_id=carrier_id
+        )
     assert await found(api, tracking_number=spelling) == [("ups", "1Z99"), ("fedex", "1Z99")]
     assert await found(api, tracking_number=spelling, carrier_id="fedex") == [("fedex", "1Z99")]
     assert await found(api, tracking_number=spelling, status="lost") == []
@@ -28,9 +36,18 @@ async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(
 
 
 async def test_several_numbers_are_found_at_once(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT), scan("1Z97", Status.IN_TRANSIT))
-    await api.carriers.say(scan("A,B", Status.IN_TRANSIT), scan("A", Status.IN_TRANSIT), carrier_id="fedex")
-    assert await found(api, tracking_number="1z-99,1Z97, 1Z00,") == [("ups", "1Z99"), ("ups", "1Z97")]
+    await api.carriers.say(
+        scan("1Z99", Status.IN_TRANSIT),
+        scan("1Z98", Status.IN_TRANSIT),
+        scan("1Z97", Status.IN_TRANSIT),
+    )
+    await api.carriers.say(
+        scan("A,B", Status.IN_TRANSIT), scan("A", Status.IN_TRANSIT), carrier_id="fedex"
+    )
+    assert await found(api, tracking_number="1z-99,1Z97, 1Z00,") == [
+        ("ups", "1Z99"),
+        ("ups", "1Z97"),
+    ]
     assert await found(api, tracking_number="1Z99,1Z98", carrier_id="fedex") == []
     assert sorted(await found(api, tracking_number="A,B")) == [("fedex", "A"), ("fedex", "A,B")]
     many = ",".join(f"N{number}" for number in range(51))
@@ -39,19 +56,41 @@ async def test_several_numbers_are_found_at_once(api: Any, scan: Any) -> None:
     assert "50 numbers at most" in refused.body["detail"]
 
 
-async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters(api: Any, scan: Any) -> None:
+async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(
-        scan("1Z99A12345", Status.IN_TRANSIT), scan("1Z99B12345", Status.DELIVERED), scan("1Z98\u00e4", Status.IN_TRANSIT)
+        scan("1Z99A12345", Status.IN_TRANSIT),
+        scan("1Z99B12345", Status.DELIVERED),
+        scan("1Z98\u00e4", Status.IN_TRANSIT),
     )
-    await api.carriers.say(scan("99A12345", Status.IN_TRANSIT), scan("12345X", Status.IN_TRANSIT), carrier_id="fedex")
-    assert await found(api, tracking_number="1z-99*") == [("ups", "1Z99A12345"), ("ups", "1Z99B12345")]
-    assert await found(api, tracking_number="1Z*", status="in_transit") == [("ups", "1Z99A12345"), ("ups", "1Z98\u00e4")]
-    assert await found(api, tracking_number="*1-2345") == [("ups", "1Z99A12345"), ("ups", "1Z99B12345"), ("fedex", "99A12345")]
-    assert await found(api, tracking_number="*9a 12345", carrier_id="fedex") == [("fedex", "99A12345")]
+    await api.carriers.say(
+        scan("99A12345", Status.IN_TRANSIT), scan("12345X", Status.IN_TRANSIT), carrier_id="fedex"
+    )
+    assert await found(api, tracking_number="1z-99*") == [
+        ("ups", "1Z99A12345"),
+        ("ups", "1Z99B12345"),
+    ]
+    assert await found(api, tracking_number="1Z*", status="in_transit") == [
+        ("ups", "1Z99A12345"),
+        ("ups", "1Z98\u00e4"),
+    ]
+    assert await found(api, tracking_number="*1-2345") == [
+        ("ups", "1Z99A12345"),
+        ("ups", "1Z99B12345"),
+        ("fedex", "99A12345"),
+    ]
+    assert await found(api, tracking_number="*9a 12345", carrier_id="fedex") == [
+        ("fedex", "99A12345")
+    ]
     assert await found(api, tracking_number="12345*") == [("fedex", "12345X")]
     assert await found(api, tracking_number="*z98\u00e4") == [("ups", "1Z98\u00e4")]
-    assert await found(api, tracking_number="*54321") == await found(api, tracking_number="Z99*") == []
-    await api.carriers.say(scan("111222233334444555", Status.IN_TRANSIT), scan("991222233334444555", Status.IN_TRANSIT))
+    assert (
+        await found(api, tracking_number="*54321") == await found(api, tracking_number="Z99*") == []
+    )
+    await api.carriers.say(
+        scan("111222233334444555", Status.IN_TRANSIT), scan("991222233334444555", Status.IN_TRANSIT)
+    )
     assert len(await found(api, tracking_number="*222233334444555")) == 2
     assert await found(api, tracking_number="*91222233334444555") == [("ups", "991222233334444555")]
     for short in ("*", "*345", "**", "-*"):
@@ -59,7 +98,9 @@ async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters
         assert (refused.status, refused.body["code"]) == (422, "invalid_request"), short
 
 
-async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(api: Any, database: Any, scan: Any) -> None:
+async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(
+    api: Any, database: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("1ZX00055", Status.IN_TRANSIT))
     async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         own = {
@@ -68,7 +109,10 @@ async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(api: 
         }
         for table in ("stream", "shipment"):
             named = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
-            columns = [name for (name,) in await (await owner.execute(named, (f"statesvc.{table}",))).fetchall()]
+            columns = [
+                name
+                for (name,) in await (await owner.execute(named, (f"statesvc.{table}",))).fetchall()
+            ]
             copied = ", ".join(own.get(name, name) for name in columns)
             await owner.execute(
                 f"INSERT INTO statesvc.{table} ({', '.join(columns)})"
@@ -81,28 +125,52 @@ async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(api: 
     assert await found(api, tracking_number="*7700055") != []
 
 
-async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from_there(api: Any, scan: Any, clock: Any) -> None:
+async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from_there(
+    api: Any, scan: Any, clock: Any
+) -> None:
     for hour, number in enumerate(("N1", "N2", "N3", "N4")):
         middle = await clock(hour)
         await api.carriers.say(scan(number, Status.DELIVERED if hour % 2 else Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", order="newest", limit="3")
-    assert [[item["tracking_number"] for item in page] for page in pages] == [["N4", "N3", "N2"], ["N1"]]
-    pages = await api.pages("/v1/shipments", order="newest", limit="1", tracking_number="N*", carrier_id="ups")
+    assert [[item["tracking_number"] for item in page] for page in pages] == [
+        ["N4", "N3", "N2"],
+        ["N1"],
+    ]
+    pages = await api.pages(
+        "/v1/shipments", order="newest", limit="1", tracking_number="N*", carrier_id="ups"
+    )
     assert [item["tracking_number"] for page in pages for item in page] == ["N4", "N3", "N2", "N1"]
-    assert await found(api, order="newest", updated_before=middle, status="in_transit") == [("ups", "N3"), ("ups", "N1")]
-    assert await found(api, order="newest", updated_after=middle) == await found(api, updated_after=middle)
+    assert await found(api, order="newest", updated_before=middle, status="in_transit") == [
+        ("ups", "N3"),
+        ("ups", "N1"),
+    ]
+    assert await found(api, order="newest", updated_after=middle) == await found(
+        api, updated_after=middle
+    )
     first = (await api.get("/v1/shipments", params={"order": "newest", "limit": "1"})).body
     await clock(9)
     await api.carriers.say(scan("N1", Status.OUT_FOR_DELIVERY, minutes=5))
-    rest = (await api.get("/v1/shipments", params={"order": "newest", "limit": "9", "cursor": first["next_cursor"]})).body
+    rest = (
+        await api.get(
+            "/v1/shipments",
+            params={"order": "newest", "limit": "9", "cursor": first["next_cursor"]},
+        )
+    ).body
     assert [item["tracking_number"] for item in rest["items"]] == ["N3", "N2"]
-    assert (await api.get("/v1/shipments", params={"limit": "9", "cursor": first["next_cursor"]})).body["code"] == "invalid_cursor"
+    assert (
+        await api.get("/v1/shipments", params={"limit": "9", "cursor": first["next_cursor"]})
+    ).body["code"] == "invalid_cursor"
 
 
 async def test_references_list_newest_first_too(api: Any, scan: Any, clock: Any) -> None:
     for hour, number in enumerate(("R1", "R2", "R3")):
         await clock(hour)
-        await api.call("PUT", f"/v1/shipments/ups/{number}/references", scopes="ingest", json={"order_id": "O-7"})
+        await api.call(
+            "PUT",
+            f"/v1/shipments/ups/{number}/references",
+            scopes="ingest",
+            json={"order_id": "O-7"},
+        )
     await clock(5)
     await api.carriers.say(scan("R2", Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", order="newest", limit="1", reference="o-7")
@@ -126,9 +194,15 @@ async def test_a_barcode_finds_the_parcel(api: Any, scan: Any) -> None:
 
 async def test_a_number_that_many_shipments_bear_is_paged(api: Any, scan: Any) -> None:
     for each in range(5):
-        await api.carriers.say(scan("R", Status.IN_TRANSIT, discriminator=f"d{each}", minutes=each), carrier_id="fedex")
+        await api.carriers.say(
+            scan("R", Status.IN_TRANSIT, discriminator=f"d{each}", minutes=each), carrier_id="fedex"
+        )
     pages = await api.pages("/v1/shipments", tracking_number="r", limit="2")
-    assert [[item["discriminator"] for item in page] for page in pages] == [["d0", "d1"], ["d2", "d3"], ["d4"]]
+    assert [[item["discriminator"] for item in page] for page in pages] == [
+        ["d0", "d1"],
+        ["d2", "d3"],
+        ["d4"],
+    ]
 
 
 async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan: Any) -> None:
@@ -143,8 +217,16 @@ async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan:
 
 async def test_shipments_are_found_by_their_service_and_show_it(api: Any, scan: Any) -> None:
     ground = scan("A", Status.IN_TRANSIT, service="UPS Ground")
-    await api.carriers.say(ground, scan("B", Status.IN_TRANSIT, service="UPS 2nd Day Air"), scan("C", Status.IN_TRANSIT))
-    assert await found(api, service="ups GROUND") == await found(api, service="UPS Ground", tracking_number="A") == [("ups", "A")]
+    await api.carriers.say(
+        ground,
+        scan("B", Status.IN_TRANSIT, service="UPS 2nd Day Air"),
+        scan("C", Status.IN_TRANSIT),
+    )
+    assert (
+        await found(api, service="ups GROUND")
+        == await found(api, service="UPS Ground", tracking_number="A")
+        == [("ups", "A")]
+    )
     assert await found(api, service="GROUND") == []
     shipment = (await api.get("/v1/shipments/ups/A")).body
     (event,) = (await api.get("/v1/shipments/ups/A/history")).body["items"]
@@ -153,22 +235,41 @@ async def test_shipments_are_found_by_their_service_and_show_it(api: Any, scan: 
 
 async def test_a_shipment_is_found_by_its_id_now_and_in_the_past(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("TWICE", Status.DELIVERED, discriminator="old"), carrier_id="fedex")
-    await api.carriers.say(scan("TWICE", Status.IN_TRANSIT, minutes=9, discriminator="new"), carrier_id="fedex")
+    await api.carriers.say(
+        scan("TWICE", Status.IN_TRANSIT, minutes=9, discriminator="new"), carrier_id="fedex"
+    )
     latest = (await api.get("/v1/shipments/fedex/TWICE")).body
     (other,) = latest["others"]
-    for shipment_id, discriminator in ((latest["shipment_id"], "new"), (other["shipment_id"], "old")):
+    for shipment_id, discriminator in (
+        (latest["shipment_id"], "new"),
+        (other["shipment_id"], "old"),
+    ):
         reply = await api.get(f"/v1/shipments/{shipment_id}")
-        assert (reply.status, reply.body["shipment_id"], reply.body["discriminator"]) == (200, shipment_id, discriminator)
+        assert (reply.status, reply.body["shipment_id"], reply.body["discriminator"]) == (
+            200,
+            shipment_id,
+            discriminator,
+        )
         assert reply.body["tracking_number"] == "TWICE"
-        assert (await api.get(f"/v1/shipments/{shipment_id}", headers={"If-None-Match": reply.headers["ETag"]})).status == 304
+        assert (
+            await api.get(
+                f"/v1/shipments/{shipment_id}", headers={"If-None-Match": reply.headers["ETag"]}
+            )
+        ).status == 304
         # nothing was sealed yet
-        assert (await api.get(f"/v1/shipments/{shipment_id}", params={"as_of": "2026-03-01T00:00:00Z"})).status == 404
+        assert (
+            await api.get(f"/v1/shipments/{shipment_id}", params={"as_of": "2026-03-01T00:00:00Z"})
+        ).status == 404
 
 
 async def test_an_id_that_means_no_shipment_is_not_found(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("1", Status.IN_TRANSIT))
-    await api.call("POST", "/v1/shipments/ups/never/erase", scopes="admin", json={"why": "asked to"})
-    (erased,) = await (await api.connection.execute("SELECT shipment_id FROM statesvc.stream WHERE version = 0")).fetchone()
+    await api.call(
+        "POST", "/v1/shipments/ups/never/erase", scopes="admin", json={"why": "asked to"}
+    )
+    (erased,) = await (
+        await api.connection.execute("SELECT shipment_id FROM statesvc.stream WHERE version = 0")
+    ).fetchone()
     for shipment_id in (erased, "00000000-0000-4000-8000-000000000000"):
         assert (await api.get(f"/v1/shipments/{shipment_id}")).body["code"] == "not_found"
     assert (await api.get("/v1/shipments/1Z99")).body["code"] == "invalid_request"
@@ -192,7 +293,9 @@ async def clock(database: Any) -> AsyncIterator[Any]:
         yield set_to
 
 
-async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(api: Any, scan: Any, clock: Any) -> None:
+async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(
+    api: Any, scan: Any, clock: Any
+) -> None:
     await api.carriers.say(scan("STUCK", Status.IN_TRANSIT), scan("DONE", Status.DELIVERED))
     noon = await clock(48)
     await api.carriers.say(scan("FRESH", Status.IN_TRANSIT))
@@ -207,7 +310,9 @@ async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(api: An
         assert (await api.get("/v1/shipments", params={"stalled_for": wrong})).status == 422
 
 
-async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(api: Any, scan: Any, clock: Any) -> None:
+async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(
+    api: Any, scan: Any, clock: Any
+) -> None:
     await api.carriers.say(scan("S1", Status.IN_TRANSIT))
     await api.carriers.say(scan("S2", Status.IN_TRANSIT))
     await clock(1)
@@ -215,8 +320,16 @@ async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(api:
     await clock(3)
     first = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "1"})).body
     await clock(9)
-    rest = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "9", "cursor": first["next_cursor"]})).body
-    assert sorted(item["tracking_number"] for item in [*first["items"], *rest["items"]]) == ["S1", "S2"]
+    rest = (
+        await api.get(
+            "/v1/shipments",
+            params={"stalled_for": "PT2H", "limit": "9", "cursor": first["next_cursor"]},
+        )
+    ).body
+    assert sorted(item["tracking_number"] for item in [*first["items"], *rest["items"]]) == [
+        "S1",
+        "S2",
+    ]
     assert rest["next_cursor"] is None
 
 
@@ -227,7 +340,9 @@ async def test_a_number_is_no_time(api: Any, seconds: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "GET"])
-@pytest.mark.parametrize("path", ["/v1/subscriptions/portal-links", "/v1/carriers/ups/mappings/preview"])
+@pytest.mark.parametrize(
+    "path", ["/v1/subscriptions/portal-links", "/v1/carriers/ups/mappings/preview"]
+)
 async def test_a_path_of_its_own_has_its_own_methods(api: Any, method: str, path: str) -> None:
     """`/v1/subscriptions/{subscription_id}` fits the first one too, with methods that make no sense there."""
     refused = await api.client.request(method, path)
@@ -244,7 +359,9 @@ async def test_a_path_of_its_own_has_its_own_methods(api: Any, method: str, path
         ("updated_after=2026-05-01", 422, "should be a time with its offset"),
     ],
 )
-async def test_what_no_shipment_could_answer_is_refused_and_not_found_empty(api: Any, asked: str, status: int, text: str) -> None:
+async def test_what_no_shipment_could_answer_is_refused_and_not_found_empty(
+    api: Any, asked: str, status: int, text: str
+) -> None:
     reply = await api.call("GET", f"/v1/shipments?{asked}", scopes="read")
     assert reply.status == status
     assert text in str(reply.body)

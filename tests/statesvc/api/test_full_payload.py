@@ -28,44 +28,73 @@ async def subscribe(api: Any, **wish: Any) -> None:
 
 async def bodies(api: Any) -> list[dict[str, Any]]:
     """Return the bodies of what may be sent now, as the next attempt would send it; the leases end at once."""
-    asked = OutboxClaim(worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64))
+    asked = OutboxClaim(
+        worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64)
+    )
     deliveries = await claim(api.connection, api.keyring, asked)
-    sent = [orjson.loads(body_of(one.notification)) for one in sorted(deliveries, key=lambda one: one.sequence)]
+    sent = [
+        orjson.loads(body_of(one.notification))
+        for one in sorted(deliveries, key=lambda one: one.sequence)
+    ]
     for body in sent:
         hook_validators()[body["type"]].validate(body)
     return [body["data"] for body in sent]
 
 
-async def test_it_holds_the_event_and_the_state_right_after_it_the_same_at_every_attempt(api: Any, scan: Any) -> None:
+async def test_it_holds_the_event_and_the_state_right_after_it_the_same_at_every_attempt(
+    api: Any, scan: Any
+) -> None:
     await subscribe(api, payload="full")
     await api.carriers.say(scan("1Z1", Status.PICKED_UP, description="Alice handed it over"))
     (first,) = await bodies(api)
     assert first.keys() == THIN | {"event", "shipment", "erased"}
     shown = (await api.get("/v1/shipments/ups/1Z1")).body
-    assert first["shipment"] == {name: value for name, value in shown.items() if name not in {"erased", "others", "is_signed"}}
+    assert first["shipment"] == {
+        name: value
+        for name, value in shown.items()
+        if name not in {"erased", "others", "is_signed"}
+    }
     (listed,) = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"]
     assert first["event"] == {name: listed[name] for name in first["event"]}
     assert b"Alice" not in orjson.dumps(first)
     await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
-    await api.carriers.execute("UPDATE statesvc.outbox SET available_at = statesvc.clock() WHERE sequence = 1")
+    await api.carriers.execute(
+        "UPDATE statesvc.outbox SET available_at = statesvc.clock() WHERE sequence = 1"
+    )
     assert await bodies(api) == [first], "what came since changes nothing"
 
 
-async def test_personal_fields_are_for_those_allowed_and_absent_once_erased(api: Any, scan: Any) -> None:
+async def test_personal_fields_are_for_those_allowed_and_absent_once_erased(
+    api: Any, scan: Any
+) -> None:
     await subscribe(api, payload="full", pii=True)
-    await api.carriers.say(scan("1Z1", Status.DELIVERED, description="Left with Alice", signed_by="ALICE"))
+    await api.carriers.say(
+        scan("1Z1", Status.DELIVERED, description="Left with Alice", signed_by="ALICE")
+    )
     (told,) = await bodies(api)
-    assert (told["event"]["description"], told["event"]["signed_by"], told["shipment"]["signed_by"]) == (
+    assert (
+        told["event"]["description"],
+        told["event"]["signed_by"],
+        told["shipment"]["signed_by"],
+    ) == (
         "Left with Alice",
         "ALICE",
         "ALICE",
     )
     assert told["erased"] is False
-    await api.carriers.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    await api.carriers.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
+    )
     (after,) = await bodies(api)
     assert after["erased"] is True
-    assert after["event"].keys() == told["event"].keys() - {"description", "signed_by", "delivery_address"}
-    assert after["shipment"] == {name: value for name, value in told["shipment"].items() if name != "signed_by"}
+    assert after["event"].keys() == told["event"].keys() - {
+        "description",
+        "signed_by",
+        "delivery_address",
+    }
+    assert after["shipment"] == {
+        name: value for name, value in told["shipment"].items() if name != "signed_by"
+    }
 
 
 async def test_a_thin_one_holds_the_change_alone(api: Any, scan: Any) -> None:

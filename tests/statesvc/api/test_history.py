@@ -7,9 +7,14 @@ def statuses(items: list[dict[str, Any]]) -> list[str]:
     return [item["status"] for item in items]
 
 
-async def test_events_stand_in_timeline_order_whatever_order_they_came_in(api: Any, scan: Any) -> None:
+async def test_events_stand_in_timeline_order_whatever_order_they_came_in(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("1", Status.DELIVERED, minutes=120))
-    await api.carriers.say(scan("1", Status.PICKED_UP, minutes=30), scan("1", Status.OUT_FOR_DELIVERY, minutes=120, code="OD"))
+    await api.carriers.say(
+        scan("1", Status.PICKED_UP, minutes=30),
+        scan("1", Status.OUT_FOR_DELIVERY, minutes=120, code="OD"),
+    )
     await api.carriers.say(scan("1", Status.INFO_RECEIVED, minutes=45, day_only=True, code="X2"))
     items = (await api.get("/v1/shipments/ups/1/history")).body["items"]
     assert statuses(items) == ["info_received", "picked_up", "out_for_delivery", "delivered"]
@@ -17,7 +22,16 @@ async def test_events_stand_in_timeline_order_whatever_order_they_came_in(api: A
 
 
 async def test_an_event_has_the_keys_of_the_contract(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("2", Status.DELIVERED, description="Left with A. Person", signed_by="A. Person", type="D", code="9E"))
+    await api.carriers.say(
+        scan(
+            "2",
+            Status.DELIVERED,
+            description="Left with A. Person",
+            signed_by="A. Person",
+            type="D",
+            code="9E",
+        )
+    )
     (shown,) = (await api.get("/v1/shipments/ups/2/history")).body["items"]
     assert (shown["carrier_code"], shown["occurred_at"], shown["occurred_at_raw"]) == (
         "D/9E",
@@ -28,21 +42,43 @@ async def test_an_event_has_the_keys_of_the_contract(api: Any, scan: Any) -> Non
     assert not {"description", "signed_by", "delivery_address"} & shown.keys()
 
 
-async def test_personal_fields_are_shown_to_scope_pii_and_null_after_erasure(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("3", Status.DELIVERED, description="Left with A. Person", signed_by="A. Person"))
-    (shown,) = (await api.get("/v1/shipments/ups/3/history", scopes="read pii", params={"include": "personal"})).body["items"]
-    assert (shown["description"], shown["signed_by"], shown["delivery_address"]) == ("Left with A. Person", "A. Person", None)
-    await api.carriers.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
-    (erased,) = (await api.get("/v1/shipments/ups/3/history", scopes="read pii", params={"include": "personal"})).body["items"]
+async def test_personal_fields_are_shown_to_scope_pii_and_null_after_erasure(
+    api: Any, scan: Any
+) -> None:
+    await api.carriers.say(
+        scan("3", Status.DELIVERED, description="Left with A. Person", signed_by="A. Person")
+    )
+    (shown,) = (
+        await api.get(
+            "/v1/shipments/ups/3/history", scopes="read pii", params={"include": "personal"}
+        )
+    ).body["items"]
+    assert (shown["description"], shown["signed_by"], shown["delivery_address"]) == (
+        "Left with A. Person",
+        "A. Person",
+        None,
+    )
+    await api.carriers.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
+    )
+    (erased,) = (
+        await api.get(
+            "/v1/shipments/ups/3/history", scopes="read pii", params={"include": "personal"}
+        )
+    ).body["items"]
     assert (erased["description"], erased["signed_by"], erased["erased"]) == (None, None, True)
     assert erased["status"] == "delivered"
 
 
 async def test_a_late_scan_between_two_pages_repeats_and_loses_nothing(api: Any, scan: Any) -> None:
-    await api.carriers.say(*(scan("4", Status.IN_TRANSIT, minutes=10 * place) for place in range(1, 6)))
+    await api.carriers.say(
+        *(scan("4", Status.IN_TRANSIT, minutes=10 * place) for place in range(1, 6))
+    )
     path = "/v1/shipments/ups/4/history"
     first = (await api.get(path, params={"limit": "3"})).body
-    await api.carriers.say(scan("4", Status.IN_TRANSIT, minutes=5), scan("4", Status.IN_TRANSIT, minutes=45))
+    await api.carriers.say(
+        scan("4", Status.IN_TRANSIT, minutes=5), scan("4", Status.IN_TRANSIT, minutes=45)
+    )
     rest = (await api.get(path, params={"limit": "3", "cursor": first["next_cursor"]})).body
     assert [item["version"] for item in first["items"] + rest["items"]] == [1, 2, 3, 4, 7, 5]
     assert rest["next_cursor"] is None
@@ -50,26 +86,43 @@ async def test_a_late_scan_between_two_pages_repeats_and_loses_nothing(api: Any,
 
 async def test_a_page_that_ends_the_history_has_no_cursor(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=1))
-    assert (await api.get("/v1/shipments/ups/5/history", params={"limit": "2"})).body["next_cursor"] is None
+    assert (await api.get("/v1/shipments/ups/5/history", params={"limit": "2"})).body[
+        "next_cursor"
+    ] is None
 
 
-async def test_the_pages_stay_with_their_shipment_when_the_number_is_used_again(api: Any, scan: Any) -> None:
-    await api.carriers.say(*(scan("6", Status.IN_TRANSIT, minutes=place, discriminator="old") for place in range(3)), carrier_id="fedex")
+async def test_the_pages_stay_with_their_shipment_when_the_number_is_used_again(
+    api: Any, scan: Any
+) -> None:
+    await api.carriers.say(
+        *(scan("6", Status.IN_TRANSIT, minutes=place, discriminator="old") for place in range(3)),
+        carrier_id="fedex",
+    )
     path = "/v1/shipments/fedex/6/history"
     first = (await api.get(path, params={"limit": "2"})).body
-    await api.carriers.say(scan("6", Status.PICKED_UP, minutes=900, discriminator="new"), carrier_id="fedex")
+    await api.carriers.say(
+        scan("6", Status.PICKED_UP, minutes=900, discriminator="new"), carrier_id="fedex"
+    )
     rest = (await api.get(path, params={"limit": "2", "cursor": first["next_cursor"]})).body
     assert {item["discriminator"] for item in first["items"] + rest["items"]} == {"old"}
     assert len(rest["items"]) == 1
 
 
 async def test_a_cursor_of_another_shipment_is_refused(api: Any, scan: Any) -> None:
-    await api.carriers.say(*(scan(number, Status.IN_TRANSIT, minutes=place) for number in "78" for place in range(2)))
-    cursor = (await api.get("/v1/shipments/ups/7/history", params={"limit": "1"})).body["next_cursor"]
+    await api.carriers.say(
+        *(scan(number, Status.IN_TRANSIT, minutes=place) for number in "78" for place in range(2))
+    )
+    cursor = (await api.get("/v1/shipments/ups/7/history", params={"limit": "1"})).body[
+        "next_cursor"
+    ]
     reply = await api.get("/v1/shipments/ups/8/history", params={"limit": "1", "cursor": cursor})
     assert (reply.status, reply.body["code"]) == (400, "invalid_cursor")
 
 
 async def test_an_event_that_moves_nothing_is_shown_too(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("9", None, kind=Kind.UNMAPPED, code="??"), scan("9", None, kind=Kind.INFO, minutes=1))
-    assert [item["kind"] for item in (await api.get("/v1/shipments/ups/9/history")).body["items"]] == ["unmapped", "info"]
+    await api.carriers.say(
+        scan("9", None, kind=Kind.UNMAPPED, code="??"), scan("9", None, kind=Kind.INFO, minutes=1)
+    )
+    assert [
+        item["kind"] for item in (await api.get("/v1/shipments/ups/9/history")).body["items"]
+    ] == ["unmapped", "info"]

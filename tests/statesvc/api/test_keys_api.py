@@ -14,13 +14,23 @@ TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 
 
 async def make(api: Api, **wanted: Any) -> Any:
-    reply = await api.call("POST", "/v1/keys", scopes="admin", json={"name": "night shift", "scopes": ["ops", "read"], **wanted})
+    reply = await api.call(
+        "POST",
+        "/v1/keys",
+        scopes="admin",
+        json={"name": "night shift", "scopes": ["ops", "read"], **wanted},
+    )
     assert reply.status == 201, reply.body
     return reply.body
 
 
 async def listed(api: Api, key_id: str) -> Any:
-    (found,) = (key for page in await api.pages("/v1/keys", scopes="admin", limit=2) for key in page if key["key_id"] == key_id)
+    (found,) = (
+        key
+        for page in await api.pages("/v1/keys", scopes="admin", limit=2)
+        for key in page
+        if key["key_id"] == key_id
+    )
     return found
 
 
@@ -31,7 +41,11 @@ async def test_a_key_is_made_and_shown_once(api: Api) -> None:
     assert (holder.key_id, sorted(holder.scopes)) == (made["key_id"], ["ops", "read"])
     shown = await listed(api, made["key_id"])
     assert made["key"] not in str(shown)
-    assert (shown["name"], shown["owner"], shown["revoked_at"]) == ("night shift", made["key_id"], None)
+    assert (shown["name"], shown["owner"], shown["revoked_at"]) == (
+        "night shift",
+        made["key_id"],
+        None,
+    )
     assert shown["created_by"].startswith("key:")
     assert datetime.fromisoformat(shown["expires_at"]) == datetime.fromisoformat(TOMORROW)
 
@@ -39,15 +53,22 @@ async def test_a_key_is_made_and_shown_once(api: Api) -> None:
 async def test_the_last_use_of_a_key_is_listed(api: Api) -> None:
     made = await make(api)
     assert (await listed(api, made["key_id"]))["last_used_at"] is None
-    async with api.client.get("/v1/queue", headers={"Authorization": f"Bearer {made['key']}"}) as answer:
+    async with api.client.get(
+        "/v1/queue", headers={"Authorization": f"Bearer {made['key']}"}
+    ) as answer:
         assert answer.status == 200
     assert (await listed(api, made["key_id"]))["last_used_at"] is not None
 
 
 async def test_an_expired_key_opens_nothing_and_is_revoked_by_itself(api: Api) -> None:
     made = await make(api, expires_at=TOMORROW)
-    await api.connection.execute("UPDATE statesvc.api_key SET expires_at = statesvc.clock() WHERE key_id = %s", (made["key_id"],))
-    async with api.client.get("/v1/queue", headers={"Authorization": f"Bearer {made['key']}"}) as answer:
+    await api.connection.execute(
+        "UPDATE statesvc.api_key SET expires_at = statesvc.clock() WHERE key_id = %s",
+        (made["key_id"],),
+    )
+    async with api.client.get(
+        "/v1/queue", headers={"Authorization": f"Bearer {made['key']}"}
+    ) as answer:
         assert answer.status == 401
     assert await revoke_expired(api.connection) == [made["key_id"]]
     assert (await listed(api, made["key_id"]))["revoked_at"] is not None
@@ -57,7 +78,11 @@ async def test_an_expired_key_opens_nothing_and_is_revoked_by_itself(api: Api) -
 async def test_a_key_is_revoked_once(api: Api) -> None:
     made = await make(api)
     revoked = await api.call("DELETE", f"/v1/keys/{made['key_id']}", scopes="admin")
-    assert (revoked.status, revoked.body["disabled_subscriptions"], len(revoked.body["tombstones"])) == (200, [], 1)
+    assert (
+        revoked.status,
+        revoked.body["disabled_subscriptions"],
+        len(revoked.body["tombstones"]),
+    ) == (200, [], 1)
     again = await api.call("DELETE", f"/v1/keys/{made['key_id']}", scopes="admin")
     assert (again.status, again.body["code"]) == (409, "conflict")
     unknown = await api.call("DELETE", "/v1/keys/nobody", scopes="admin")
@@ -66,13 +91,23 @@ async def test_a_key_is_revoked_once(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"scopes": []}, {"scopes": ["everything"]}, {"name": " "}, {"owner": "two words"}, {"expires_at": "2020-01-01T00:00:00Z"}],
+    [
+        {"scopes": []},
+        {"scopes": ["everything"]},
+        {"name": " "},
+        {"owner": "two words"},
+        {"expires_at": "2020-01-01T00:00:00Z"},
+    ],
 )
 async def test_a_key_that_makes_no_sense_is_refused(api: Api, wrong: dict[str, Any]) -> None:
-    reply = await api.call("POST", "/v1/keys", scopes="admin", json={"name": "x", "scopes": ["read"], **wrong})
+    reply = await api.call(
+        "POST", "/v1/keys", scopes="admin", json={"name": "x", "scopes": ["read"], **wrong}
+    )
     assert (reply.status, reply.body["code"]) == (422, "invalid_request")
 
 
 async def test_only_an_admin_makes_keys(api: Api) -> None:
-    reply = await api.call("POST", "/v1/keys", scopes="ops", json={"name": "x", "scopes": ["admin"]})
+    reply = await api.call(
+        "POST", "/v1/keys", scopes="ops", json={"name": "x", "scopes": ["admin"]}
+    )
     assert reply.status == 403

@@ -5,14 +5,17 @@ from events.vocabulary import Status
 PATH = "/v1/legal-holds"
 
 
-async def turn(api: Any, path: str, tracking_number: str, *, scopes: str = "admin", carrier_id: str = "ups") -> Any:
+async def turn(
+    api: Any, path: str, tracking_number: str, *, scopes: str = "admin", carrier_id: str = "ups"
+) -> Any:
     asked = {"carrier_id": carrier_id, "tracking_number": tracking_number, "why": "case 7"}
     return await api.call("POST", path, scopes=scopes, json=asked)
 
 
 async def under_hold(api: Any, number: str) -> bool:
     cursor = await api.connection.execute(
-        "SELECT statesvc.under_legal_hold(ARRAY(SELECT shipment_id FROM statesvc.stream WHERE number = %s))", [number]
+        "SELECT statesvc.under_legal_hold(ARRAY(SELECT shipment_id FROM statesvc.stream WHERE number = %s))",
+        [number],
     )
     return bool((await cursor.fetchone())[0])
 
@@ -21,7 +24,11 @@ async def test_a_hold_is_placed_listed_released_and_stands_in_the_log(api: Any, 
     await api.carriers.say(scan("1Z 99", Status.IN_TRANSIT))
     placed = await turn(api, PATH, "1z-99")
     assert placed.status == 201, placed.body
-    assert (placed.body["number"], placed.body["tracking_number"], placed.body["released_at"]) == ("1Z99", "1z-99", None)
+    assert (placed.body["number"], placed.body["tracking_number"], placed.body["released_at"]) == (
+        "1Z99",
+        "1z-99",
+        None,
+    )
     assert await under_hold(api, "1Z99")
     again = await turn(api, PATH, "1Z99")
     assert (again.status, again.body["code"]) == (409, "conflict")
@@ -36,25 +43,38 @@ async def test_a_hold_is_placed_listed_released_and_stands_in_the_log(api: Any, 
     assert not await under_hold(api, "1Z99")
     assert (await turn(api, f"{PATH}/release", "1Z99")).status == 404
     assert (await api.get(PATH, scopes="audit")).body["items"] == []
-    assert len((await api.get(PATH, scopes="audit", params={"released": "true"})).body["items"]) == 1
-    told = "SELECT verb, target FROM statesvc.action WHERE target LIKE 'shipment %' ORDER BY batch_id"
+    assert (
+        len((await api.get(PATH, scopes="audit", params={"released": "true"})).body["items"]) == 1
+    )
+    told = (
+        "SELECT verb, target FROM statesvc.action WHERE target LIKE 'shipment %' ORDER BY batch_id"
+    )
     actions = await (await api.connection.execute(told)).fetchall()
-    assert actions == [("place_legal_hold", "shipment ups 1Z99"), ("release_legal_hold", "shipment ups 1Z99")]
+    assert actions == [
+        ("place_legal_hold", "shipment ups 1Z99"),
+        ("release_legal_hold", "shipment ups 1Z99"),
+    ]
 
 
 async def test_a_number_that_nothing_is_known_of_is_refused(api: Any) -> None:
     assert (await turn(api, PATH, "misspelt")).body["code"] == "not_found"
     assert (await turn(api, PATH, "1", carrier_id="nobody")).body["code"] == "unknown_carrier"
     assert (await turn(api, PATH, "1", scopes="ops audit")).status == 403
-    without_why = await api.call("POST", PATH, scopes="admin", json={"carrier_id": "ups", "tracking_number": "1", "why": ""})
+    without_why = await api.call(
+        "POST", PATH, scopes="admin", json={"carrier_id": "ups", "tracking_number": "1", "why": ""}
+    )
     assert without_why.status == 422
 
 
-async def test_all_shipments_of_the_number_are_held_also_those_that_come_later(api: Any, scan: Any) -> None:
+async def test_all_shipments_of_the_number_are_held_also_those_that_come_later(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("5", Status.IN_TRANSIT, discriminator="old"))
     assert (await turn(api, PATH, "5")).status == 201
     await api.carriers.say(scan("5", Status.IN_TRANSIT, discriminator="new"))
-    cursor = await api.connection.execute("SELECT statesvc.under_legal_hold(ARRAY[shipment_id]) FROM statesvc.stream")
+    cursor = await api.connection.execute(
+        "SELECT statesvc.under_legal_hold(ARRAY[shipment_id]) FROM statesvc.stream"
+    )
     assert await cursor.fetchall() == [(True,), (True,)]
 
 
@@ -63,4 +83,8 @@ async def test_pages_of_holds_go_on_where_the_last_ended(api: Any, scan: Any) ->
         await api.carriers.say(scan(f"N{number}", Status.IN_TRANSIT))
         assert (await turn(api, PATH, f"N{number}")).status == 201
     pages = await api.pages(PATH, scopes="audit", limit=2)
-    assert [[hold["number"] for hold in page] for page in pages] == [["N4", "N3"], ["N2", "N1"], ["N0"]]
+    assert [[hold["number"] for hold in page] for page in pages] == [
+        ["N4", "N3"],
+        ["N2", "N1"],
+        ["N0"],
+    ]

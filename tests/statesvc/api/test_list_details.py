@@ -22,12 +22,22 @@ async def attach(api: Any, number: str, references: Any) -> None:
 
 
 async def test_details_are_the_place_of_the_last_scan_and_the_order(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT), scan("1Z2", Status.PICKED_UP), scan("1Z3", None, kind=Kind.INFO))
+    await api.carriers.say(
+        scan("1Z1", Status.IN_TRANSIT),
+        scan("1Z2", Status.PICKED_UP),
+        scan("1Z3", None, kind=Kind.INFO),
+    )
     await attach(api, "1Z1", ORDER)
     await attach(api, "1Z2", {"metadata": {"team": "blue"}})
     await attach(api, "1Z4", ORDER)
     shown = await listed(api, details="true")
-    place = {"city": "Springfield", "region": "IL", "postal_code": "627", "country": "US", "facility": None}
+    place = {
+        "city": "Springfield",
+        "region": "IL",
+        "postal_code": "627",
+        "country": "US",
+        "facility": None,
+    }
     assert {number: (one["last_location"], one["order_id"]) for number, one in shown.items()} == {
         "1Z1": (place, "A-1001"),
         "1Z2": (place, None),
@@ -35,20 +45,33 @@ async def test_details_are_the_place_of_the_last_scan_and_the_order(api: Any, sc
     }
     unheard = await listed(api, details="true", reference="A-1001")
     assert (unheard["1Z4"]["last_location"], unheard["1Z4"]["order_id"]) == (None, "A-1001")
-    assert not (await listed(api))["1Z1"].keys() & {"last_location", "order_id"}, "who does not ask does not pay"
+    assert not (await listed(api))["1Z1"].keys() & {"last_location", "order_id"}, (
+        "who does not ask does not pay"
+    )
 
 
 async def test_a_scan_that_came_late_is_not_where_the_parcel_was_last(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("1Z1", Status.DELIVERED, minutes=600))
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP, minutes=1, place=EventPlace(city="Reno", region="NV", country="US")))
+    await api.carriers.say(
+        scan(
+            "1Z1",
+            Status.PICKED_UP,
+            minutes=1,
+            place=EventPlace(city="Reno", region="NV", country="US"),
+        )
+    )
     (one,) = (await listed(api, details="true")).values()
     assert (one["status"], one["last_location"]["city"]) == ("delivered", "Springfield")
 
 
-async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their_key(api: Any, scan: Any) -> None:
+async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their_key(
+    api: Any, scan: Any
+) -> None:
     await api.connection.execute("SET enable_seqscan = off")
     await api.carriers.say(scan("1Z1", Status.IN_TRANSIT))
-    cursor = await api.connection.execute("SELECT shipment_id, first_recorded_at, recorded_at FROM statesvc.shipment")
+    cursor = await api.connection.execute(
+        "SELECT shipment_id, first_recorded_at, recorded_at FROM statesvc.shipment"
+    )
     ((shipment_id, since, until),) = await cursor.fetchall()
     asked = {
         "shipment_ids": [shipment_id],
@@ -58,7 +81,11 @@ async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their
         "since": since,
         "until": until + timedelta(seconds=1),
     }
-    rows = await (await api.connection.execute("EXPLAIN " + queries("statesvc.shipments", "list_details")["last_scans"], asked)).fetchall()
+    rows = await (
+        await api.connection.execute(
+            "EXPLAIN " + queries("statesvc.shipments", "list_details")["last_scans"], asked
+        )
+    ).fetchall()
     plan = "\n".join(row[0] for row in rows)
     assert set(re.findall(r"_(\d{6})\b", plan)) == {f"{since:%Y%m}"}
     assert "Seq Scan" not in plan

@@ -24,15 +24,29 @@ TIMES = ("status_since", "last_event_at", "delivered_at")
 
 def local(reading: Reading, zone: timezone) -> Reading:
     """Return the same scan as its carrier prints it."""
-    return replace(reading, time=replace(reading.time, instant=reading.time.instant.astimezone(zone)))
+    return replace(
+        reading, time=replace(reading.time, instant=reading.time.instant.astimezone(zone))
+    )
 
 
 async def test_live_and_as_of_read_the_same_local_times(api: Any, scan: Any, database: Any) -> None:
-    await api.carriers.say(local(scan("1", Status.PICKED_UP), NEPAL), local(scan("1", Status.DELIVERED, minutes=90), CHICAGO))
+    await api.carriers.say(
+        local(scan("1", Status.PICKED_UP), NEPAL),
+        local(scan("1", Status.DELIVERED, minutes=90), CHICAGO),
+    )
     await Story(api.connection, api.keyring).seal()
     live = (await api.get("/v1/shipments/ups/1")).body
-    assert live["status_since"] == live["last_event_at"] == live["delivered_at"] == "2026-03-01T03:30:00-06:00"
-    past = (await api.get("/v1/shipments/ups/1", params={"as_of": (await database.clock.now()).isoformat()})).body
+    assert (
+        live["status_since"]
+        == live["last_event_at"]
+        == live["delivered_at"]
+        == "2026-03-01T03:30:00-06:00"
+    )
+    past = (
+        await api.get(
+            "/v1/shipments/ups/1", params={"as_of": (await database.clock.now()).isoformat()}
+        )
+    ).body
     assert [past[name] for name in TIMES] == [live[name] for name in TIMES]
     (listed,) = (await api.get("/v1/shipments")).body["items"]
     assert [listed[name] for name in TIMES] == [live[name] for name in TIMES]
@@ -41,7 +55,12 @@ async def test_live_and_as_of_read_the_same_local_times(api: Any, scan: Any, dat
 
 
 async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -> None:
-    await api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://subscriber.invalid/hook"})
+    await api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": "https://subscriber.invalid/hook"},
+    )
     await api.carriers.say(local(scan("2", Status.PICKED_UP), NEPAL))
     cursor = await api.connection.execute(
         "SELECT sequence, webhook_id, type, created_at, occurred_at, occurred_offset_seconds, epoch, carrier_id, tracking_number,"
@@ -53,29 +72,48 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
     audit = (await api.get("/v1/shipments/ups/2/audit", scopes="audit")).body
     assert [one["occurred_at"] for one in audit["notifications"]] == ["2026-03-01T13:45:00+05:45"]
     head = await Story(api.connection, api.keyring).seal()
-    (changed,) = await read_transitions(api.connection, begin=0, end=head.tree_size, archive=History(None))
+    (changed,) = await read_transitions(
+        api.connection, begin=0, end=head.tree_size, archive=History(None)
+    )
     assert b'"occurred_at":"2026-03-01T13:45:00+05:45"' in frame_of(changed, epoch=1).text
 
 
-async def test_a_replay_of_what_was_never_written_says_the_local_time(api: Any, scan: Any, database: Any) -> None:
-    made = await api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://subscriber.invalid/hook"})
+async def test_a_replay_of_what_was_never_written_says_the_local_time(
+    api: Any, scan: Any, database: Any
+) -> None:
+    made = await api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": "https://subscriber.invalid/hook"},
+    )
     await api.connection.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock()")
     await api.carriers.say(local(scan("3", Status.PICKED_UP), CHICAGO))
     await api.connection.execute("UPDATE statesvc.subscription SET disabled_at = NULL")
     await database.clock.advance(1)
     path = f"/v1/subscriptions/{made.body['id']}/replay"
-    reply = await api.call("POST", path, scopes="subscriptions", json={"since": "2020-01-01T00:00:00Z"})
+    reply = await api.call(
+        "POST", path, scopes="subscriptions", json={"since": "2020-01-01T00:00:00Z"}
+    )
     assert reply.body["never_written"] == 1
-    cursor = await api.connection.execute("SELECT occurred_at, occurred_offset_seconds FROM statesvc.notification")
+    cursor = await api.connection.execute(
+        "SELECT occurred_at, occurred_offset_seconds FROM statesvc.notification"
+    )
     assert await cursor.fetchall() == [(datetime(2026, 3, 1, 2, 0, tzinfo=CHICAGO), -6 * 3600)]
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_an_offset_that_drifted_is_found_by_the_comparison(api: Any, scan: Any, database: Any) -> None:
+async def test_an_offset_that_drifted_is_found_by_the_comparison(
+    api: Any, scan: Any, database: Any
+) -> None:
     await api.carriers.say(local(scan("4", Status.DELIVERED), CHICAGO))
-    compare = Rebuild(owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
+    compare = Rebuild(
+        owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
+    )
     assert (await compare.compare())[1] == []
-    ((state,),) = await (await api.connection.execute("SELECT state FROM statesvc.shipment")).fetchall()
+    ((state,),) = await (
+        await api.connection.execute("SELECT state FROM statesvc.shipment")
+    ).fetchall()
     changed = decompress_json(state).replace(b"02:00:00-06:00", b"08:00:00+00:00")
     await api.connection.execute("UPDATE statesvc.shipment SET state = %s", (changed,))
     ((drift),) = (await compare.compare())[1]

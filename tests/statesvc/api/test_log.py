@@ -53,13 +53,23 @@ async def test_the_feed_is_the_whole_log_in_order(api: Any, log: Story) -> None:
         items = await follow(api, limit=limit)
         assert [item["index"] for item in items] == list(range(head.tree_size))
         assert [bytes.fromhex(item["leaf_hash"]) for item in items] == await log.leaves()
-    assert {item["kind"] for item in items} == {"event", "conflict", "transition", "fanout", "attempt", "observation", "action"}
+    assert {item["kind"] for item in items} == {
+        "event",
+        "conflict",
+        "transition",
+        "fanout",
+        "attempt",
+        "observation",
+        "action",
+    }
     assert await follow(api, after=f"1.{head.tree_size - 3}") == items[-2:]
     # an index alone is one of the first epoch
     assert await follow(api, after=head.tree_size - 3) == items[-2:]
 
 
-async def test_a_reader_of_the_feed_goes_on_where_its_last_answer_ended(api: Any, log: Story) -> None:
+async def test_a_reader_of_the_feed_goes_on_where_its_last_answer_ended(
+    api: Any, log: Story
+) -> None:
     await log.act()
     await log.seal()
     first = (await api.get("/v1/feed", scopes="audit")).body
@@ -72,9 +82,16 @@ async def test_a_reader_of_the_feed_goes_on_where_its_last_answer_ended(api: Any
 
 
 @pytest.mark.parametrize(
-    ("after", "status", "code"), [("1.x", 422, "invalid_request"), ("0.1", 422, "invalid_request"), ("2.0", 400, "invalid_cursor")]
+    ("after", "status", "code"),
+    [
+        ("1.x", 422, "invalid_request"),
+        ("0.1", 422, "invalid_request"),
+        ("2.0", 400, "invalid_cursor"),
+    ],
 )
-async def test_a_cursor_that_no_answer_gave_is_refused(api: Any, log: Story, after: str, status: int, code: str) -> None:
+async def test_a_cursor_that_no_answer_gave_is_refused(
+    api: Any, log: Story, after: str, status: int, code: str
+) -> None:
     await log.act()
     await log.seal()
     reply = await api.get("/v1/feed", scopes="audit", params={"after": after})
@@ -92,7 +109,9 @@ async def test_an_entry_is_printed_in_the_bytes_that_were_hashed(api: Any, log: 
     assert hashlib.sha256(b"\x00" + printed).hexdigest() == item["leaf_hash"]
 
 
-async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(api: Any, log: Story, database: Any) -> None:
+async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(
+    api: Any, log: Story, database: Any
+) -> None:
     async with await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
         await Story(held, log.keyring).say(said("1ZHELD", 1, None), commit=False)
@@ -109,7 +128,12 @@ async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(api: Any, 
 
 async def test_nothing_is_shown_before_its_head_is_published(api: Any, log: Story) -> None:
     await log.act()
-    assert (await api.get("/v1/feed", scopes="audit")).body == {"items": [], "next_cursor": None, "cursor": "1.-1", "tree_size": 0}
+    assert (await api.get("/v1/feed", scopes="audit")).body == {
+        "items": [],
+        "next_cursor": None,
+        "cursor": "1.-1",
+        "tree_size": 0,
+    }
     assert (await api.get("/v1/feed", scopes="audit", params={"after": -1})).body["items"] == []
 
 
@@ -121,7 +145,9 @@ async def test_a_place_that_the_log_has_not_reached_is_refused(api: Any, log: St
     assert (reply.status, reply.body["code"]) == (400, "invalid_cursor")
 
 
-async def test_the_feed_never_passes_over_an_entry_that_is_gone(api: Any, log: Story, database: Any) -> None:
+async def test_the_feed_never_passes_over_an_entry_that_is_gone(
+    api: Any, log: Story, database: Any
+) -> None:
     await log.parcel("1Z1", steps=3)
     await log.seal()
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
@@ -132,8 +158,12 @@ async def test_the_feed_never_passes_over_an_entry_that_is_gone(api: Any, log: S
     assert "lacks its entry" in reply.body["detail"]
 
 
-async def test_the_feed_holds_nothing_personal_and_needs_the_audit_scope(api: Any, scan: Any, log: Story) -> None:
-    await api.carriers.say(scan("1Z1", Status.DELIVERED, description="left with Ms. Example", signed_by="Example"))
+async def test_the_feed_holds_nothing_personal_and_needs_the_audit_scope(
+    api: Any, scan: Any, log: Story
+) -> None:
+    await api.carriers.say(
+        scan("1Z1", Status.DELIVERED, description="left with Ms. Example", signed_by="Example")
+    )
     await log.seal()
     assert "xample" not in str(await follow(api))
     assert (await api.get("/v1/feed")).status == 403
@@ -149,7 +179,10 @@ async def test_a_head_is_signed_text(api: Any, log: Story) -> None:
     status, content_type, text = await note(api)
     assert (status, content_type, text) == (200, "text/plain", second.note)
     opened = open_checkpoint(text, await verifiers(api), origin=log.origin)
-    assert (opened.checkpoint.size, opened.checkpoint.root) == (second.tree_size, root_of(await log.leaves()))
+    assert (opened.checkpoint.size, opened.checkpoint.root) == (
+        second.tree_size,
+        root_of(await log.leaves()),
+    )
     assert (await note(api, size="3"))[2] == first.note
     assert (await note(api, size=str(second.tree_size + 1)))[0] == 404
 
@@ -170,9 +203,15 @@ async def test_every_entry_is_proved(api: Any, log: Story) -> None:
     for index in range(0, len(leaves), 5):
         body = (await api.get("/v1/proofs/inclusion", params={"index": index})).body
         head = open_checkpoint(body["checkpoint"], await verifiers(api)).checkpoint
-        assert (head.size, head.root.hex(), body["leaf_hash"]) == (body["tree_size"], body["root"], leaves[index].hex())
+        assert (head.size, head.root.hex(), body["leaf_hash"]) == (
+            body["tree_size"],
+            body["root"],
+            leaves[index].hex(),
+        )
         path = [bytes.fromhex(each) for each in body["path"]]
-        assert verify_inclusion(leaves[index], index=index, size=head.size, path=path, root=head.root)
+        assert verify_inclusion(
+            leaves[index], index=index, size=head.size, path=path, root=head.root
+        )
 
 
 async def test_an_event_is_proved_by_its_ids(api: Any, log: Story, scan: Any) -> None:
@@ -201,12 +240,21 @@ async def test_the_log_is_proved_to_have_grown_only(api: Any, log: Story) -> Non
         heads.append(await log.seal())
     for older in heads:
         for newer in heads[heads.index(older) :]:
-            body = (await api.get("/v1/proofs/consistency", params={"from": older.tree_size, "to": newer.tree_size})).body
+            body = (
+                await api.get(
+                    "/v1/proofs/consistency",
+                    params={"from": older.tree_size, "to": newer.tree_size},
+                )
+            ).body
             path = [bytes.fromhex(each) for each in body["path"]]
             roots = {"first_root": older.root, "second_root": newer.root}
-            assert verify_consistency(first=older.tree_size, second=newer.tree_size, path=path, **roots)
+            assert verify_consistency(
+                first=older.tree_size, second=newer.tree_size, path=path, **roots
+            )
             assert (body["from_root"], body["to_root"]) == (older.root.hex(), newer.root.hex())
-    assert (await api.get("/v1/proofs/consistency", params={"from": 0})).body["to"] == heads[-1].tree_size
+    assert (await api.get("/v1/proofs/consistency", params={"from": 0})).body["to"] == heads[
+        -1
+    ].tree_size
 
 
 @pytest.mark.parametrize(
@@ -234,7 +282,9 @@ async def test_a_changed_tree_gives_no_proofs(api: Any, log: Story, database: An
         await log.seal()
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
         await attacker.execute("SET session_replication_role = replica")
-        await attacker.execute("UPDATE statesvc.batch SET leaf_hashes = sha256('x') WHERE batch_id = 1")
+        await attacker.execute(
+            "UPDATE statesvc.batch SET leaf_hashes = sha256('x') WHERE batch_id = 1"
+        )
     for path in ("/v1/proofs/inclusion?index=1", "/v1/proofs/consistency?from=1"):
         reply = await api.get(path)
         assert reply.status == 500

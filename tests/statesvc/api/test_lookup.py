@@ -10,13 +10,20 @@ PATH = "/v1/shipments/lookup"
 
 
 async def look_up(api: Any, *numbers: str | tuple[str, str], status: int = 200) -> Any:
-    asked = [{"tracking_number": one} if isinstance(one, str) else {"tracking_number": one[1], "carrier_id": one[0]} for one in numbers]
+    asked = [
+        {"tracking_number": one}
+        if isinstance(one, str)
+        else {"tracking_number": one[1], "carrier_id": one[0]}
+        for one in numbers
+    ]
     reply = await api.call("POST", PATH, scopes="read", json={"numbers": asked})
     assert reply.status == status, reply.body
     return reply.body
 
 
-async def test_numbers_are_answered_in_the_order_asked_with_carrier_or_without(api: Any, scan: Any) -> None:
+async def test_numbers_are_answered_in_the_order_asked_with_carrier_or_without(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("1Z 1", Status.IN_TRANSIT), scan("1Z2", Status.DELIVERED))
     await api.carriers.say(scan("1Z1", Status.DELIVERED, minutes=5), carrier_id="fedex")
     found = await look_up(api, "1z-2", ("fedex", "1Z1"), "1Z1", "1ZNEVER", ("ups", "1z 1"))
@@ -27,7 +34,10 @@ async def test_numbers_are_answered_in_the_order_asked_with_carrier_or_without(a
         ("1ZNEVER", None),
         ("1z 1", "ups"),
     ]
-    assert [[(each["carrier_id"], each["status"]) for each in one["shipments"]] for one in found["items"]] == [
+    assert [
+        [(each["carrier_id"], each["status"]) for each in one["shipments"]]
+        for one in found["items"]
+    ] == [
         [("ups", "delivered")],
         [("fedex", "delivered")],
         [("fedex", "delivered"), ("ups", "in_transit")],
@@ -40,10 +50,14 @@ async def test_a_shipment_reads_as_it_does_by_its_number(api: Any, scan: Any) ->
     await api.carriers.say(scan("1Z1", Status.DELIVERED, signed_by="A. Person"))
     ((found,),) = [one["shipments"] for one in (await look_up(api, "1Z1"))["items"]]
     shown = (await api.get("/v1/shipments/ups/1Z1")).body
-    assert found == {name: value for name, value in shown.items() if name not in {"others", "is_signed"}}
+    assert found == {
+        name: value for name, value in shown.items() if name not in {"others", "is_signed"}
+    }
 
 
-async def test_a_number_that_is_printed_with_more_around_it_is_found_without_its_carrier(api: Any, scan: Any) -> None:
+async def test_a_number_that_is_printed_with_more_around_it_is_found_without_its_carrier(
+    api: Any, scan: Any
+) -> None:
     number = "9400136208303372182300"
     await api.carriers.say(scan(number, Status.IN_TRANSIT), carrier_id="usps")
     ((found,),) = [one["shipments"] for one in (await look_up(api, f"42089501{number}"))["items"]]
@@ -51,8 +65,12 @@ async def test_a_number_that_is_printed_with_more_around_it_is_found_without_its
 
 
 @pytest.mark.parametrize("carrier_id", ["ups", None])
-async def test_references_before_the_first_scan_are_there_with_version_0(api: Any, scan: Any, carrier_id: str | None) -> None:
-    await api.call("PUT", "/v1/shipments/ups/1Z1/references", scopes="ingest", json={"order_id": "Order-7"})
+async def test_references_before_the_first_scan_are_there_with_version_0(
+    api: Any, scan: Any, carrier_id: str | None
+) -> None:
+    await api.call(
+        "PUT", "/v1/shipments/ups/1Z1/references", scopes="ingest", json={"order_id": "Order-7"}
+    )
     asked = ("ups", "1Z 1") if carrier_id else "1Z 1"
     ((awaited,),) = [one["shipments"] for one in (await look_up(api, asked))["items"]]
     assert (awaited["carrier_id"], awaited["version"], awaited["status"]) == ("ups", 0, "unknown")
@@ -61,11 +79,17 @@ async def test_references_before_the_first_scan_are_there_with_version_0(api: An
     assert (scanned["shipment_id"], scanned["version"]) == (awaited["shipment_id"], 1)
 
 
-async def test_two_hundred_numbers_are_one_statement_and_one_more_is_refused(api: Any, scan: Any) -> None:
+async def test_two_hundred_numbers_are_one_statement_and_one_more_is_refused(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(*(scan(f"N{n}", Status.IN_TRANSIT) for n in range(200)))
     found = await look_up(api, *(f"n{n}" for n in range(200)))
-    assert [one["shipments"][0]["tracking_number"] for one in found["items"]] == [f"N{n}" for n in range(200)]
-    assert (await look_up(api, *(f"N{n}" for n in range(201)), status=422))["code"] == "invalid_request"
+    assert [one["shipments"][0]["tracking_number"] for one in found["items"]] == [
+        f"N{n}" for n in range(200)
+    ]
+    assert (await look_up(api, *(f"N{n}" for n in range(201)), status=422))[
+        "code"
+    ] == "invalid_request"
     assert (await look_up(api, status=422))["code"] == "invalid_request"
 
 

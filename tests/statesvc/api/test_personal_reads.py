@@ -10,7 +10,13 @@ from psycopg import AsyncConnection
 from psycopg.errors import RaiseException
 
 from events.vocabulary import Status
-from statesvc.log.personal_read_entries import CountedHour, PersonalRead, begin_personal_read, close_hours, count_further
+from statesvc.log.personal_read_entries import (
+    CountedHour,
+    PersonalRead,
+    begin_personal_read,
+    close_hours,
+    count_further,
+)
 from statesvc.maintenance.upkeep import once
 from tests.world.story import Story
 
@@ -19,19 +25,27 @@ HOUR = 3600.0
 
 
 async def entries(api: Any, verb: str = "read_personal%") -> list[tuple[str, dict[str, Any]]]:
-    query = "SELECT verb, canonical FROM statesvc.action WHERE verb LIKE %s ORDER BY batch_id, ordinal"
+    query = (
+        "SELECT verb, canonical FROM statesvc.action WHERE verb LIKE %s ORDER BY batch_id, ordinal"
+    )
     rows = await (await api.connection.execute(query, (verb,))).fetchall()
     return [(found, orjson.loads(canonical)) for found, canonical in rows]
 
 
 async def signed(api: Any, scan: Any, number: str = "7") -> str:
-    await api.carriers.say(scan(number, Status.DELIVERED, signed_by="J. Doe", description="at the door"))
+    await api.carriers.say(
+        scan(number, Status.DELIVERED, signed_by="J. Doe", description="at the door")
+    )
     shipment_id: str = (await api.get(f"/v1/shipments/ups/{number}")).body["shipment_id"]
     return shipment_id
 
 
-@pytest.mark.parametrize(("call", "scopes"), [("", "read pii"), ("/history", "read pii"), ("/audit", "audit pii")])
-async def test_a_key_that_may_reads_nothing_personal_and_writes_nothing_unless_it_asks(api: Any, scan: Any, call: str, scopes: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "scopes"), [("", "read pii"), ("/history", "read pii"), ("/audit", "audit pii")]
+)
+async def test_a_key_that_may_reads_nothing_personal_and_writes_nothing_unless_it_asks(
+    api: Any, scan: Any, call: str, scopes: str
+) -> None:
     await signed(api, scan)
     reply = await api.get(f"/v1/shipments/ups/7{call}", scopes=scopes)
     assert "J. Doe" not in json.dumps(reply.body)
@@ -41,28 +55,56 @@ async def test_a_key_that_may_reads_nothing_personal_and_writes_nothing_unless_i
     assert [verb for verb, _ in await entries(api)] == ["read_personal"]
 
 
-@pytest.mark.parametrize(("call", "scope"), [("", "read"), ("/history", "read"), ("/audit", "audit"), ("/evidence", "audit")])
-async def test_asking_without_the_scope_is_refused_with_what_to_do(api: Any, scan: Any, call: str, scope: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "scope"),
+    [("", "read"), ("/history", "read"), ("/audit", "audit"), ("/evidence", "audit")],
+)
+async def test_asking_without_the_scope_is_refused_with_what_to_do(
+    api: Any, scan: Any, call: str, scope: str
+) -> None:
     await signed(api, scan)
     reply = await api.get(f"/v1/shipments/ups/7{call}", scopes=scope, params=PERSONAL)
-    assert (reply.status, reply.body["code"], reply.body["required_scope"]) == (403, "missing_scope", "pii")
+    assert (reply.status, reply.body["code"], reply.body["required_scope"]) == (
+        403,
+        "missing_scope",
+        "pii",
+    )
     assert "leave `include=personal` out" in reply.body["detail"]
-    assert (await api.get(f"/v1/shipments/ups/7{call}", scopes=f"{scope} pii", params={"include": "all"})).status == 422
+    assert (
+        await api.get(
+            f"/v1/shipments/ups/7{call}", scopes=f"{scope} pii", params={"include": "all"}
+        )
+    ).status == 422
 
 
 @pytest.mark.slow
-async def test_three_hundred_readings_are_two_entries_and_evidence_does_not_print_them(api: Any, scan: Any, database: Any) -> None:
+async def test_three_hundred_readings_are_two_entries_and_evidence_does_not_print_them(
+    api: Any, scan: Any, database: Any
+) -> None:
     shipment_id = await signed(api, scan)
     for _ in range(300):
-        assert (await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL)).body["signed_by"] == "J. Doe"
+        assert (await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL)).body[
+            "signed_by"
+        ] == "J. Doe"
     await api.readings.keep_up()
     await database.clock.advance(HOUR + 120)
     assert await close_hours(api.connection) == 1
     assert await close_hours(api.connection) == 0
     (first, said), (again, counted) = await entries(api)
-    assert (first, said["target"], said["details"]["call"]) == ("read_personal", f"shipment {shipment_id}", "state")
-    assert (again, counted["target"], counted["details"]["further"]) == ("read_personal_again", f"shipment {shipment_id}", 299)
-    assert await (await api.connection.execute("SELECT FROM statesvc.personal_reading")).fetchall() == []
+    assert (first, said["target"], said["details"]["call"]) == (
+        "read_personal",
+        f"shipment {shipment_id}",
+        "state",
+    )
+    assert (again, counted["target"], counted["details"]["further"]) == (
+        "read_personal_again",
+        f"shipment {shipment_id}",
+        299,
+    )
+    assert (
+        await (await api.connection.execute("SELECT FROM statesvc.personal_reading")).fetchall()
+        == []
+    )
     await Story(api.connection, api.keyring).seal()
     evidence = (await api.get("/v1/shipments/ups/7/evidence", scopes="audit pii")).body
     assert "action" not in [entry["kind"] for entry in evidence["entries"]]
@@ -74,25 +116,37 @@ async def test_three_hundred_readings_are_two_entries_and_evidence_does_not_prin
     ]
 
 
-async def test_each_key_each_shipment_and_each_hour_has_a_first_reading(api: Any, scan: Any, database: Any) -> None:
+async def test_each_key_each_shipment_and_each_hour_has_a_first_reading(
+    api: Any, scan: Any, database: Any
+) -> None:
     await signed(api, scan)
     await signed(api, scan, "8")
     for number in ("7", "8", "7"):
         await api.get(f"/v1/shipments/ups/{number}", scopes="read pii", params=PERSONAL)
-        await api.get(f"/v1/shipments/ups/{number}/history", scopes="audit read pii", params=PERSONAL)
+        await api.get(
+            f"/v1/shipments/ups/{number}/history", scopes="audit read pii", params=PERSONAL
+        )
     assert len(await entries(api)) == 4
     await database.clock.advance(HOUR)
     await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL)
     assert len(await entries(api)) == 5
 
 
-async def test_processes_that_read_at_once_record_one_first_and_each_answers_after_it(database: Any) -> None:
+async def test_processes_that_read_at_once_record_one_first_and_each_answers_after_it(
+    database: Any,
+) -> None:
     reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
 
     async def read() -> tuple[bool, int]:
-        async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            database.service_dsn, autocommit=True
+        ) as connection:
             begun = await begin_personal_read(connection, reading)
-            seen = await (await connection.execute("SELECT count(*) FROM statesvc.action WHERE verb = 'read_personal'")).fetchone()
+            seen = await (
+                await connection.execute(
+                    "SELECT count(*) FROM statesvc.action WHERE verb = 'read_personal'"
+                )
+            ).fetchone()
             assert seen is not None
             return begun.is_first, seen[0]
 
@@ -100,7 +154,9 @@ async def test_processes_that_read_at_once_record_one_first_and_each_answers_aft
     assert sorted(answers) == [(False, 1)] * 7 + [(True, 1)]
 
 
-async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(api: Any, database: Any) -> None:
+async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(
+    api: Any, database: Any
+) -> None:
     reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
     async with (
         await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
@@ -117,7 +173,9 @@ async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(ap
     assert len(await entries(api)) == 1
 
 
-async def test_counts_of_several_processes_add_up_and_a_late_one_is_not_lost(api: Any, database: Any) -> None:
+async def test_counts_of_several_processes_add_up_and_a_late_one_is_not_lost(
+    api: Any, database: Any
+) -> None:
     reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
     hour = (await begin_personal_read(api.connection, reading)).counted.hour
     counted = CountedHour("key:a", "shipment x", hour)
@@ -127,10 +185,14 @@ async def test_counts_of_several_processes_add_up_and_a_late_one_is_not_lost(api
     await once(api.connection)
     await count_further(api.connection, {counted: 5})
     await once(api.connection)
-    assert [said["details"]["further"] for _, said in await entries(api, "read_personal_again")] == [7, 5]
+    assert [
+        said["details"]["further"] for _, said in await entries(api, "read_personal_again")
+    ] == [7, 5]
 
 
-async def test_an_hour_that_was_read_once_has_no_second_entry(api: Any, scan: Any, database: Any) -> None:
+async def test_an_hour_that_was_read_once_has_no_second_entry(
+    api: Any, scan: Any, database: Any
+) -> None:
     await signed(api, scan)
     await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL)
     await api.readings.close()
@@ -143,7 +205,11 @@ async def test_what_was_not_sent_is_not_recorded(api: Any, scan: Any) -> None:
     await signed(api, scan)
     first = await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL)
     known = {"If-None-Match": first.headers["ETag"]}
-    assert (await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL, headers=known)).status == 304
+    assert (
+        await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL, headers=known)
+    ).status == 304
     await api.readings.keep_up()
-    rows = await (await api.connection.execute("SELECT further FROM statesvc.personal_reading")).fetchall()
+    rows = await (
+        await api.connection.execute("SELECT further FROM statesvc.personal_reading")
+    ).fetchall()
     assert rows == [(0,)]

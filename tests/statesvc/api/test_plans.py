@@ -21,34 +21,59 @@ async def plan(api: Any, module: str, name: str, parameters: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("timeline", "events_of_shipment"), ("audit_trail", "recorded_events"), ("audit_trail", "transitions")]
+    ("module", "name"),
+    [
+        ("timeline", "events_of_shipment"),
+        ("audit_trail", "recorded_events"),
+        ("audit_trail", "transitions"),
+    ],
 )
-async def test_only_the_months_of_the_shipments_own_life_are_read(api: Any, scan: Any, module: str, name: str) -> None:
+async def test_only_the_months_of_the_shipments_own_life_are_read(
+    api: Any, scan: Any, module: str, name: str
+) -> None:
     await api.carriers.say(scan("1", Status.IN_TRANSIT))
     found = await find_shipment(api.connection, carrier_id="ups", number="1")
     assert isinstance(found, FoundShipment)
     recorded = found.shipment.recorded()
     month = f"{recorded['since']:%Y%m}"
-    assert set(re.findall(r"_(\d{6})\b", await plan(api, module, name, recorded | WINDOW))) == {month}
+    assert set(re.findall(r"_(\d{6})\b", await plan(api, module, name, recorded | WINDOW))) == {
+        month
+    }
     longer = recorded | {"since": recorded["since"] - timedelta(days=31)}
     assert len(set(re.findall(r"_(\d{6})\b", await plan(api, module, name, longer | WINDOW)))) == 2
 
 
-async def test_a_number_is_looked_up_by_its_index_and_a_shipments_events_by_theirs(api: Any) -> None:
+async def test_a_number_is_looked_up_by_its_index_and_a_shipments_events_by_theirs(
+    api: Any,
+) -> None:
     await api.connection.execute("SET enable_seqscan = off")
-    asked = {"carrier_id": "ups", "number": "1", "shipment_id": None, "discriminator": None, "limit": 2}
-    assert "Index Scan using shipment_number" in await plan(api, "find", "shipments_of_number", asked)
+    asked = {
+        "carrier_id": "ups",
+        "number": "1",
+        "shipment_id": None,
+        "discriminator": None,
+        "limit": 2,
+    }
+    assert "Index Scan using shipment_number" in await plan(
+        api, "find", "shipments_of_number", asked
+    )
     life = {
         "shipment_id": "0190b1de-0000-7000-8000-000000000001",
         "since": datetime.now(UTC),
         "until": datetime.now(UTC),
         "event_id": "x",
     }
-    for module, name in (("timeline", "events_of_shipment"), ("find", "sealed_part"), ("audit_trail", "recorded_events")):
+    for module, name in (
+        ("timeline", "events_of_shipment"),
+        ("find", "sealed_part"),
+        ("audit_trail", "recorded_events"),
+    ):
         assert "Seq Scan" not in await plan(api, module, name, life | WINDOW)
 
 
-async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_theirs(api: Any) -> None:
+async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_theirs(
+    api: Any,
+) -> None:
     await api.connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
     asked: dict[str, Any] = {
         "carrier_id": None,
@@ -64,40 +89,72 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         "open": True,
         "ended": False,
     }
-    asked |= {"after_recorded_at": END_OF_TIME, "after_shipment_id": UUID(int=0), "scan_max": 9, "limit": 2}
-    assert "Index Scan using shipment_number" in await plan(api, "shipment_list", "list_shipments_of_number", asked)
-    of_references = await plan(api, "shipment_list", "list_shipments_of_references", asked | {"carrier_ids": ["ups"]})
+    asked |= {
+        "after_recorded_at": END_OF_TIME,
+        "after_shipment_id": UUID(int=0),
+        "scan_max": 9,
+        "limit": 2,
+    }
+    assert "Index Scan using shipment_number" in await plan(
+        api, "shipment_list", "list_shipments_of_number", asked
+    )
+    of_references = await plan(
+        api, "shipment_list", "list_shipments_of_references", asked | {"carrier_ids": ["ups"]}
+    )
     assert "Index Scan using shipment_number" in of_references
     for name in ("list_shipments", "scan_end"):
         read = await plan(api, "shipment_list", name, asked)
         assert "using shipment_updated" in read
-        assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) > ", read)
+        assert re.search(
+            r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) > ", read
+        )
         assert "terminal = true" not in read
     for name in ("list_newest_shipments", "newest_scan_end"):
         read = await plan(api, "shipment_list", name, asked)
-        assert "Index Scan Backward using shipment_updated" in read or "Index Only Scan Backward using shipment_updated" in read
-        assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) < ", read)
+        assert (
+            "Index Scan Backward using shipment_updated" in read
+            or "Index Only Scan Backward using shipment_updated" in read
+        )
+        assert re.search(
+            r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) < ", read
+        )
     part: dict[str, Any] = {"since": "543", "until": "543\U0010ffff", "limit": 9}
-    assert "Index Cond: ((number ~>=~ " in await plan(api, "number_search", "numbers_beginning", part)
-    assert "Index Scan using stream_number_end" in await plan(api, "number_search", "numbers_ending", part)
+    assert "Index Cond: ((number ~>=~ " in await plan(
+        api, "number_search", "numbers_beginning", part
+    )
+    assert "Index Scan using stream_number_end" in await plan(
+        api, "number_search", "numbers_ending", part
+    )
 
 
-async def test_a_search_by_number_reads_nothing_to_be_planned(api: Any, scan: Any, database: Any) -> None:
+async def test_a_search_by_number_reads_nothing_to_be_planned(
+    api: Any, scan: Any, database: Any
+) -> None:
     for number in range(40):
         await api.carriers.say(scan(str(number), Status.IN_TRANSIT))
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ANALYZE")
-    asked: dict[str, Any] = dict.fromkeys(("carrier_id", "status", "reason", "service", "flag", "statuses"))
+    asked: dict[str, Any] = dict.fromkeys(
+        ("carrier_id", "status", "reason", "service", "flag", "statuses")
+    )
     asked |= {"numbers": ["7"], "carrier_ids": ["ups"], "open": True, "ended": True, "limit": 2}
     asked |= {"newest": False, "since": BEGINNING_OF_TIME, "before": END_OF_TIME}
     asked |= {"after_recorded_at": BEGINNING_OF_TIME, "after_shipment_id": AFTER_ALL}
     for name in ("list_shipments_of_number", "list_shipments_of_references"):
-        explained = "EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) " + queries(READ, "shipment_list")[name]
+        explained = (
+            "EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) " + queries(READ, "shipment_list")[name]
+        )
         for _ in range(2):
-            rows = [row[0] for row in await (await api.connection.execute(explained, asked)).fetchall()]
+            rows = [
+                row[0] for row in await (await api.connection.execute(explained, asked)).fetchall()
+            ]
         assert "actual" in rows[0]
         # the second time the catalogue is known: what is left were the ends of keys, two of each
-        read = [row for row in rows[rows.index("Planning:") :] if "Buffers" in row] if "Planning:" in rows else []
+        read = (
+            [row for row in rows[rows.index("Planning:") :] if "Buffers" in row]
+            if "Planning:" in rows
+            else []
+        )
         assert sum(map(int, re.findall(r"(?:hit|read)=(\d+)", "".join(read)))) < 4, rows
 
 

@@ -41,14 +41,18 @@ class Promised:
         if not promises or last.status is Status.CANCELLED:
             return None
         day = date.fromisoformat(promises[0])
-        delivered = next((each.time.instant for each in ordered if each.status is Status.DELIVERED), None)
+        delivered = next(
+            (each.time.instant for each in ordered if each.status is Status.DELIVERED), None
+        )
         if delivered is not None:
             # in local days, which the report never counts in
             days = (delivered.date() - day).days
             return ("late" if days > 0 else "on_time"), days
         if last.status in {Status.LOST, Status.RETURNING}:
             return "not_delivered", None
-        ends = datetime(day.year, day.month, day.day, tzinfo=last.time.instant.tzinfo) + timedelta(days=1)
+        ends = datetime(day.year, day.month, day.day, tzinfo=last.time.instant.tzinfo) + timedelta(
+            days=1
+        )
         return ("overdue" if ends <= now else "open"), None
 
     @property
@@ -69,23 +73,37 @@ def parcels(chance: Random, count: int) -> Iterator[Promised]:
         parcel = Promised(f"1Z{place:06}", chance.choice(CARRIERS))
         services = chance.choice(((None,), SERVICES))
         zone, at = chance.choice(ZONES), MORNING + timedelta(minutes=chance.randrange(60 * 24 * 60))
-        end = chance.choice([Status.DELIVERED] * 6 + [Status.IN_TRANSIT, Status.RETURNING, Status.LOST, Status.CANCELLED])
+        end = chance.choice(
+            [Status.DELIVERED] * 6
+            + [Status.IN_TRANSIT, Status.RETURNING, Status.LOST, Status.CANCELLED]
+        )
         way = [Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, end]
         for step, status in enumerate([way[0], end] if end is Status.CANCELLED else way):
             at += timedelta(minutes=chance.randrange(1, 60 * 30))
             local = at.astimezone(zone)
-            estimate = f"{local + timedelta(days=chance.randrange(5)):%Y-%m-%d}" if chance.randrange(3) else None
-            said: dict[str, Any] = {"estimated_delivery": estimate, "service": chance.choice(services)}
+            estimate = (
+                f"{local + timedelta(days=chance.randrange(5)):%Y-%m-%d}"
+                if chance.randrange(3)
+                else None
+            )
+            said: dict[str, Any] = {
+                "estimated_delivery": estimate,
+                "service": chance.choice(services),
+            }
             reading = scan(parcel.number, 0, status, native_id=f"{parcel.number}-{step}", **said)
             where = EventPlace(country=chance.choice(COUNTRIES))
-            parcel.scans.append(replace(reading, time=replace(reading.time, instant=local), place=where))
+            parcel.scans.append(
+                replace(reading, time=replace(reading.time, instant=local), place=where)
+            )
         chance.shuffle(parcel.scans)
         yield parcel
 
 
 async def say_all(log: Story, said: list[Promised]) -> None:
     for carrier_id in CARRIERS:
-        readings = [each for parcel in said if parcel.carrier_id == carrier_id for each in parcel.scans]
+        readings = [
+            each for parcel in said if parcel.carrier_id == carrier_id for each in parcel.scans
+        ]
         for start in range(0, len(readings), 200):
             await log.say(*readings[start : start + 200], carrier_id=carrier_id)
 
@@ -108,21 +126,45 @@ async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, coun
         if outcome[0] in {"late", "overdue", "not_delivered"}:
             late.add(parcel.number)
     groups = (await api.get(f"{PATH}?{EVER}")).body["groups"]
-    found = {(each["carrier_id"], each["service"] and each["service"].lower(), each["lane"], each["month"]): each for each in groups}
-    assert {key: {name: each[name] for name in counts} for (key, counts), each in _paired(wanted, found)} == wanted
+    found = {
+        (
+            each["carrier_id"],
+            each["service"] and each["service"].lower(),
+            each["lane"],
+            each["month"],
+        ): each
+        for each in groups
+    }
+    assert {
+        key: {name: each[name] for name in counts} for (key, counts), each in _paired(wanted, found)
+    } == wanted
     assert {key: each["delay_days"] for key, each in found.items() if each["delay_days"]} == delays
-    assert sum(each["promised"] for each in groups) == sum(counts.total() for counts in wanted.values())
+    assert sum(each["promised"] for each in groups) == sum(
+        counts.total() for counts in wanted.values()
+    )
     (whole,) = _one(await api.get(f"{PATH}?{EVER}&by=carrier&carrier_id=ups"))
     ups = sum((counts for key, counts in wanted.items() if key[0] == "ups"), Counter[str]())
     assert (whole["on_time"], whole["late"], whole["lane"]) == (ups["on_time"], ups["late"], None)
-    assert whole["on_time_share"] == round(ups["on_time"] / (ups["on_time"] + ups["late"] + ups["overdue"]), 4)
+    assert whole["on_time_share"] == round(
+        ups["on_time"] / (ups["on_time"] + ups["late"] + ups["overdue"]), 4
+    )
     (ground,) = _one(await api.get(f"{PATH}?{EVER}&by=service&service=ground"))
-    of_ground = sum((counts for key, counts in wanted.items() if key[1] == "ground"), Counter[str]())
-    assert (ground["service"].lower(), ground["on_time"], ground["lane"]) == ("ground", of_ground["on_time"], None)
+    of_ground = sum(
+        (counts for key, counts in wanted.items() if key[1] == "ground"), Counter[str]()
+    )
+    assert (ground["service"].lower(), ground["on_time"], ground["lane"]) == (
+        "ground",
+        of_ground["on_time"],
+        None,
+    )
     listed = await every_page(api, f"{PATH}/late?{EVER}&limit=100")
     assert {each["tracking_number"] for each in listed} == late
     assert len(listed) == len(late)
-    assert {each["service"] and each["service"].lower() for each in listed} == {None, "ground", "express 2nd day"}
+    assert {each["service"] and each["service"].lower() for each in listed} == {
+        None,
+        "ground",
+        "express 2nd day",
+    }
     assert all(each["days_late"] > 0 for each in listed)
 
 
@@ -149,7 +191,10 @@ async def every_page(api: Any, path: str) -> list[Any]:
 
 
 async def _file(api: Any, query: str) -> tuple[str, bytes]:
-    async with api.client.get(f"{PATH}/export?{EVER}&{query}", headers={"Authorization": f"Bearer {await api.key('read')}"}) as response:
+    async with api.client.get(
+        f"{PATH}/export?{EVER}&{query}",
+        headers={"Authorization": f"Bearer {await api.key('read')}"},
+    ) as response:
         assert response.status == 200
         return response.content_type, await response.read()
 
@@ -157,17 +202,27 @@ async def _file(api: Any, query: str) -> tuple[str, bytes]:
 async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any) -> None:
     said = list(parcels(Random(3), 30))
     said.append(replace(said[0], number="=1+1"))
-    said[-1].scans = [replace(each, tracking_number="=1+1", native_id=f"f-{place}") for place, each in enumerate(said[-1].scans)]
+    said[-1].scans = [
+        replace(each, tracking_number="=1+1", native_id=f"f-{place}")
+        for place, each in enumerate(said[-1].scans)
+    ]
     await say_all(Story(api.connection, api.keyring), said)
     groups = (await api.get(f"{PATH}?{EVER}")).body["groups"]
     media_type, content = await _file(api, "format=csv")
     rows = list(csv.DictReader(io.StringIO(content.decode())))
-    assert (media_type, [int(row["promised"]) for row in rows]) == ("text/csv", [each["promised"] for each in groups])
+    assert (media_type, [int(row["promised"]) for row in rows]) == (
+        "text/csv",
+        [each["promised"] for each in groups],
+    )
     media_type, content = await _file(api, "format=parquet")
     table = pq.read_table(io.BytesIO(content)).to_pylist()
     assert media_type == "application/vnd.apache.parquet"
-    assert [(row["carrier_id"], row["service"], f"{row['month']}", row["on_time_share"]) for row in table] == [
-        (each["carrier_id"], each["service"], each["month"], each["on_time_share"]) for each in groups
+    assert [
+        (row["carrier_id"], row["service"], f"{row['month']}", row["on_time_share"])
+        for row in table
+    ] == [
+        (each["carrier_id"], each["service"], each["month"], each["on_time_share"])
+        for each in groups
     ]
     late = await every_page(api, f"{PATH}/late?{EVER}")
     _, content = await _file(api, "format=csv&table=late")
@@ -175,7 +230,9 @@ async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any
     assert b"\n=" not in content
     assert b",=" not in content
     _, content = await _file(api, "format=parquet&table=late")
-    assert [str(row["shipment_id"]) for row in pq.read_table(io.BytesIO(content)).to_pylist()] == [each["shipment_id"] for each in late]
+    assert [str(row["shipment_id"]) for row in pq.read_table(io.BytesIO(content)).to_pylist()] == [
+        each["shipment_id"] for each in late
+    ]
 
 
 async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) -> None:
@@ -183,8 +240,16 @@ async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) 
     for place, hours in enumerate((-10, -5, 0, 5.5, 13)):
         zone = timezone(timedelta(hours=hours))
         for day, name in (("2026-03-01", "A"), ("2026-03-31", "B")):
-            reading = scan(f"{name}{place}", 0, Status.IN_TRANSIT, native_id=f"{name}{place}", estimated_delivery=day)
-            await log.say(replace(reading, time=replace(reading.time, instant=MORNING.astimezone(zone))))
+            reading = scan(
+                f"{name}{place}",
+                0,
+                Status.IN_TRANSIT,
+                native_id=f"{name}{place}",
+                estimated_delivery=day,
+            )
+            await log.say(
+                replace(reading, time=replace(reading.time, instant=MORNING.astimezone(zone)))
+            )
     (group,) = (await api.get(f"{PATH}?since=2026-03-01&until=2026-04-01&by=month")).body["groups"]
     assert (group["month"], group["overdue"]) == ("2026-03-01", 10)
     late = (await api.get(f"{PATH}/late?since=2026-03-31&until=2026-04-01")).body["items"]
@@ -205,7 +270,14 @@ async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) 
 
 async def test_what_is_refused(api: Any) -> None:
     assert (await api.get(f"{PATH}?carrier_id=nobody")).body["code"] == "unknown_carrier"
-    for wrong in ("by=country", "lane=us", "since=soon", "until=0.5", "until=86400", "by=carrier,carrier,lane,month,month"):
+    for wrong in (
+        "by=country",
+        "lane=us",
+        "since=soon",
+        "until=0.5",
+        "until=86400",
+        "by=carrier,carrier,lane,month,month",
+    ):
         assert (await api.get(f"{PATH}?{wrong}")).status == 422, wrong
     assert (await api.get(f"{PATH}/late?cursor=x")).body["code"] == "invalid_cursor"
     assert (await api.get(f"{PATH}/export?format=xls")).status == 422

@@ -21,11 +21,18 @@ async def queue(api: Any) -> Any:
 
 async def test_an_idle_service_has_empty_queues(api: Any) -> None:
     idle = {"ready": 0, "leased": 0, "scheduled": 0}
-    assert await queue(api) == {"carriers": {}, "outbox": idle, "dead_letters": 0, "counts_capped": False}
+    assert await queue(api) == {
+        "carriers": {},
+        "outbox": idle,
+        "dead_letters": 0,
+        "counts_capped": False,
+    }
 
 
 async def test_counts_by_carrier_and_state(api: Any) -> None:
-    await api.carriers.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex'), ('dhl_express')")
+    await api.carriers.execute(
+        "INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex'), ('dhl_express')"
+    )
     for wait, token, worker, carrier_id, count in (
         ("-5 minutes", None, None, "ups", 3),
         ("-1 minute", None, None, "ups", 1),
@@ -52,13 +59,31 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
     shown = await queue(api)
     age = shown["carriers"]["ups"].pop("oldest_ready_seconds")
     assert 300 <= age < 330
-    assert shown["carriers"]["ups"] == {"ready": 4, "leased": 4, "scheduled": 2, "held": 0, "oldest_held_seconds": None}
+    assert shown["carriers"]["ups"] == {
+        "ready": 4,
+        "leased": 4,
+        "scheduled": 2,
+        "held": 0,
+        "oldest_held_seconds": None,
+    }
     held_for = shown["carriers"]["fedex"].pop("oldest_held_seconds")
     assert 60 <= held_for < 400
-    assert shown["carriers"]["fedex"] == {"ready": 0, "leased": 0, "scheduled": 0, "held": 5, "oldest_ready_seconds": None}
+    assert shown["carriers"]["fedex"] == {
+        "ready": 0,
+        "leased": 0,
+        "scheduled": 0,
+        "held": 5,
+        "oldest_ready_seconds": None,
+    }
     parked = shown["carriers"]["dhl_express"]
     assert 120 <= parked.pop("oldest_ready_seconds") < 150
-    assert parked == {"ready": 6, "leased": 0, "scheduled": 7, "held": 0, "oldest_held_seconds": None}
+    assert parked == {
+        "ready": 6,
+        "leased": 0,
+        "scheduled": 7,
+        "held": 0,
+        "oldest_held_seconds": None,
+    }
     assert shown["outbox"] == {"ready": 1, "leased": 0, "scheduled": 2}
     assert shown["dead_letters"] == 1
 

@@ -20,13 +20,24 @@ async def test_an_quota_is_set_in_parts_listed_and_stands_in_the_log(api: Any) -
     assert listed["items"] == [last]
     assert api.woken == ["statesvc_inbox"] * 3
 
-    rows = await (await api.connection.execute("SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+    rows = await (
+        await api.connection.execute(
+            "SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id"
+        )
+    ).fetchall()
     mine = [row for row in rows if row[1] == "set_quota"]
     assert {row[:3] for row in mine} == {(last["changed_by"], "set_quota", "carrier ups")}
-    assert orjson.loads(mine[0][3])["details"] == {"in_flight_max": 100, "weight": "0.5", "why": "their gateway loops"}
+    assert orjson.loads(mine[0][3])["details"] == {
+        "in_flight_max": 100,
+        "weight": "0.5",
+        "why": "their gateway loops",
+    }
 
 
-@pytest.mark.parametrize("change", [{"weight": 0}, {"weight": 101}, {"in_flight_max": 0}, {"in_flight_max": 1.5}, {"wait": 1}])
+@pytest.mark.parametrize(
+    "change",
+    [{"weight": 0}, {"weight": 101}, {"in_flight_max": 0}, {"in_flight_max": 1.5}, {"wait": 1}],
+)
 async def test_what_makes_no_sense_is_refused(api: Any, change: dict[str, Any]) -> None:
     reply = await api.call("PUT", "/v1/quotas/ups", scopes="ops", json=change)
     assert (reply.status, reply.body["code"]) == (422, "invalid_request")

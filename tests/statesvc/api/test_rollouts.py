@@ -15,12 +15,21 @@ async def show(api: Any, carrier_id: str) -> Any:
 
 
 async def is_held(api: Any, carrier_id: str) -> bool:
-    return bool((await (await api.connection.execute("SELECT statesvc.held(%s)", [carrier_id])).fetchone())[0])
+    return bool(
+        (await (await api.connection.execute("SELECT statesvc.held(%s)", [carrier_id])).fetchone())[
+            0
+        ]
+    )
 
 
 async def test_an_untouched_carrier_runs(api: Any) -> None:
     shown = await show(api, "ups")
-    assert (shown["hold"], shown["held"], shown["changed_at"], shown["percent"]) == (False, False, None, 0)
+    assert (shown["hold"], shown["held"], shown["changed_at"], shown["percent"]) == (
+        False,
+        False,
+        None,
+        0,
+    )
 
 
 async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> None:
@@ -34,8 +43,14 @@ async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> No
     assert api.woken == ["statesvc_inbox"]
     assert released["changed_by"].startswith("key:")
 
-    rows = await (await api.connection.execute("SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
-    assert [row[:3] for row in rows[-2:]] == [(released["changed_by"], verb, "carrier ups") for verb in ("hold", "release")]
+    rows = await (
+        await api.connection.execute(
+            "SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id"
+        )
+    ).fetchall()
+    assert [row[:3] for row in rows[-2:]] == [
+        (released["changed_by"], verb, "carrier ups") for verb in ("hold", "release")
+    ]
     assert orjson.loads(rows[-2][3])["details"] == {"why": "they send garbage"}
 
 
@@ -61,5 +76,7 @@ async def test_a_candidate_is_refused_and_nothing_changes(api: Any, asked: dict[
 async def test_an_unknown_carrier_and_an_unknown_member_are_refused(api: Any) -> None:
     unknown = await api.call("PUT", "/v1/rollouts/upps", scopes="ops", json={"hold": True})
     assert (unknown.status, unknown.body["code"]) == (404, "unknown_carrier")
-    assert (await api.call("PUT", "/v1/rollouts/ups", scopes="ops", json={"held": True})).status == 422
+    assert (
+        await api.call("PUT", "/v1/rollouts/ups", scopes="ops", json={"held": True})
+    ).status == 422
     assert (await api.call("PUT", "/v1/rollouts/ups", scopes="ops", json={})).status == 422

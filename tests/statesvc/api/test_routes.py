@@ -90,12 +90,17 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize": ["ops"],
         "POST /v1/carriers/{carrier_id}/renormalize": ["ops"],
     }
-    assert "text/event-stream" in described["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
+    assert (
+        "text/event-stream"
+        in described["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
+    )
     move = described["components"]["schemas"]["AuditTransition"]["properties"]
     assert {"from", "to"} <= move.keys()
 
 
-@pytest.mark.parametrize("value", ["1.0", "%2B5", "1_000", "%205", "5%20", "1e2", "0x10", "%D9%A5", ""])
+@pytest.mark.parametrize(
+    "value", ["1.0", "%2B5", "1_000", "%205", "5%20", "1e2", "0x10", "%D9%A5", ""]
+)
 async def test_an_integer_is_written_in_digits_whatever_the_call(api: Api, value: str) -> None:
     for path in (
         f"/v1/shipments?limit={value}",

@@ -8,7 +8,8 @@ from statesvc.api.call_limits import CallLimits
 
 async def erase(api: Any, shipment_id: str) -> None:
     await api.carriers.execute(
-        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %s", [shipment_id]
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %s",
+        [shipment_id],
     )
 
 
@@ -19,13 +20,22 @@ async def test_answers_with_the_state_that_the_contract_describes(api: Any, scan
     )
     reply = await api.get("/v1/shipments/ups/1Z999")
     assert reply.status == 200
-    wanted = {"carrier_id": "ups", "tracking_number": "1Z 999", "status": "delivered", "terminal": True, "version": 2, "others": []}
+    wanted = {
+        "carrier_id": "ups",
+        "tracking_number": "1Z 999",
+        "status": "delivered",
+        "terminal": True,
+        "version": 2,
+        "others": [],
+    }
     assert wanted.items() <= reply.body.items()
     assert reply.body["delivered_at"] == "2026-03-01T09:00:00+00:00"
     assert reply.body["estimated_delivery"] == "2026-03-02"
 
 
-@pytest.mark.parametrize("spelling", ["1z999aa10", "1Z-999-AA10", " 1Z 999 AA10 ", "１Ｚ999AA10", "1Z999\u200bAA10"])
+@pytest.mark.parametrize(
+    "spelling", ["1z999aa10", "1Z-999-AA10", " 1Z 999 AA10 ", "１Ｚ999AA10", "1Z999\u200bAA10"]
+)
 async def test_finds_a_number_in_any_spelling(api: Any, scan: Any, spelling: str) -> None:
     await api.carriers.say(scan("1Z999AA10", Status.IN_TRANSIT))
     assert (await api.get(f"/v1/shipments/ups/{spelling}")).status == 200
@@ -41,16 +51,26 @@ async def test_an_unknown_number_and_an_unknown_carrier_are_problems_of_their_ow
 
 
 @pytest.mark.parametrize(
-    "query", [{"as_off": "2026-03-01T00:00:00Z"}, {"as_of": "yesterday"}, {"discriminater": "x"}, {"discriminator": "a\x00b"}]
+    "query",
+    [
+        {"as_off": "2026-03-01T00:00:00Z"},
+        {"as_of": "yesterday"},
+        {"discriminater": "x"},
+        {"discriminator": "a\x00b"},
+    ],
 )
-async def test_a_parameter_that_the_call_does_not_take_is_refused(api: Any, scan: Any, query: dict[str, str]) -> None:
+async def test_a_parameter_that_the_call_does_not_take_is_refused(
+    api: Any, scan: Any, query: dict[str, str]
+) -> None:
     await api.carriers.say(scan("7", Status.IN_TRANSIT))
     reply = await api.get("/v1/shipments/ups/7", params=query)
     assert (reply.status, reply.body["code"]) == (422, "invalid_request")
 
 
 async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z 9", Status.IN_TRANSIT, parcel_carrier_id="ups"), carrier_id="aftership")
+    await api.carriers.say(
+        scan("1Z 9", Status.IN_TRANSIT, parcel_carrier_id="ups"), carrier_id="aftership"
+    )
     alone = (await api.get("/v1/shipments/aftership/1Z9")).body
     assert "same_parcel" not in alone
     await api.carriers.say(scan("1Z9", Status.DELIVERED, minutes=5))
@@ -59,39 +79,64 @@ async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) 
         shown = await api.get(f"/v1/shipments/{carrier_id}/1Z9")
         (source,) = shown.body["same_parcel"]
         there = (await api.get(f"/v1/shipments/{other}/1Z9")).body
-        assert (source["carrier_id"], source["shipment_id"], source["status"]) == (other, there["shipment_id"], there["status"])
-        assert (await api.get(f"/v1/shipments/{carrier_id}/1Z9", headers={"If-None-Match": shown.headers["ETag"]})).status == 304
+        assert (source["carrier_id"], source["shipment_id"], source["status"]) == (
+            other,
+            there["shipment_id"],
+            there["status"],
+        )
+        assert (
+            await api.get(
+                f"/v1/shipments/{carrier_id}/1Z9", headers={"If-None-Match": shown.headers["ETag"]}
+            )
+        ).status == 304
     assert "same_parcel" not in (await api.get("/v1/shipments/fedex/1Z9")).body
     (event,) = (await api.get("/v1/shipments/aftership/1Z9/history")).body["items"]
     assert event["parcel_carrier_id"] == "ups"
 
 
-async def test_a_number_used_twice_answers_with_the_latest_shipment_and_lists_the_other(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("8", Status.DELIVERED, minutes=500, discriminator="new"), carrier_id="fedex")
-    await api.carriers.say(scan("8", Status.DELIVERED, minutes=10, discriminator="old"), carrier_id="fedex")
+async def test_a_number_used_twice_answers_with_the_latest_shipment_and_lists_the_other(
+    api: Any, scan: Any
+) -> None:
+    await api.carriers.say(
+        scan("8", Status.DELIVERED, minutes=500, discriminator="new"), carrier_id="fedex"
+    )
+    await api.carriers.say(
+        scan("8", Status.DELIVERED, minutes=10, discriminator="old"), carrier_id="fedex"
+    )
     latest = (await api.get("/v1/shipments/fedex/8")).body
     assert latest["discriminator"] == "new"
     assert [other["discriminator"] for other in latest["others"]] == ["old"]
     older = (await api.get("/v1/shipments/fedex/8", params={"discriminator": "old"})).body
-    assert (older["discriminator"], [other["discriminator"] for other in older["others"]]) == ("old", ["new"])
+    assert (older["discriminator"], [other["discriminator"] for other in older["others"]]) == (
+        "old",
+        ["new"],
+    )
     neither = await api.get("/v1/shipments/fedex/8", params={"discriminator": "x"})
     assert (neither.status, neither.body["code"]) == (404, "not_found")
 
 
-async def test_the_signer_is_shown_to_scope_pii_only_and_never_after_erasure(api: Any, scan: Any) -> None:
+async def test_the_signer_is_shown_to_scope_pii_only_and_never_after_erasure(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("9", Status.DELIVERED, signed_by="A. Person"))
     assert "signed_by" not in (await api.get("/v1/shipments/ups/9")).body
-    shown = (await api.get("/v1/shipments/ups/9", scopes="read pii", params={"include": "personal"})).body
+    shown = (
+        await api.get("/v1/shipments/ups/9", scopes="read pii", params={"include": "personal"})
+    ).body
     assert (shown["signed_by"], shown["erased"]) == ("A. Person", False)
     await erase(api, shown["shipment_id"])
-    erased = (await api.get("/v1/shipments/ups/9", scopes="read pii", params={"include": "personal"})).body
+    erased = (
+        await api.get("/v1/shipments/ups/9", scopes="read pii", params={"include": "personal"})
+    ).body
     assert (erased["signed_by"], erased["erased"]) == (None, True)
 
 
 async def test_a_signer_that_came_later_is_found(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("10", Status.DELIVERED))
     await api.carriers.say(scan("10", Status.DELIVERED, signed_by="B. Person"))
-    assert (await api.get("/v1/shipments/ups/10", scopes="read pii", params={"include": "personal"})).body["signed_by"] == "B. Person"
+    assert (
+        await api.get("/v1/shipments/ups/10", scopes="read pii", params={"include": "personal"})
+    ).body["signed_by"] == "B. Person"
 
 
 async def test_scope_read_is_needed(api: Any, scan: Any) -> None:
@@ -108,7 +153,9 @@ async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> N
     again = await api.get("/v1/shipments/ups/12", headers=known)
     assert (again.status, again.body, again.headers["ETag"]) == (304, None, first.headers["ETag"])
 
-    seen_by_pii = await api.get("/v1/shipments/ups/12", scopes="read pii", headers=known, params={"include": "personal"})
+    seen_by_pii = await api.get(
+        "/v1/shipments/ups/12", scopes="read pii", headers=known, params={"include": "personal"}
+    )
     assert seen_by_pii.status == 200
     await api.carriers.say(scan("12", Status.OUT_FOR_DELIVERY, minutes=5))
     moved = await api.get("/v1/shipments/ups/12", headers=known)
@@ -119,11 +166,15 @@ async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> N
 
 
 @pytest.mark.slow
-async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes_meanwhile(api: Any, scan: Any) -> None:
+async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes_meanwhile(
+    api: Any, scan: Any
+) -> None:
     for number in range(5):
         await api.carriers.say(scan(f"L{number}", Status.IN_TRANSIT))
     first = (await api.get("/v1/shipments", params={"limit": "2"})).body
-    await api.carriers.say(scan("L3", Status.DELIVERED, minutes=9), scan("L0", Status.DELIVERED, minutes=9))
+    await api.carriers.say(
+        scan("L3", Status.DELIVERED, minutes=9), scan("L0", Status.DELIVERED, minutes=9)
+    )
     rest = []
     cursor = first["next_cursor"]
     while cursor:
@@ -131,7 +182,12 @@ async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes
         rest += [(item["tracking_number"], item["status"]) for item in page["items"]]
         cursor = page["next_cursor"]
     assert [item["tracking_number"] for item in first["items"]] == ["L0", "L1"]
-    assert rest == [("L2", "in_transit"), ("L4", "in_transit"), ("L3", "delivered"), ("L0", "delivered")]
+    assert rest == [
+        ("L2", "in_transit"),
+        ("L4", "in_transit"),
+        ("L3", "delivered"),
+        ("L0", "delivered"),
+    ]
 
 
 async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
@@ -139,36 +195,59 @@ async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("F3", Status.LOST), carrier_id="fedex")
 
     async def numbers(**query: str) -> list[str]:
-        return [item["tracking_number"] for (page,) in [await api.pages("/v1/shipments", **query)] for item in page]
+        return [
+            item["tracking_number"]
+            for (page,) in [await api.pages("/v1/shipments", **query)]
+            for item in page
+        ]
 
     everything = (await api.get("/v1/shipments")).body["items"]
     assert sorted(await numbers(status="lost")) == ["F2", "F3"]
     assert await numbers(status="lost", carrier_id="fedex") == ["F3"]
-    assert await numbers(updated_after=everything[1]["recorded_at"]) == [everything[2]["tracking_number"]]
-    assert (await api.get(f"/v1/shipments?updated_after={everything[2]['recorded_at']}")).body["items"] == []
+    assert await numbers(updated_after=everything[1]["recorded_at"]) == [
+        everything[2]["tracking_number"]
+    ]
+    assert (await api.get(f"/v1/shipments?updated_after={everything[2]['recorded_at']}")).body[
+        "items"
+    ] == []
     assert (await api.get("/v1/shipments", params={"status": "arrived"})).status == 422
-    assert (await api.get("/v1/shipments", params={"updated_after": "2026-03-01T08:00:00"})).status == 422
+    assert (
+        await api.get("/v1/shipments", params={"updated_after": "2026-03-01T08:00:00"})
+    ).status == 422
 
 
 @pytest.mark.parametrize("call_limits", [CallLimits(listed_shipments=3)])
-async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(api: Any, scan: Any) -> None:
+async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(
+    api: Any, scan: Any
+) -> None:
     for number in range(7):
-        await api.carriers.say(scan(f"R{number}", Status.EXCEPTION if number == 6 else Status.IN_TRANSIT))
+        await api.carriers.say(
+            scan(f"R{number}", Status.EXCEPTION if number == 6 else Status.IN_TRANSIT)
+        )
     pages = await api.pages("/v1/shipments", status="exception")
     assert [[item["tracking_number"] for item in page] for page in pages] == [[], [], ["R6"]]
 
 
 @pytest.mark.parametrize("call_limits", [CallLimits(listed_shipments=3)])
-async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(api: Any, scan: Any) -> None:
+async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(
+    api: Any, scan: Any
+) -> None:
     for number in range(7):
-        await api.carriers.say(scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT))
-    assert [[item["tracking_number"] for item in page] for page in await api.pages("/v1/shipments", status="lost")] == [["R6"]]
+        await api.carriers.say(
+            scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT)
+        )
+    assert [
+        [item["tracking_number"] for item in page]
+        for page in await api.pages("/v1/shipments", status="lost")
+    ] == [["R6"]]
 
 
 async def test_a_cursor_of_another_filter_is_refused(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("C1", Status.IN_TRANSIT), scan("C2", Status.IN_TRANSIT))
     cursor = (await api.get("/v1/shipments", params={"limit": "1"})).body["next_cursor"]
-    reply = await api.get("/v1/shipments", params={"limit": "1", "cursor": cursor, "carrier_id": "ups"})
+    reply = await api.get(
+        "/v1/shipments", params={"limit": "1", "cursor": cursor, "carrier_id": "ups"}
+    )
     assert (reply.status, reply.body["code"]) == (400, "invalid_cursor")
 
 
@@ -178,15 +257,21 @@ async def test_a_shipment_with_only_unknown_codes_is_unknown(api: Any, scan: Any
     assert (shown["status"], shown["version"], shown["status_since"]) == ("unknown", 1, None)
 
 
-async def test_an_erasure_changes_the_etag_needs_admin_and_takes_a_number_that_was_never_seen(api: Any, scan: Any) -> None:
+async def test_an_erasure_changes_the_etag_needs_admin_and_takes_a_number_that_was_never_seen(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("9", Status.DELIVERED, signed_by="J. Doe"))
     before = await api.get("/v1/shipments/ups/9")
     call = {"json": {"why": "asked to"}}
-    assert (await api.call("POST", "/v1/shipments/ups/9/erase", scopes="ops audit pii", **call)).status == 403
+    assert (
+        await api.call("POST", "/v1/shipments/ups/9/erase", scopes="ops audit pii", **call)
+    ).status == 403
     never_seen = await api.call("POST", "/v1/shipments/ups/8/erase", scopes="admin", **call)
     assert (never_seen.status, len(never_seen.body["erased"])) == (200, 1)
     assert (await api.get("/v1/shipments/ups/8")).status == 404
-    assert (await api.call("POST", "/v1/shipments/no/9/erase", scopes="admin", **call)).body["code"] == "unknown_carrier"
+    assert (await api.call("POST", "/v1/shipments/no/9/erase", scopes="admin", **call)).body[
+        "code"
+    ] == "unknown_carrier"
     done = await api.call("POST", "/v1/shipments/ups/9/erase", scopes="admin", **call)
     assert done.body.pop("complete_at") > before.body["recorded_at"]
     assert done.body == {

@@ -31,13 +31,17 @@ class Planter:
         await self.api.carriers.say(self.scan(f"1Z{next(self.numbers)}", Status.IN_TRANSIT))
 
     async def event(self) -> None:
-        await self.api.carriers.say(self.scan("1ZONE", Status.IN_TRANSIT, minutes=next(self.numbers)))
+        await self.api.carriers.say(
+            self.scan("1ZONE", Status.IN_TRANSIT, minutes=next(self.numbers))
+        )
 
     async def late_parcel(self) -> None:
         number = next(self.numbers)
         promised = {"estimated_delivery": date(2026, 3, 2).isoformat()}
         await self.api.carriers.say(self.scan(f"1ZL{number}", Status.IN_TRANSIT, **promised))
-        await self.api.carriers.say(self.scan(f"1ZL{number}", Status.DELIVERED, minutes=5 * 24 * 60))
+        await self.api.carriers.say(
+            self.scan(f"1ZL{number}", Status.DELIVERED, minutes=5 * 24 * 60)
+        )
 
     async def dead_letter(self) -> None:
         await bury_messages(self.api, f'"{next(self.numbers)}"')
@@ -52,14 +56,22 @@ class Planter:
         assert (await self.api.call("PUT", path, scopes="admin", json={"hours": 48})).status == 200
 
     async def notice(self) -> None:
-        notice = Notice(kind=NoticeKind.FAILING, target=f"subscription {next(self.numbers)}", details={})
+        notice = Notice(
+            kind=NoticeKind.FAILING, target=f"subscription {next(self.numbers)}", details={}
+        )
         await write_notices(self.api.connection, [notice], now=NOW)
 
     async def subscription(self) -> None:
         await self._post("/v1/subscriptions", url=f"https://receiver-{next(self.numbers)}.invalid/")
 
     async def mapping(self) -> None:
-        await self._post("/v1/carriers/ups/mappings", raw_code=f"EV{next(self.numbers)}", meaning={"kind": "info"}, why="x", force=True)
+        await self._post(
+            "/v1/carriers/ups/mappings",
+            raw_code=f"EV{next(self.numbers)}",
+            meaning={"kind": "info"},
+            why="x",
+            force=True,
+        )
 
     async def key(self) -> None:
         await self._post("/v1/keys", name=f"team {next(self.numbers)}", scopes=["read"])
@@ -94,15 +106,21 @@ class ListCall(NamedTuple):
 LISTS: Final = {
     "list_shipments": ListCall("/v1/shipments", Planter.shipment, "shipment_id"),
     "get_shipment_history": ListCall("/v1/shipments/ups/1ZONE/history", Planter.event, "event_id"),
-    "list_late_parcels": ListCall("/v1/reports/promises/late?since=2026-01-01", Planter.late_parcel, "tracking_number"),
+    "list_late_parcels": ListCall(
+        "/v1/reports/promises/late?since=2026-01-01", Planter.late_parcel, "tracking_number"
+    ),
     "list_dead_letters": ListCall("/v1/dead-letters", Planter.dead_letter, "dead_letter_id"),
     "list_legal_holds": ListCall("/v1/legal-holds", Planter.legal_hold, "tracking_number"),
     "list_awaited_numbers": ListCall("/v1/awaited-numbers", Planter.awaited, "number"),
     "list_actions": ListCall("/v1/actions", Planter.legal_hold, "recorded_at"),
     "list_notices": ListCall("/v1/notices", Planter.notice, "notice_id"),
     "list_subscriptions": ListCall("/v1/subscriptions", Planter.subscription, "id"),
-    "list_attempts": ListCall("/v1/subscriptions/{subscription_id}/attempts", Planter.attempt, "webhook_id"),
-    "list_notifications": ListCall("/v1/subscriptions/{subscription_id}/notifications", Planter.attempt, "webhook_id"),
+    "list_attempts": ListCall(
+        "/v1/subscriptions/{subscription_id}/attempts", Planter.attempt, "webhook_id"
+    ),
+    "list_notifications": ListCall(
+        "/v1/subscriptions/{subscription_id}/notifications", Planter.attempt, "webhook_id"
+    ),
     "list_code_mappings": ListCall("/v1/carriers/ups/mappings", Planter.mapping, "revision"),
     "list_mapped_codes": ListCall("/v1/code-mappings", Planter.mapping, "revision"),
     "list_api_keys": ListCall("/v1/keys", Planter.key, "key_id"),
@@ -114,12 +132,18 @@ ELSEWHERE: Final = {"get_shipment_audit": "tests/statesvc/api/test_audit.py"}
 
 def test_every_list_with_a_cursor_is_here() -> None:
     calls = [calls["get"] for calls in document()["paths"].values() if "get" in calls]
-    paged = {call["operationId"] for call in calls if any(given["name"] == "cursor" for given in call.get("parameters", ()))}
+    paged = {
+        call["operationId"]
+        for call in calls
+        if any(given["name"] == "cursor" for given in call.get("parameters", ()))
+    }
     assert paged == LISTS.keys() | ELSEWHERE.keys()
 
 
 @pytest.mark.parametrize("name", LISTS)
-async def test_what_was_there_comes_once_though_more_comes_in(api: Api, scan: Statement, name: str) -> None:
+async def test_what_was_there_comes_once_though_more_comes_in(
+    api: Api, scan: Statement, name: str
+) -> None:
     path, plant, key = LISTS[name]
     planter = Planter(api, scan, count(10))
     for _ in range(4):
@@ -143,7 +167,9 @@ async def test_what_was_there_comes_once_though_more_comes_in(api: Api, scan: St
 
 async def _page(api: Api, path: str, **query: Any) -> dict[str, Any]:
     path, _, given = path.partition("?")
-    asked = dict(part.split("=") for part in given.split("&") if part) | {name: str(value) for name, value in query.items()}
+    asked = dict(part.split("=") for part in given.split("&") if part) | {
+        name: str(value) for name, value in query.items()
+    }
     reply = await api.get(path, scopes="admin", params=asked)
     assert reply.status == 200, reply.body
     body: dict[str, Any] = reply.body

@@ -17,14 +17,20 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 async def subscribe(api: Any, **wish: Any) -> str:
-    made = await api.call("POST", PATH, scopes="subscriptions", json={"url": "https://subscriber.invalid/", **wish})
+    made = await api.call(
+        "POST", PATH, scopes="subscriptions", json={"url": "https://subscriber.invalid/", **wish}
+    )
     assert made.status == 201, made.body
     subscription_id: str = made.body["id"]
     return subscription_id
 
 
-async def replay(api: Any, subscription_id: str, *, scopes: str = "subscriptions", **wish: Any) -> Any:
-    reply = await api.call("POST", f"{PATH}/{subscription_id}/replay", scopes=scopes, json={"since": LONG_AGO, **wish})
+async def replay(
+    api: Any, subscription_id: str, *, scopes: str = "subscriptions", **wish: Any
+) -> Any:
+    reply = await api.call(
+        "POST", f"{PATH}/{subscription_id}/replay", scopes=scopes, json={"since": LONG_AGO, **wish}
+    )
     return reply.body
 
 
@@ -38,12 +44,12 @@ async def rows(api: Any, query: str, *parameters: Any) -> list[Any]:
 
 async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:
     if disabled:
-        query = (
-            "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), missed_since = statesvc.clock() WHERE subscription_id = %s"
-        )
+        query = "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), missed_since = statesvc.clock() WHERE subscription_id = %s"
         await api.carriers.execute(query, [subscription_id])
     else:
-        assert (await api.call("POST", f"{PATH}/{subscription_id}/resume", scopes="subscriptions")).status == 200
+        assert (
+            await api.call("POST", f"{PATH}/{subscription_id}/resume", scopes="subscriptions")
+        ).status == 200
 
 
 async def deliver_all(api: Any) -> None:
@@ -53,7 +59,9 @@ async def deliver_all(api: Any) -> None:
     await deliver(api.carriers.connection, api.carriers.keyring)
 
 
-async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the_id_that_it_would_have_had(api: Any, scan: Any) -> None:
+async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the_id_that_it_would_have_had(
+    api: Any, scan: Any
+) -> None:
     witness, subscription_id = await subscribe(api), await subscribe(api)
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await turn(api, subscription_id, disabled=True)
@@ -63,15 +71,22 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
     assert refused["code"] == "conflict"
     planned = await replay(api, subscription_id, dry_run=True)
     assert counts(planned) == (3, 2, 2, 1, 0)
-    assert len(await rows(api, "SELECT FROM statesvc.outbox WHERE subscription_id = %s", subscription_id)) == 1, "a plan changes nothing"
+    assert (
+        len(
+            await rows(
+                api, "SELECT FROM statesvc.outbox WHERE subscription_id = %s", subscription_id
+            )
+        )
+        == 1
+    ), "a plan changes nothing"
     await turn(api, subscription_id, disabled=False)
     shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
     done = await replay(api, subscription_id, since=shown["missed_since"])
     assert (counts(done), done["next_cursor"]) == ((2, 2, 2, 0, 0), None)
     told = "SELECT shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, occurred_at FROM statesvc.notification"
-    assert await rows(api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", subscription_id) == await rows(
-        api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", witness
-    )
+    assert await rows(
+        api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", subscription_id
+    ) == await rows(api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", witness)
     digests = await rows(
         api,
         "SELECT n.webhook_id = statesvc.webhook_id(n.subscription_id, statesvc.leaf_hash(b.leaf_hashes, e.ordinal))"
@@ -81,21 +96,35 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
         subscription_id,
     )
     assert digests == [(True,)] * 3
-    assert len(await rows(api, "SELECT FROM statesvc.outbox WHERE subscription_id = %s", subscription_id)) == 3
-    assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body["missed_since"] is None
+    assert (
+        len(
+            await rows(
+                api, "SELECT FROM statesvc.outbox WHERE subscription_id = %s", subscription_id
+            )
+        )
+        == 3
+    )
+    assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body[
+        "missed_since"
+    ] is None
     again = await replay(api, subscription_id)
     assert counts(again) == (3, 0, 0, 3, 0), "a second replay puts nothing twice"
     assert "outbox" in api.woken[-1]
 
 
-async def test_what_was_taken_is_left_out_unless_asked_for_and_attempts_are_numbered_on(api: Any, scan: Any) -> None:
+async def test_what_was_taken_is_left_out_unless_asked_for_and_attempts_are_numbered_on(
+    api: Any, scan: Any
+) -> None:
     subscription_id = await subscribe(api)
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await deliver_all(api)
     assert counts(await replay(api, subscription_id)) == (1, 0, 0, 0, 1)
     (before,) = await rows(api, "SELECT webhook_id FROM statesvc.notification")
     assert counts(await replay(api, subscription_id, delivered_too=True)) == (1, 1, 0, 0, 0)
-    assert await rows(api, "SELECT replayed FROM statesvc.fanout ORDER BY batch_id") == [(False,), (True,)], "what is sent again is bound"
+    assert await rows(api, "SELECT replayed FROM statesvc.fanout ORDER BY batch_id") == [
+        (False,),
+        (True,),
+    ], "what is sent again is bound"
     assert await rows(api, "SELECT attempts, earlier_attempts FROM statesvc.outbox") == [(0, 2)]
     assert await rows(api, "SELECT webhook_id FROM statesvc.notification") == [before]
 
@@ -111,10 +140,12 @@ async def test_dead_letters_of_what_is_replayed_are_settled(api: Any, scan: Any)
     await api.carriers.execute("DELETE FROM statesvc.outbox")
     done = await replay(api, subscription_id)
     assert counts(done) == (1, 1, 0, 0, 0)
-    assert await rows(api, "SELECT resolution, run_id, resolved_by LIKE 'key:%%' FROM statesvc.dead_letter") == [
-        ("replayed", UUID(done["run_id"]), True)
-    ]
-    ((target, canonical),) = await rows(api, "SELECT target, canonical FROM statesvc.action WHERE verb = 'subscription.replay'")
+    assert await rows(
+        api, "SELECT resolution, run_id, resolved_by LIKE 'key:%%' FROM statesvc.dead_letter"
+    ) == [("replayed", UUID(done["run_id"]), True)]
+    ((target, canonical),) = await rows(
+        api, "SELECT target, canonical FROM statesvc.action WHERE verb = 'subscription.replay'"
+    )
     assert target == f"subscription {subscription_id}"
     assert b'"put":1' in canonical
 
@@ -130,16 +161,26 @@ async def test_dead_letters_of_what_is_replayed_are_settled(api: Any, scan: Any)
         ({"shipments": [{"carrier_id": "fedex", "tracking_number": "1Z1"}]}, 0),
     ],
 )
-async def test_only_what_the_subscription_wants_is_made(api: Any, scan: Any, filters: dict[str, Any], expected: int) -> None:
+async def test_only_what_the_subscription_wants_is_made(
+    api: Any, scan: Any, filters: dict[str, Any], expected: int
+) -> None:
     subscription_id = await subscribe(api, **filters)
     await turn(api, subscription_id, disabled=True)
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await api.carriers.say(scan("1Z2", Status.IN_TRANSIT, minutes=6))
-    assert counts(await replay(api, subscription_id, dry_run=True)) == (expected, expected, expected, 0, 0)
+    assert counts(await replay(api, subscription_id, dry_run=True)) == (
+        expected,
+        expected,
+        expected,
+        0,
+        0,
+    )
 
 
-async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(
+    api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replaying, "PAGE_ROWS", 2)
     monkeypatch.setattr(replaying, "WINDOW_ROWS", 3)
     monkeypatch.setattr(replaying, "CALL_ROWS", 3)
@@ -147,7 +188,9 @@ async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(api: 
     await turn(api, subscription_id, disabled=True)
     for place in range(11):
         await api.carriers.say(scan(f"1Z{place}", Status.IN_TRANSIT, minutes=place))
-        await api.carriers.say(scan(f"F{place}", Status.IN_TRANSIT, minutes=place), carrier_id="fedex")
+        await api.carriers.say(
+            scan(f"F{place}", Status.IN_TRANSIT, minutes=place), carrier_id="fedex"
+        )
     await turn(api, subscription_id, disabled=False)
     put, cursor, calls, runs = 0, None, 0, set()
     while True:
@@ -162,7 +205,9 @@ async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(api: 
     assert (await replay(api, subscription_id, cursor="forged"))["code"] == "invalid_cursor"
 
 
-async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_stays_missed(api: Any, scan: Any) -> None:
+async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_stays_missed(
+    api: Any, scan: Any
+) -> None:
     subscription_id = await subscribe(api)
     await turn(api, subscription_id, disabled=True)
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
@@ -172,27 +217,52 @@ async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_st
     assert counts(await replay(api, subscription_id, until=middle.isoformat())) == (1, 1, 1, 0, 0)
     shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
     assert datetime.fromisoformat(shown["missed_since"]) == middle
-    assert counts(await replay(api, subscription_id, since=shown["missed_since"])) == (1, 1, 1, 0, 0)
-    assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body["missed_since"] is None
+    assert counts(await replay(api, subscription_id, since=shown["missed_since"])) == (
+        1,
+        1,
+        1,
+        0,
+        0,
+    )
+    assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body[
+        "missed_since"
+    ] is None
 
 
-async def test_a_range_before_the_subscription_was_made_is_for_keys_that_may_read(api: Any, scan: Any) -> None:
+async def test_a_range_before_the_subscription_was_made_is_for_keys_that_may_read(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await api.carriers.say(scan("1Z2", Status.PICKED_UP), carrier_id="fedex")
     both = "subscriptions read"
-    made = await api.call("POST", PATH, scopes=both, json={"url": "https://subscriber.invalid/", "carriers": ["ups"]})
+    made = await api.call(
+        "POST", PATH, scopes=both, json={"url": "https://subscriber.invalid/", "carriers": ["ups"]}
+    )
     subscription_id = made.body["id"]
     assert counts(await replay(api, subscription_id, scopes=both, dry_run=True)) == (1, 1, 1, 0, 0)
     done = await replay(api, subscription_id, scopes=both)
-    assert (counts(done), datetime.fromisoformat(done["since"])) == ((1, 1, 1, 0, 0), datetime.fromisoformat(LONG_AGO))
+    assert (counts(done), datetime.fromisoformat(done["since"])) == (
+        (1, 1, 1, 0, 0),
+        datetime.fromisoformat(LONG_AGO),
+    )
     assert await rows(api, "SELECT carrier_id, type, to_status FROM statesvc.notification") == [
         ("ups", "shipment.status_changed", "picked_up")
     ]
-    assert counts(await replay(api, subscription_id, scopes=both)) == (1, 0, 0, 1, 0), "a second replay puts nothing twice"
+    assert counts(await replay(api, subscription_id, scopes=both)) == (1, 0, 0, 1, 0), (
+        "a second replay puts nothing twice"
+    )
     # a key of the same owner that may not read gets what is the subscription's own
-    _, key = await create_key(api.connection, name="plain", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner=made.body["owner"])
+    _, key = await create_key(
+        api.connection,
+        name="plain",
+        scopes=[Scope.SUBSCRIPTIONS],
+        created_by="test",
+        owner=made.body["owner"],
+    )
     plain = await api.client.post(
-        f"{PATH}/{subscription_id}/replay", json={"since": LONG_AGO, "dry_run": True}, headers={"Authorization": f"Bearer {key}"}
+        f"{PATH}/{subscription_id}/replay",
+        json={"since": LONG_AGO, "dry_run": True},
+        headers={"Authorization": f"Bearer {key}"},
     )
     assert (await plain.json())["since"] == made.body["created_at"]
 

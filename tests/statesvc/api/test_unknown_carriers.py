@@ -17,7 +17,12 @@ from tests.world.api import Api
 
 MISSPELT: Final = "dhl_expres"
 MEANT: Final = "did you mean `dhl_express`?"
-PLACEHOLDERS: Final = {"carrier_id": MISSPELT, "tracking_number": "1", "revision": 1, "subscription_id": UUID(int=1)}
+PLACEHOLDERS: Final = {
+    "carrier_id": MISSPELT,
+    "tracking_number": "1",
+    "revision": 1,
+    "subscription_id": UUID(int=1),
+}
 BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "await_shipment": {"hours": 3},
     "change_expectations": {"rules": {}, "why": "test"},
@@ -44,7 +49,11 @@ QUERIES: Final[Mapping[str, Mapping[str, str]]] = {"prove_inclusion": {"event_id
 
 async def test_a_misspelt_carrier_is_refused_with_what_was_meant(api: Api) -> None:
     told = {operation.operation_id: await _told(api, operation) for operation in _operations()}
-    assert {operation_id: said for operation_id, said in told.items() if not any(MEANT in text for text in said)} == {}
+    assert {
+        operation_id: said
+        for operation_id, said in told.items()
+        if not any(MEANT in text for text in said)
+    } == {}
 
 
 def test_a_ticket_for_a_misspelt_carrier_is_refused() -> None:
@@ -56,7 +65,11 @@ def _operations() -> list[ListedOperation]:
     """Return those that take a carrier; the stream's are served by routes of their own."""
     table = json.loads(files("statesvc.cli").joinpath("operation_table.json").read_bytes())
     operations = [operation_named(operation_id) for operation_id in table]
-    return [each for each in operations if NAMES & each.fields.keys() and not each.where.split()[1].startswith(ELSEWHERE)]
+    return [
+        each
+        for each in operations
+        if NAMES & each.fields.keys() and not each.where.split()[1].startswith(ELSEWHERE)
+    ]
 
 
 async def _told(api: Api, operation: ListedOperation) -> list[str]:
@@ -66,7 +79,9 @@ async def _told(api: Api, operation: ListedOperation) -> list[str]:
         path.format_map(PLACEHOLDERS),
         scopes=" ".join(Scope),
         params=_carrier(operation, "query") | dict(QUERIES.get(operation.operation_id, {})),
-        json=_carrier(operation, "body") | dict(BODIES.get(operation.operation_id, {})) if method != "GET" else None,
+        json=_carrier(operation, "body") | dict(BODIES.get(operation.operation_id, {}))
+        if method != "GET"
+        else None,
     )
     if reply.status not in {404, 422}:
         return [f"{reply.status}"]
@@ -74,5 +89,10 @@ async def _told(api: Api, operation: ListedOperation) -> list[str]:
 
 
 def _carrier(operation: ListedOperation, place: str) -> dict[str, Any]:
-    fields = [field for name, field in operation.fields.items() if name in NAMES and field.place == place]
-    return {field.name: [MISSPELT] if field.many or field.type == "array" else MISSPELT for field in fields}
+    fields = [
+        field for name, field in operation.fields.items() if name in NAMES and field.place == place
+    ]
+    return {
+        field.name: [MISSPELT] if field.many or field.type == "array" else MISSPELT
+        for field in fields
+    }

@@ -16,7 +16,10 @@ def later_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write the log by a version that has more fields; everything that reads is ours."""
 
     def grown(document: dict[str, Any]) -> dict[str, Any]:
-        return {name: value | MORE if isinstance(value, dict) else value for name, value in document.items()} | MORE
+        return {
+            name: value | MORE if isinstance(value, dict) else value
+            for name, value in document.items()
+        } | MORE
 
     def event(*given: Any, **named: Any) -> dict[str, Any]:
         return grown(event_document(*given, **named))
@@ -29,9 +32,13 @@ def later_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("later_version")
-async def test_what_a_later_version_wrote_is_kept_folded_and_shown_without_what_is_not_known(api: Any, scan: Any) -> None:
+async def test_what_a_later_version_wrote_is_kept_folded_and_shown_without_what_is_not_known(
+    api: Any, scan: Any
+) -> None:
     await api.carriers.say(scan("1", Status.PICKED_UP, native_id="S1"))
-    await api.carriers.say(scan("1", Status.DELIVERED, minutes=9), scan("1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.say(
+        scan("1", Status.DELIVERED, minutes=9), scan("1", Status.IN_TRANSIT, minutes=5)
+    )
     await api.carriers.say(scan("1", Status.RETURNED, minutes=1, native_id="S1"))
     path = "/v1/shipments/ups/1"
     state = (await api.get(path)).body
@@ -41,7 +48,14 @@ async def test_what_a_later_version_wrote_is_kept_folded_and_shown_without_what_
     audit = (await api.get(f"{path}/audit", scopes="audit pii")).body
     assert [event["version"] for event in audit["events"]] == [1, 2, 3]
     assert len(audit["conflicts"]) == 1
-    for shown in (*history, *(event["location"] for event in history), *audit["events"], *audit["conflicts"]):
+    for shown in (
+        *history,
+        *(event["location"] for event in history),
+        *audit["events"],
+        *audit["conflicts"],
+    ):
         assert not MORE.keys() & shown.keys()
     kept = await (await api.connection.execute("SELECT canonical FROM statesvc.event")).fetchall()
-    assert [MORE.items() <= orjson.loads(decompress_json(stored)).items() for (stored,) in kept] == [True] * 3
+    assert [
+        MORE.items() <= orjson.loads(decompress_json(stored)).items() for (stored,) in kept
+    ] == [True] * 3

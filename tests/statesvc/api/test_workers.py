@@ -12,7 +12,11 @@ LEASED = (
 
 
 async def test_workers_show_their_state_their_leases_and_what_was_taken_from_them(api: Any) -> None:
-    for worker_id, seen_seconds_ago, stopping_at in (("alive", 2, None), ("silent", 50, None), ("stopping", 1, "2026-01-01T00:00:00Z")):
+    for worker_id, seen_seconds_ago, stopping_at in (
+        ("alive", 2, None),
+        ("silent", 50, None),
+        ("stopping", 1, "2026-01-01T00:00:00Z"),
+    ):
         await api.carriers.execute(WORKER, [worker_id, seen_seconds_ago, stopping_at])
     for holder, count in (("alive", 3), ("node", 2), (None, 4)):
         await api.carriers.execute(LEASED, [holder, count])
@@ -22,7 +26,10 @@ async def test_workers_show_their_state_their_leases_and_what_was_taken_from_the
         " FROM (VALUES (0, 'lease_ended'), (5, 'lease_ended'), (30, 'lease_ended'), (0, 'retried')) v(h, o)"
     )
     shown = (await api.get("/v1/workers", scopes="ops")).body
-    rows = [(w["worker_id"], w["state"], w["leases"], w["leases_lost"], w["role"]) for w in shown["items"]]
+    rows = [
+        (w["worker_id"], w["state"], w["leases"], w["leases_lost"], w["role"])
+        for w in shown["items"]
+    ]
     assert rows == [
         ("stopping", "stopping", 0, 0, "worker"),
         ("alive", "alive", 3, 0, "worker"),

@@ -26,7 +26,13 @@ async def main(dsn: str, ready: Path) -> None:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
         asked = Claim(worker="frozen", limit=1, lease_seconds=60, bytes_max=1 << 20, sweep=True)
         messages = (await claim(connection, asked)).messages
-    context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=Telemetry(), worker="frozen")
+    context = BatchContext(
+        pool=pool,
+        keyring=keyring,
+        carriers={CARRIER_ID: ACME},
+        telemetry=Telemetry(),
+        worker="frozen",
+    )
 
     async def paused(batch: Any) -> None:
         await write_entries.write_entries(batch)

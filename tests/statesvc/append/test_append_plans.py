@@ -10,7 +10,14 @@ from statesvc.database.queries import queries
 from statesvc.queue.claim import lock_leased
 
 STATEMENTS = {
-    ("statesvc.log", "event_store"): ("known_keys", "read_streams", "lock_streams", "reserve_streams", "move_heads", "read_events"),
+    ("statesvc.log", "event_store"): (
+        "known_keys",
+        "read_streams",
+        "lock_streams",
+        "reserve_streams",
+        "move_heads",
+        "read_events",
+    ),
     ("statesvc.log", "parcel_log"): ("link_streams", "parcel_changes", "parcels_of"),
     ("statesvc.shipments", "projection_store"): ("read_states", "save_shipments"),
     ("statesvc.queue", "claim"): ("settle",),
@@ -34,14 +41,23 @@ def numbered(query: str) -> str:
 async def test_plans_that_were_made_of_empty_tables_serve_full_ones(database: Any) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("VACUUM ANALYZE")
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection, connection.transaction():
+    async with (
+        await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
+        connection.transaction(),
+    ):
         message_id, token = uuid4(), uuid4()
         await connection.execute(LEASED, [message_id, token])
-        assert await (await lock_leased(connection, token, [message_id], lock_seconds=1)).rows() == {message_id}
+        assert await (
+            await lock_leased(connection, token, [message_id], lock_seconds=1)
+        ).rows() == {message_id}
         assert await (await connection.execute(SCANS)).fetchone() == (0,)
-        assert await (await connection.execute("SHOW plan_cache_mode")).fetchone() == ("force_generic_plan",)
+        assert await (await connection.execute("SHOW plan_cache_mode")).fetchone() == (
+            "force_generic_plan",
+        )
         for module, names in STATEMENTS.items():
             for name in names:
                 statement: Any = f"EXPLAIN (GENERIC_PLAN) {numbered(queries(*module)[name])}"
-                plan = "\n".join(line for (line,) in await (await connection.execute(statement)).fetchall())
+                plan = "\n".join(
+                    line for (line,) in await (await connection.execute(statement)).fetchall()
+                )
                 assert not GROWING.search(plan), f"{name}\n{plan}"

@@ -33,12 +33,23 @@ async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> Non
     order, taken = lock_order(), list[str]()
     execute = Pipeline.execute
 
-    async def recording(self: Pipeline, query: Any, params: Any = None, **options: Any) -> PipelinedRows:
+    async def recording(
+        self: Pipeline, query: Any, params: Any = None, **options: Any
+    ) -> PipelinedRows:
         taken.extend(table for table in locked_by(query) if table in order and table not in ADDED)
         return await execute(self, query, params, **options)
 
     await shop.say({"number": "A", "status": "picked_up", "native_id": "1"})
-    with patch.dict(RECIPES, {CARRIER_ID: Recipe(time="local", codes=("code",), also=(Recipe(time="local", place=("city", "country")),))}):
+    with patch.dict(
+        RECIPES,
+        {
+            CARRIER_ID: Recipe(
+                time="local",
+                codes=("code",),
+                also=(Recipe(time="local", place=("city", "country")),),
+            )
+        },
+    ):
         await shop.push(
             says(
                 {"number": "A", "status": "in_transit", "minute": 5, "code": "M"},
@@ -53,4 +64,6 @@ async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> Non
     firsts = list(dict.fromkeys(taken))
     assert firsts == sorted(firsts, key=order.index)
     assert set(firsts) == {"inbox", "stream", "conflict_key", "event_key", "dead_letter"}
-    assert await shop.value("SELECT count(*) FROM statesvc.event_key WHERE alias_of IS NOT NULL") > 0, "an alias was among it"
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.event_key WHERE alias_of IS NOT NULL") > 0
+    ), "an alias was among it"

@@ -39,9 +39,7 @@ pytestmark = pytest.mark.slow
 OTHER_CARRIER = "bravo"
 ROOT = Path(__file__).parents[3]
 LEFT = "SELECT count(*) FROM statesvc.inbox"
-IN_LINE = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'"
-)
+IN_LINE = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'"
 
 
 def _scan(number: str, code: str = "AR", **more: Any) -> bytes:
@@ -53,7 +51,9 @@ async def holding(shop: Shop, *numbers: str) -> AsyncIterator[AsyncConnection[An
     """Lock these shipments in another transaction."""
     async with await AsyncConnection.connect(shop.database.service_dsn) as connection:
         for number in numbers:
-            await connection.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment(number),))
+            await connection.execute(
+                "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment(number),)
+            )
         yield connection
 
 
@@ -98,18 +98,35 @@ async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carrier
         async with workers(shop):
             # the lock outlives the test's patience: what waits for it is never settled
             await shop.until(LEFT, 40)
-            assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0, "uncharged"
+            assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0, (
+                "uncharged"
+            )
             await shop.until("SELECT count(*) FROM statesvc.inbox WHERE postponed < 3", 0)
-            waiting = [each async for each in check_locked(shop.connection) if each.about == "locked shipments"]
-            assert "40 of acme wait for a shipment that another transaction has locked" in waiting[0].text
+            waiting = [
+                each
+                async for each in check_locked(shop.connection)
+                if each.about == "locked shipments"
+            ]
+            assert (
+                "40 of acme wait for a shipment that another transaction has locked"
+                in waiting[0].text
+            )
             assert f"pid {holder.info.backend_pid}" in waiting[0].text
-            assert 'statesvc_messages_postponed_total{carrier="acme"}' in shop.context.telemetry.exposition().decode()
+            assert (
+                'statesvc_messages_postponed_total{carrier="acme"}'
+                in shop.context.telemetry.exposition().decode()
+            )
             await shop.push(*(_scan(f"LATE{n}") for n in range(20)))
             # the reserved slot waits for the lock now, and the other ones go on
             await shop.until(LEFT, 40)
     async with workers(shop):
         await shop.until(LEFT, 0)
-    assert await shop.value("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("LOCKED")) == 41
+    assert (
+        await shop.value(
+            "SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("LOCKED")
+        )
+        == 41
+    )
     assert await shop.value("SELECT max(attempts) FROM statesvc.message") == 1
     await check_log(shop.connection, shop.keyring)
 
@@ -119,7 +136,10 @@ async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(
     async with holding(shop, "A"):
         for body in (
             _scan("B"),
-            says({"number": "C", "status": "in_transit"}, {"number": "A", "status": "in_transit", "code": "A2"}),
+            says(
+                {"number": "C", "status": "in_transit"},
+                {"number": "A", "status": "in_transit", "code": "A2"},
+            ),
             says({"number": "C", "status": "delivered", "minute": 9}),
             _scan("D"),
         ):
@@ -127,8 +147,13 @@ async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(
         async with asyncio.timeout(2):
             assert await shop.process(await shop.claim()) == 2
         assert await shop.value(LEFT) == 2
-        assert await shop.rows("SELECT token, attempts, retries, postponed FROM statesvc.inbox") == [(None, 0, 0, 1)] * 2
-        assert await shop.value("SELECT count(*) FROM statesvc.stream") == 3, "of C nothing is written: its first message goes back too"
+        assert (
+            await shop.rows("SELECT token, attempts, retries, postponed FROM statesvc.inbox")
+            == [(None, 0, 0, 1)] * 2
+        )
+        assert await shop.value("SELECT count(*) FROM statesvc.stream") == 3, (
+            "of C nothing is written: its first message goes back too"
+        )
     await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
     assert await shop.work() == 3
     assert [event["status"] for event in await shop.events("C")] == ["in_transit", "delivered"]
@@ -164,9 +189,12 @@ async def test_what_waited_for_a_shipment_shares_a_transaction(shop: Shop) -> No
 
 async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Shop) -> None:
     async with await AsyncConnection.connect(shop.database.service_dsn) as other:
-        await other.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),))
         await other.execute(
-            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'", (shipment("NEW"),)
+            "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),)
+        )
+        await other.execute(
+            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'",
+            (shipment("NEW"),),
         )
         await shop.push(_scan("NEW"), _scan("B"))
         async with asyncio.timeout(2):
@@ -182,9 +210,12 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
     await shop.push(says(named=["THERE"]))
     await shop.work()
     async with holding(shop, "THERE") as other:
-        await other.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),))
         await other.execute(
-            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'", (shipment("NEW"),)
+            "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),)
+        )
+        await other.execute(
+            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'",
+            (shipment("NEW"),),
         )
         await shop.push(says(named=["THERE"], envelope=1), says(named=["NEW", "FREE"]), _scan("B"))
         # of one push no message is the earlier one
@@ -193,7 +224,10 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
             assert await shop.process(await shop.claim()) == 1
         # the scan of a number that an earlier message names waits with it
         assert await shop.value(LEFT) == 3
-        assert await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [(0, 0, 1)] * 3
+        assert (
+            await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox")
+            == [(0, 0, 1)] * 3
+        )
         await other.rollback()
     await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
     assert await shop.work() == 1
@@ -204,14 +238,25 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
 async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(shop: Shop) -> None:
     # each makes one shipment and names the one that the other makes: with a wait on both sides the server had to end one of them
     def batch(connection: AsyncConnection[Any], message: Any) -> AppendBatch:
-        read, _ = read_chosen(message, keyring=shop.keyring, carriers=shop.context.carriers, mappings=shop.context.mappings)
+        read, _ = read_chosen(
+            message,
+            keyring=shop.keyring,
+            carriers=shop.context.carriers,
+            mappings=shop.context.mappings,
+        )
         assert isinstance(read, Read)
         return AppendBatch(connection, shop.keyring, [read], "x", WhenLocked.POSTPONE)
 
-    await shop.push(says({"number": "X", "status": "picked_up"}, named=["Z"]), says({"number": "Z", "status": "picked_up"}, named=["X"]))
+    await shop.push(
+        says({"number": "X", "status": "picked_up"}, named=["Z"]),
+        says({"number": "Z", "status": "picked_up"}, named=["X"]),
+    )
     one, other = await shop.claim()
     dsn = shop.database.service_dsn
-    async with await AsyncConnection.connect(dsn) as mine, await AsyncConnection.connect(dsn) as theirs:
+    async with (
+        await AsyncConnection.connect(dsn) as mine,
+        await AsyncConnection.connect(dsn) as theirs,
+    ):
         async with asyncio.timeout(2):
             applied = await append(batch(mine, one))
             postponed = await append(batch(theirs, other))
@@ -229,7 +274,9 @@ async def test_what_depends_on_a_postponed_message_is_postponed_with_it(shop: Sh
         assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE postponed = 1") == 2
     await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
     assert await shop.work() == 1
-    assert await shop.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [(shipment("A"), shipment("B"))]
+    assert await shop.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [
+        (shipment("A"), shipment("B"))
+    ]
     await check_log(shop.connection, shop.keyring)
 
 
@@ -237,9 +284,15 @@ async def test_who_waits_for_one_shipment_of_a_message_holds_none_of_its_others(
     for number in ("A", "B"):
         await shop.say({"number": number, "status": "picked_up"})
     async with holding(shop, "B") as holder:
-        await shop.push(says(*({"number": number, "status": "in_transit", "code": "AR"} for number in ("A", "B"))))
+        await shop.push(
+            says(
+                *({"number": number, "status": "in_transit", "code": "AR"} for number in ("A", "B"))
+            )
+        )
         waiting = asyncio.create_task(
-            process_locked(shop.context, await shop.claim(), lease_ends=time.monotonic() + 60, wait_seconds=30),
+            process_locked(
+                shop.context, await shop.claim(), lease_ends=time.monotonic() + 60, wait_seconds=30
+            ),
         )
         await shop.until(IN_LINE, 1)
         await shop.push(_scan("A", "MEANWHILE"))
@@ -253,11 +306,23 @@ async def test_a_submission_waits_for_a_shipment_that_a_worker_holds(shop: Shop)
     await shop.say({"number": "A", "status": "picked_up"})
     await shop.push(_scan("A"))
     (message,) = await shop.claim()
-    read, _ = read_chosen(message, keyring=shop.keyring, carriers=shop.context.carriers, mappings=shop.context.mappings)
+    read, _ = read_chosen(
+        message,
+        keyring=shop.keyring,
+        carriers=shop.context.carriers,
+        mappings=shop.context.mappings,
+    )
     assert isinstance(read, Read)
     async with holding(shop, "A") as holder:
         submitting = asyncio.create_task(
-            submit(shop.context.pool, shop.keyring, read.events, body=b"[]", writer="x", archive=shop.context.archive)
+            submit(
+                shop.context.pool,
+                shop.keyring,
+                read.events,
+                body=b"[]",
+                writer="x",
+                archive=shop.context.archive,
+            )
         )
         await shop.until(IN_LINE, 1)
         await holder.commit()
@@ -275,7 +340,9 @@ async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -
         )
         await shop.push(*(_scan(f"N{n}") for n in range(7)), _scan("N7", native_id="native-1"))
         await shop.process(await shop.claim())
-        assert await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [(0, 0, 1)]
+        assert await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [
+            (0, 0, 1)
+        ]
         await other.rollback()
     await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
     assert await shop.work() == 1
@@ -284,7 +351,9 @@ async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -
 async def test_a_head_that_moved_all_the_same_ends_the_transaction(shop: Shop) -> None:
     # the lock is what guards it; that it did is asserted
     await shop.say({"number": "A", "status": "picked_up"})
-    ((head_hash, recorded_at),) = await shop.rows("SELECT head_hash, recorded_at FROM statesvc.stream")
+    ((head_hash, recorded_at),) = await shop.rows(
+        "SELECT head_hash, recorded_at FROM statesvc.stream"
+    )
     head = StreamHead(2, head_hash, recorded_at, recorded_at, None, seen=0)
     with pytest.raises(psycopg.DatabaseError) as caught:
         await move_heads(shop.connection, {shipment("A"): head})
@@ -292,10 +361,14 @@ async def test_a_head_that_moved_all_the_same_ends_the_transaction(shop: Shop) -
     assert await shop.value("SELECT version FROM statesvc.stream") == 1
 
 
-async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_several(shop: Shop) -> None:
+async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_several(
+    shop: Shop,
+) -> None:
     sizes = (NEW_STREAMS_MAX // 2 + 1, NEW_STREAMS_MAX // 2 + 1, NEW_STREAMS_MAX + 1)
     for message, size in enumerate(sizes):
-        await shop.push(says(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(size))))
+        await shop.push(
+            says(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(size)))
+        )
     async with workers(shop):
         await shop.until(LEFT, 0, seconds=60)
     assert await shop.value("SELECT count(*) FROM statesvc.stream") == sum(sizes)
@@ -311,37 +384,58 @@ async def test_several_writers_around_a_frozen_shipment_never_deadlock(shop: Sho
     naming = sum("N5" in named for named in pushes)
     async with holding(shop, "N5") as holder:
         for n, named in enumerate(pushes):
-            await shop.push(says(*({"number": each, "status": "in_transit", "minute": n % 60, "code": f"S{n}"} for each in named)))
+            await shop.push(
+                says(
+                    *(
+                        {"number": each, "status": "in_transit", "minute": n % 60, "code": f"S{n}"}
+                        for each in named
+                    )
+                )
+            )
         async with workers(shop, 4, batch_min=8, batch_max=16):
             await shop.until(LEFT, naming, seconds=60)
             await holder.rollback()
             await shop.until(LEFT, 0, seconds=60)
     assert await shop.value("SELECT count(*) FROM statesvc.message WHERE attempts > 1") == 0
     assert await shop.value("SELECT count(*) FROM statesvc.dead_letter") == 0
-    assert await shop.value("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == 0
+    assert (
+        await shop.value(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        )
+        == 0
+    )
     await check_log(shop.connection, shop.keyring)
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_holds(two_carriers: Shop, tmp_path: Path) -> None:
+async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_holds(
+    two_carriers: Shop, tmp_path: Path
+) -> None:
     shop = two_carriers
     await shop.say({"number": "A", "status": "picked_up"})
     await shop.push(_scan("A", "FROZEN"))
     ready = tmp_path / "ready"
     program = Path(__file__).with_name("frozen_worker.py")
-    command, environment = [sys.executable, str(program), shop.database.service_dsn, str(ready)], {**os.environ, "PYTHONPATH": str(ROOT)}
+    command, environment = (
+        [sys.executable, str(program), shop.database.service_dsn, str(ready)],
+        {**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     with subprocess.Popen(command, env=environment) as frozen:  # noqa: ASYNC220 - it is to be stopped by a signal
         try:
             async with asyncio.timeout(30):
                 while not ready.exists():  # noqa: ASYNC110 - another process decides
                     await asyncio.sleep(0.02)
             os.kill(frozen.pid, signal.SIGSTOP)
-            await shop.push(*(_scan("A", f"C{n}") for n in range(10)), *(_scan(f"N{n}") for n in range(30)))
+            await shop.push(
+                *(_scan("A", f"C{n}") for n in range(10)), *(_scan(f"N{n}") for n in range(30))
+            )
             await shop.push(*(_scan(f"B{n}") for n in range(10)), carrier_id=OTHER_CARRIER)
             began = time.monotonic()
             async with workers(shop):
                 await shop.until("SELECT count(*) FROM statesvc.message", 41)
-                assert time.monotonic() - began < 5, "nobody waited for the end of the frozen transaction"
+                assert time.monotonic() - began < 5, (
+                    "nobody waited for the end of the frozen transaction"
+                )
                 assert await shop.value(LEFT) == 11
         finally:
             os.kill(frozen.pid, signal.SIGKILL)

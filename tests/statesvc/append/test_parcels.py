@@ -23,7 +23,15 @@ from tests.world.shop import ACME, CARRIER_ID, MORNING, Shop, says
 HUBS = ("hub_one", "hub_two")
 OTHER = "bravo"
 SOURCES = (CARRIER_ID, *HUBS)
-JOURNEY = ("info_received", "picked_up", "in_transit", "exception", "in_transit", "out_for_delivery", "delivered")
+JOURNEY = (
+    "info_received",
+    "picked_up",
+    "in_transit",
+    "exception",
+    "in_transit",
+    "out_for_delivery",
+    "delivered",
+)
 SUBSCRIBE = """
 INSERT INTO statesvc.subscription
     (subscription_id, created_at, created_by, owner, url, sealed_secrets, parcels, carriers, statuses)
@@ -52,13 +60,21 @@ class ParcelShop:
 
     shop: Shop
 
-    async def subscribe(self, parcels: str, *, carriers: list[str] | None = None, statuses: list[str] | None = None) -> UUID:
+    async def subscribe(
+        self, parcels: str, *, carriers: list[str] | None = None, statuses: list[str] | None = None
+    ) -> UUID:
         subscription_id = uuid4()
-        await self.shop.connection.execute(SUBSCRIBE, (subscription_id, parcels, carriers, statuses))
+        await self.shop.connection.execute(
+            SUBSCRIBE, (subscription_id, parcels, carriers, statuses)
+        )
         return subscription_id
 
-    async def say(self, carrier_id: str, number: str, status: str, minute: int = 0, **more: Any) -> None:
-        await self.shop.push(scan(carrier_id, number, status, minute, **more), carrier_id=carrier_id)
+    async def say(
+        self, carrier_id: str, number: str, status: str, minute: int = 0, **more: Any
+    ) -> None:
+        await self.shop.push(
+            scan(carrier_id, number, status, minute, **more), carrier_id=carrier_id
+        )
         await self.shop.work()
 
     async def told(self, subscription_id: UUID) -> list[tuple[str, str]]:
@@ -67,7 +83,16 @@ class ParcelShop:
 
 def scan(carrier_id: str, number: str, status: str, minute: int = 0, **more: Any) -> bytes:
     named = {} if carrier_id == CARRIER_ID else {"parcel_carrier_id": CARRIER_ID}
-    return says({"number": number, "status": status, "minute": minute, "code": f"{status}{minute}", **named, **more})
+    return says(
+        {
+            "number": number,
+            "status": status,
+            "minute": minute,
+            "code": f"{status}{minute}",
+            **named,
+            **more,
+        }
+    )
 
 
 @pytest.fixture
@@ -77,7 +102,9 @@ def parcels(shop: Shop) -> ParcelShop:
     return ParcelShop(shop)
 
 
-async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(parcels: ParcelShop) -> None:
+async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(
+    parcels: ParcelShop,
+) -> None:
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
     said = [
         ("hub_one", "in_transit"),
@@ -87,12 +114,16 @@ async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(parce
         ("hub_one", "delivered"),
     ]
     for carrier_id, status in said:
-        await parcels.say(carrier_id, "P1", status, minute=("in_transit", "delivered").index(status))
+        await parcels.say(
+            carrier_id, "P1", status, minute=("in_transit", "delivered").index(status)
+        )
     assert await parcels.told(once) == [("hub_one", "in_transit"), (CARRIER_ID, "delivered")]
     assert await parcels.told(everything) == said
 
 
-async def test_a_carrier_that_comes_after_the_aggregator_finds_its_parcel(parcels: ParcelShop) -> None:
+async def test_a_carrier_that_comes_after_the_aggregator_finds_its_parcel(
+    parcels: ParcelShop,
+) -> None:
     once = await parcels.subscribe("once")
     await parcels.say("hub_one", "P1", "in_transit")
     await parcels.say(CARRIER_ID, "P1", "in_transit")
@@ -104,7 +135,10 @@ async def test_a_carrier_that_comes_after_the_aggregator_finds_its_parcel(parcel
 
 
 @pytest.mark.parametrize("in_one_batch", [True, False])
-async def test_a_carrier_that_names_its_parcel_before_it_says_anything_of_it_finds_it(parcels: ParcelShop, in_one_batch: bool) -> None:  # noqa: FBT001 - a parameter
+async def test_a_carrier_that_names_its_parcel_before_it_says_anything_of_it_finds_it(
+    parcels: ParcelShop,
+    in_one_batch: bool,  # noqa: FBT001 - a parameter
+) -> None:
     once = await parcels.subscribe("once")
     await parcels.shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
     if not in_one_batch:
@@ -123,13 +157,22 @@ async def test_all_sources_in_one_batch_are_told_once(parcels: ParcelShop) -> No
     assert [status for _, status in await parcels.told(once)] == ["in_transit"]
 
 
-async def test_a_parcel_with_one_source_costs_no_statement_and_says_nothing_of_others(parcels: ParcelShop) -> None:
+async def test_a_parcel_with_one_source_costs_no_statement_and_says_nothing_of_others(
+    parcels: ParcelShop,
+) -> None:
     once = await parcels.subscribe("once")
     await parcels.say(CARRIER_ID, "P1", "in_transit")
     await parcels.say(CARRIER_ID, "P1", "exception", 1)
     await parcels.say(CARRIER_ID, "P1", "in_transit", 2)
-    assert [status for _, status in await parcels.told(once)] == ["in_transit", "exception", "in_transit"]
-    assert await parcels.shop.value("SELECT count(*) FROM statesvc.stream WHERE parcel_id IS NOT NULL") == 0
+    assert [status for _, status in await parcels.told(once)] == [
+        "in_transit",
+        "exception",
+        "in_transit",
+    ]
+    assert (
+        await parcels.shop.value("SELECT count(*) FROM statesvc.stream WHERE parcel_id IS NOT NULL")
+        == 0
+    )
 
 
 async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: ParcelShop) -> None:
@@ -137,12 +180,16 @@ async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: Parcel
     of_hubs = await parcels.subscribe("once", carriers=list(HUBS))
     for status in ("in_transit", "delivered"):
         for carrier_id in reversed(SOURCES):
-            await parcels.say(carrier_id, "P1", status, minute=("in_transit", "delivered").index(status))
+            await parcels.say(
+                carrier_id, "P1", status, minute=("in_transit", "delivered").index(status)
+            )
     assert await parcels.told(of_acme) == [(CARRIER_ID, "in_transit"), (CARRIER_ID, "delivered")]
     assert await parcels.told(of_hubs) == [("hub_two", "in_transit"), ("hub_two", "delivered")]
 
 
-async def test_a_filter_of_statuses_changes_nothing_about_who_was_first(parcels: ParcelShop) -> None:
+async def test_a_filter_of_statuses_changes_nothing_about_who_was_first(
+    parcels: ParcelShop,
+) -> None:
     deliveries = await parcels.subscribe("once", statuses=["delivered"])
     for carrier_id in SOURCES:
         await parcels.say(carrier_id, "P1", "in_transit")
@@ -195,18 +242,25 @@ async def test_a_silence_is_told_by_who_told_the_status(parcels: ParcelShop) -> 
     await parcels.shop.database.clock.advance(121 * 3600)
     assert len((await observe(parcels.shop.connection, worker="watcher")).observations) == 4
     silences = "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence < 0 ORDER BY carrier_id, type"
-    assert await parcels.shop.rows(silences, once) == [("hub_two", "shipment.delivery_missed"), ("hub_two", "shipment.stalled")]
+    assert await parcels.shop.rows(silences, once) == [
+        ("hub_two", "shipment.delivery_missed"),
+        ("hub_two", "shipment.stalled"),
+    ]
     assert len(await parcels.shop.rows(silences, everything)) == 4
 
 
 async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: ParcelShop) -> None:
     once = await parcels.subscribe("once")
-    await parcels.shop.connection.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'test'")
+    await parcels.shop.connection.execute(
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'test'"
+    )
     for status, minute in (("in_transit", 0), ("delivered", 1)):
         for carrier_id in SOURCES if minute else reversed(SOURCES):
             await parcels.say(carrier_id, "P1", status, minute)
     assert await parcels.told(once) == []
-    await parcels.shop.connection.execute("UPDATE statesvc.subscription SET disabled_at = NULL, disabled_why = NULL")
+    await parcels.shop.connection.execute(
+        "UPDATE statesvc.subscription SET disabled_at = NULL, disabled_why = NULL"
+    )
     now = await parcels.shop.database.clock.now()
     asked = ReplayRequest(
         subscription_id=once,
@@ -223,12 +277,25 @@ async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: Parce
     assert set(await parcels.told(once)) == {("hub_two", "in_transit"), (CARRIER_ID, "delivered")}
 
 
-async def test_a_shipper_says_that_two_numbers_are_one_parcel_before_or_after_the_first_scan(parcels: ParcelShop) -> None:
+async def test_a_shipper_says_that_two_numbers_are_one_parcel_before_or_after_the_first_scan(
+    parcels: ParcelShop,
+) -> None:
     once = await parcels.subscribe("once")
     await parcels.say(CARRIER_ID, "P1", "in_transit")
     for number in ("Q1", "Q2"):
-        said = References(parcel=ParcelNumber(carrier_id=CARRIER_ID, tracking_number="p 1" if number == "Q1" else "P2"))
-        await attach_references(parcels.shop.connection, parcels.shop.keyring, AttachedTo("bravo", number), said, actor="test", why={})
+        said = References(
+            parcel=ParcelNumber(
+                carrier_id=CARRIER_ID, tracking_number="p 1" if number == "Q1" else "P2"
+            )
+        )
+        await attach_references(
+            parcels.shop.connection,
+            parcels.shop.keyring,
+            AttachedTo("bravo", number),
+            said,
+            actor="test",
+            why={},
+        )
     await parcels.say("bravo", "Q1", "in_transit", parcel_carrier_id=None)
     await parcels.say("bravo", "Q1", "delivered", 1, parcel_carrier_id=None)
     await parcels.say("hub_one", "P1", "delivered", 1)
@@ -236,14 +303,20 @@ async def test_a_shipper_says_that_two_numbers_are_one_parcel_before_or_after_th
     assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("bravo", "delivered")]
     await parcels.say("bravo", "Q2", "delivered", parcel_carrier_id=None)
     await parcels.say(CARRIER_ID, "P2", "delivered")
-    assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("bravo", "delivered"), ("bravo", "delivered")]
+    assert await parcels.told(once) == [
+        (CARRIER_ID, "in_transit"),
+        ("bravo", "delivered"),
+        ("bravo", "delivered"),
+    ]
 
 
 async def test_a_link_that_is_taken_back_is_of_no_parcel(parcels: ParcelShop) -> None:
     once, number = await parcels.subscribe("once"), AttachedTo("bravo", "Q1")
     for said in (ParcelNumber(carrier_id=CARRIER_ID, tracking_number="P1"), None):
         stated = References(parcel=said)
-        await attach_references(parcels.shop.connection, parcels.shop.keyring, number, stated, actor="test", why={})
+        await attach_references(
+            parcels.shop.connection, parcels.shop.keyring, number, stated, actor="test", why={}
+        )
     await parcels.say("bravo", "Q1", "delivered", parcel_carrier_id=None)
     await parcels.say(CARRIER_ID, "P1", "delivered")
     assert len(await parcels.told(once)) == 2
@@ -252,19 +325,32 @@ async def test_a_link_that_is_taken_back_is_of_no_parcel(parcels: ParcelShop) ->
 async def test_an_erased_shipments_statuses_stay_told(parcels: ParcelShop) -> None:
     once = await parcels.subscribe("once")
     await parcels.say(CARRIER_ID, "P1", "delivered")
-    await parcels.shop.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    await parcels.shop.connection.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
+    )
     await parcels.say("hub_one", "P1", "delivered")
     assert await parcels.told(once) == [(CARRIER_ID, "delivered")]
 
 
-async def test_a_parcel_that_is_being_appended_holds_up_its_other_sources(parcels: ParcelShop) -> None:
+async def test_a_parcel_that_is_being_appended_holds_up_its_other_sources(
+    parcels: ParcelShop,
+) -> None:
     shop, once = parcels.shop, await parcels.subscribe("once")
     await parcels.say(CARRIER_ID, "P1", "in_transit")
     async with await AsyncConnection.connect(shop.database.service_dsn) as other:
         await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
-        await shop.push(scan("hub_one", "P1", "delivered", 1), scan("hub_one", "P2", "delivered", 1), carrier_id="hub_one")
+        await shop.push(
+            scan("hub_one", "P1", "delivered", 1),
+            scan("hub_one", "P2", "delivered", 1),
+            carrier_id="hub_one",
+        )
         assert await shop.process(await shop.claim()) == 1, "the other parcel goes on"
-    assert [number for (number,) in await shop.rows("SELECT tracking_number FROM statesvc.notification ORDER BY created_at")] == [
+    assert [
+        number
+        for (number,) in await shop.rows(
+            "SELECT tracking_number FROM statesvc.notification ORDER BY created_at"
+        )
+    ] == [
         "P1",
         "P2",
     ]
@@ -272,16 +358,23 @@ async def test_a_parcel_that_is_being_appended_holds_up_its_other_sources(parcel
     assert [status for _, status in await parcels.told(once)] == ["in_transit", "delivered"]
 
 
-async def test_of_a_carrier_and_an_aggregator_that_are_both_new_one_waits(parcels: ParcelShop) -> None:
+async def test_of_a_carrier_and_an_aggregator_that_are_both_new_one_waits(
+    parcels: ParcelShop,
+) -> None:
     shop = parcels.shop
     async with await AsyncConnection.connect(shop.database.service_dsn) as other:
-        await other.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment_id(CARRIER_ID, "P1", ""),))
+        await other.execute(
+            "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))",
+            (shipment_id(CARRIER_ID, "P1", ""),),
+        )
         await shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
         assert await shop.process(await shop.claim()) == 0
     assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 1
 
 
-async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told_once(parcels: ParcelShop) -> None:
+async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told_once(
+    parcels: ParcelShop,
+) -> None:
     shop, once = parcels.shop, await parcels.subscribe("once")
     await parcels.say(CARRIER_ID, "P1", "delivered")
     await shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
@@ -293,7 +386,10 @@ async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told
         await later.execute("LOCK TABLE statesvc.log_epoch IN ACCESS EXCLUSIVE MODE")
         await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
         work = asyncio.ensure_future(shop.process(await shop.claim()))
-        await shop.until("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'statesvc.log_epoch'::regclass", 1)
+        await shop.until(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'statesvc.log_epoch'::regclass",
+            1,
+        )
         await other.rollback()
         await later.rollback()
         await work
@@ -304,17 +400,32 @@ async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told
 
 def _journeys(random: Random, number: str, *, in_order: bool) -> list[tuple[str, bytes]]:
     """Return what all sources push of one parcel; each in its order, or not."""
-    pushed = {carrier_id: [scan(carrier_id, number, status, minute) for minute, status in enumerate(JOURNEY)] for carrier_id in SOURCES}
+    pushed = {
+        carrier_id: [
+            scan(carrier_id, number, status, minute) for minute, status in enumerate(JOURNEY)
+        ]
+        for carrier_id in SOURCES
+    }
     said: list[tuple[str, bytes]] = []
     while waiting := [carrier_id for carrier_id, left in pushed.items() if left]:
         carrier_id = random.choice(waiting)
-        said.append((carrier_id, pushed[carrier_id].pop(0 if in_order else random.randrange(len(pushed[carrier_id])))))
+        said.append(
+            (
+                carrier_id,
+                pushed[carrier_id].pop(
+                    0 if in_order else random.randrange(len(pushed[carrier_id]))
+                ),
+            )
+        )
     return said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("in_order", [True, False])
-async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_killed(parcels: ParcelShop, in_order: bool) -> None:  # noqa: FBT001 - a parameter
+async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_killed(
+    parcels: ParcelShop,
+    in_order: bool,  # noqa: FBT001 - a parameter
+) -> None:
     # of every order the log holds all, and who asks for each status once is told what the rule says of that log
     shop, random = parcels.shop, Random(20261126)
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
@@ -335,22 +446,29 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
     changes: dict[str, list[SourceChange]] = {number: [] for number in numbers}
     for shipment, carrier_id, number, *change in await shop.rows(IN_ORDER):
         changes[number].append(SourceChange(ParcelSource(shipment, carrier_id, number), *change))
-    told = await shop.rows("SELECT shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", once)
-    assert set(told) == {(one.source.shipment_id, one.sequence) for said in changes.values() for one in told_of(said)}
+    told = await shop.rows(
+        "SELECT shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", once
+    )
+    assert set(told) == {
+        (one.source.shipment_id, one.sequence) for said in changes.values() for one in told_of(said)
+    }
     assert len(told) == len(set(told))
     whole = 0
     for said in changes.values():
         statuses = [change.to_status for change in told_of(said)]
         assert statuses[-1] == "delivered"
         assert Counter(statuses) <= Counter(JOURNEY), "each turn of a status once"
-        of_sources = {one.source: [each.to_status for each in said if each.source == one.source] for one in said}
+        of_sources = {
+            one.source: [each.to_status for each in said if each.source == one.source]
+            for one in said
+        }
         if all(of_source == list(JOURNEY) for of_source in of_sources.values()):
             assert statuses == list(JOURNEY), "what all say is told in its order"
             whole += 1
     assert whole or not in_order
-    assert await shop.value("SELECT count(*) FROM statesvc.notification WHERE subscription_id = %s", everything) == sum(
-        map(len, changes.values())
-    )
+    assert await shop.value(
+        "SELECT count(*) FROM statesvc.notification WHERE subscription_id = %s", everything
+    ) == sum(map(len, changes.values()))
 
 
 async def _work_with_kills(shop: Shop, random: Random) -> int:

@@ -51,7 +51,9 @@ from tests.world.shop import Shop, shipment
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value.value,
 )
-def test_the_state_of_the_database_is_never_a_message_s_fault(error: Exception, fault: Fault) -> None:
+def test_the_state_of_the_database_is_never_a_message_s_fault(
+    error: Exception, fault: Fault
+) -> None:
     # a CheckViolation without a constraint is a missing partition
     assert classify(error) is fault
 
@@ -61,7 +63,13 @@ def test_every_failure_of_the_database_has_a_fault() -> None:
 
 
 def test_a_retry_backs_off_from_5_to_300_seconds_a_quarter_up_or_down() -> None:
-    for retries, middle in [(0, 5), (1, 10), (3, 40), (6, REDELIVERY_MAX_SECONDS), (1000, REDELIVERY_MAX_SECONDS)]:
+    for retries, middle in [
+        (0, 5),
+        (1, 10),
+        (3, 40),
+        (6, REDELIVERY_MAX_SECONDS),
+        (1000, REDELIVERY_MAX_SECONDS),
+    ]:
         pauses = [redelivery_backoff_seconds(retries) for _ in range(200)]
         assert 0.75 * middle <= min(pauses) < max(pauses) <= 1.25 * middle
 
@@ -85,11 +93,15 @@ LATER = time.monotonic() + 1e6
         (errors.NumericValueOutOfRange(), RetryPolicy(locked_until=LATER), False),
     ],
 )
-def test_a_policy_tries_again_what_may_succeed_within_its_bounds(error: Exception, policy: RetryPolicy, *, is_tried_again: bool) -> None:
+def test_a_policy_tries_again_what_may_succeed_within_its_bounds(
+    error: Exception, policy: RetryPolicy, *, is_tried_again: bool
+) -> None:
     assert (policy.pause(error, failures=1) is not None) is is_tried_again
 
 
-async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_again(shop: Shop) -> None:
+async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_again(
+    shop: Shop,
+) -> None:
     await shop.say({"number": "A", "status": "picked_up"})
     tries = 0
 
@@ -101,9 +113,13 @@ async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_a
         return tries
 
     async with await AsyncConnection.connect(shop.database.service_dsn) as holder:
-        await holder.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),))
+        await holder.execute(
+            "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),)
+        )
         policy = RetryPolicy(locked_until=time.monotonic() + 60)
-        running = asyncio.create_task(run_transaction(shop.context.pool.connection, transaction, policy))
+        running = asyncio.create_task(
+            run_transaction(shop.context.pool.connection, transaction, policy)
+        )
         await shop.until(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'",
@@ -121,7 +137,9 @@ async def test_a_shipment_that_stays_locked_ends_the_tries(shop: Shop) -> None:
         raise LockedShipmentsError([shipment("A")])
 
     async with await AsyncConnection.connect(shop.database.service_dsn) as holder:
-        await holder.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),))
+        await holder.execute(
+            "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),)
+        )
         policy = RetryPolicy(locked_until=time.monotonic() + 0.05)
         with pytest.raises(LockedShipmentsError):
             await run_transaction(lambda: nullcontext(shop.connection), transaction, policy)

@@ -23,7 +23,12 @@ def begin(word: str) -> None:
 
 def place() -> tuple[list[str], int, bool, str]:
     autogroup = Path("/proc/self/autogroup")
-    return _begun, os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0) == os.getpid(), autogroup.read_text() if autogroup.exists() else ""
+    return (
+        _begun,
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.getsid(0) == os.getpid(),
+        autogroup.read_text() if autogroup.exists() else "",
+    )
 
 
 def hang(path: str) -> None:
@@ -65,7 +70,10 @@ def test_its_processes_let_everyone_else_go_first() -> None:
     assert not session or session.endswith(f" nice {NICENESS}\n")
 
 
-@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux interrupts a process for whatever else wants to run")
+@pytest.mark.skipif(
+    not hasattr(os, "SCHED_IDLE"),
+    reason="only Linux interrupts a process for whatever else wants to run",
+)
 def test_its_processes_are_interrupted_by_everyone_else() -> None:
     with BulkPool(1, begin, "now") as pool:
         assert pool.submit(os.sched_getscheduler, 0).result(DEADLINE) == os.SCHED_IDLE
@@ -110,7 +118,12 @@ def fail_to_begin() -> None:
     raise ConnectionRefusedError("nobody is there")
 
 
-def test_what_a_process_fails_to_begin_with_is_raised_where_its_work_is_awaited(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConnectionRefusedError, match="nobody is there"), BulkPool(1, fail_to_begin) as pool:
+def test_what_a_process_fails_to_begin_with_is_raised_where_its_work_is_awaited(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with (
+        pytest.raises(ConnectionRefusedError, match="nobody is there"),
+        BulkPool(1, fail_to_begin) as pool,
+    ):
         pool.submit(os.getpid).result(DEADLINE)
     assert "Traceback" not in capfd.readouterr().err

@@ -41,9 +41,13 @@ def test_a_copy_ends_soon_after_its_process_was_killed(tmp_path: Path) -> None:
             time.sleep(0.01)
         return bytes(LONG)
 
-    process = multiprocessing.get_context("fork").Process(target=forked_result, args=(compute_when_alone,))
+    process = multiprocessing.get_context("fork").Process(
+        target=forked_result, args=(compute_when_alone,)
+    )
     process.start()
-    pid = int(awaited(lambda: (tmp_path / "pid").read_text() if (tmp_path / "pid").exists() else ""))
+    pid = int(
+        awaited(lambda: (tmp_path / "pid").read_text() if (tmp_path / "pid").exists() else "")
+    )
     process.kill()
     process.join()
     awaited(lambda: "ended" if has_ended(pid) else "")

@@ -16,7 +16,9 @@ def job(fails: int = 0, *, every_seconds: float = 0.001) -> tuple[Periodic, list
         if len(runs) <= fails:
             raise ValueError("it is away")
 
-    return Periodic("job", work, every_seconds=every_seconds, retry_seconds=0.001, retry_seconds_max=0.002), runs
+    return Periodic(
+        "job", work, every_seconds=every_seconds, retry_seconds=0.001, retry_seconds_max=0.002
+    ), runs
 
 
 async def until(runs: list[int], count: int) -> None:
@@ -64,7 +66,9 @@ async def test_failures_are_retried_and_logged_at_a_bounded_rate() -> None:
         await until(runs, 21)
         periodic.stop()
         await running
-    assert [(line["event"], line["task"], line["attempt"]) for line in logged] == [("background_job_failed", "job", 1)]
+    assert [(line["event"], line["task"], line["attempt"]) for line in logged] == [
+        ("background_job_failed", "job", 1)
+    ]
 
 
 async def test_one_that_dies_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:

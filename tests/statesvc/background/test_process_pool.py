@@ -49,7 +49,14 @@ async def make() -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
         def make(**limits: Any) -> ProcessPool:
-            pool = ProcessPool(**{"command": [sys.executable, "-c", CHILD], "processes_max": 1, "waiting_max": 8, **limits})
+            pool = ProcessPool(
+                **{
+                    "command": [sys.executable, "-c", CHILD],
+                    "processes_max": 1,
+                    "waiting_max": 8,
+                    **limits,
+                }
+            )
             stack.push_async_callback(pool.close)
             return pool
 
@@ -70,7 +77,9 @@ async def until(happened: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_start_that_takes_longer_than_its_caller_waits_is_there_for_the_next(make: Make, tmp_path: Path) -> None:
+async def test_a_start_that_takes_longer_than_its_caller_waits_is_there_for_the_next(
+    make: Make, tmp_path: Path
+) -> None:
     gate, begun = tmp_path / "gate", tmp_path / "begun"
     pool = make(
         command=[
@@ -139,7 +148,12 @@ async def test_what_a_task_raises_is_raised_where_it_was_called(make: Make) -> N
     with pytest.raises(Problem) as refused:
         await pool.call("refuse", None)
     problem = refused.value
-    assert (problem.code, problem.detail, problem.headers, problem.members) == (Code.NOT_FOUND, "no such thing", {"X-One": "1"}, {"two": 2})
+    assert (problem.code, problem.detail, problem.headers, problem.members) == (
+        Code.NOT_FOUND,
+        "no such thing",
+        {"X-One": "1"},
+        {"two": 2},
+    )
     with pytest.raises(RuntimeError, match="Odd in a computing process"):
         await pool.call("odd", None)
     assert (await pool.call("pid", None))[0] == first
@@ -185,7 +199,9 @@ async def test_a_process_ends_with_its_parent_even_in_the_middle_of_a_call(tmp_p
         f"    await pool().call('spin', {str(report)!r})\n"
         "asyncio.run(main())\n"
     )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", parent, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", parent, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
+    )
     await until(lambda: report.exists() and report.read_text() != "")
     process.send_signal(signal.SIGKILL)
     await process.wait()

@@ -19,9 +19,14 @@ class KilledError(Exception):
 async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
     shop = archivist.shop
     held = await shop.say({"number": "A1", "status": "in_transit"})
-    held_too = await shop.say({"number": "A2", "status": "in_transit"}, {"number": "A1", "status": "delivered", "minute": 5})
+    held_too = await shop.say(
+        {"number": "A2", "status": "in_transit"},
+        {"number": "A1", "status": "delivered", "minute": 5},
+    )
     free = await shop.say({"number": "A3", "status": "in_transit"})
-    hold = await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester")
+    hold = await place_hold(
+        shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester"
+    )
     assert isinstance(hold, LegalHold)
     day = await archivist.archived()
     assert await archivist.retained() == {held, held_too}
@@ -39,7 +44,9 @@ async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivi
     ledger = await archivist.ledger()
     assert ledger[day].deleted_at is not None
     assert str(ledger[day].file_name) not in archivist.files()
-    released = await release_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester")
+    released = await release_hold(
+        shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester"
+    )
     assert isinstance(released, LegalHold)
     await archivist.run_pass()
     assert await archivist.retained() == set()
@@ -52,7 +59,14 @@ async def test_verdicts_leave_with_the_files_of_their_bodies(archivist: Archivis
     held = await shop.say({"number": "A1", "status": "in_transit"})
     await shop.say({"number": "A2", "status": "in_transit"})
     assert isinstance(
-        await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester"), LegalHold
+        await place_hold(
+            shop.connection,
+            carrier_id=CARRIER_ID,
+            tracking_number="A1",
+            why="case 7",
+            actor="tester",
+        ),
+        LegalHold,
     )
     await archivist.archived()
     assert (await archivist.run_pass()).messages_expired == []
@@ -72,7 +86,9 @@ async def test_verdicts_leave_with_the_files_of_their_bodies(archivist: Archivis
     assert await shop.value("SELECT count(*) FROM statesvc.event") == 3
 
 
-async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = archivist.shop
     held = await shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.archived()
@@ -82,7 +98,13 @@ async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: 
     async def meanwhile(*arguments: Any) -> None:
         await genuine(*arguments)
         if arguments[2].day == day:
-            await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester")
+            await place_hold(
+                shop.connection,
+                carrier_id=CARRIER_ID,
+                tracking_number="A1",
+                why="case 7",
+                actor="tester",
+            )
 
     monkeypatch.setattr(day_pass, "retain_held", meanwhile)
     assert day not in (await archivist.run_pass()).expired
@@ -91,7 +113,9 @@ async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: 
 
 
 @pytest.mark.slow
-async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     await archivist.archived()
     await archivist.days_pass(31 * KEEP_MONTHS)
@@ -106,5 +130,9 @@ async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archiv
     assert archivist.files() != []
     await archivist.run_pass()
     ledger = await archivist.ledger()
-    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {False}
-    assert archivist.files() == sorted(str(row.file_name) for row in ledger.values() if row.expired_at is None)
+    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {
+        False
+    }
+    assert archivist.files() == sorted(
+        str(row.file_name) for row in ledger.values() if row.expired_at is None
+    )

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, ArchiveWriter, BodyRecord, FinishedFile
+from statesvc.bodies.archive_file import (
+    ArchiveFileError,
+    ArchiveReader,
+    ArchiveWriter,
+    BodyRecord,
+    FinishedFile,
+)
 from statesvc.bodies.write_day import BODY_FILES
 
 DAY = date(2026, 3, 1)
@@ -33,9 +39,13 @@ def write(path: Path, records: list[BodyRecord]) -> FinishedFile:
         return writer.finish()
 
 
-@given(st.sets(st.integers(min_value=1, max_value=2**128 - 1), max_size=50), st.binary(max_size=300))
+@given(
+    st.sets(st.integers(min_value=1, max_value=2**128 - 1), max_size=50), st.binary(max_size=300)
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
-def test_what_was_written_is_read_one_by_one_and_all_in_order(tmp_path: Path, numbers: set[int], sealed: bytes) -> None:
+def test_what_was_written_is_read_one_by_one_and_all_in_order(
+    tmp_path: Path, numbers: set[int], sealed: bytes
+) -> None:
     path = tmp_path / "file"
     path.unlink(missing_ok=True)
     records = [record(number, sealed) for number in sorted(numbers)]
@@ -50,7 +60,9 @@ def test_what_was_written_is_read_one_by_one_and_all_in_order(tmp_path: Path, nu
         assert reader.find(UUID(int=0)) is None
 
 
-def test_a_record_is_found_without_reading_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_found_without_reading_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "file", [record(number, bytes(1000)) for number in range(1, 1025)])
     read: list[int] = []
     pread = os.pread
@@ -99,21 +111,34 @@ def test_records_out_of_order_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_appears_under_its_name_only_when_it_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
-    with BODY_FILES.unfinished(folder, BEGIN) as files, ArchiveWriter(files.paths[0], DAY) as writer:
+    with (
+        BODY_FILES.unfinished(folder, BEGIN) as files,
+        ArchiveWriter(files.paths[0], DAY) as writer,
+    ):
         writer.add(record(1))
         assert [path.suffix for path in folder.iterdir()] != [".ssb"]
     assert list(folder.iterdir()) == []
-    with BODY_FILES.unfinished(folder, BEGIN) as files, ArchiveWriter(files.paths[0], DAY) as writer:
+    with (
+        BODY_FILES.unfinished(folder, BEGIN) as files,
+        ArchiveWriter(files.paths[0], DAY) as writer,
+    ):
         writer.add(record(1))
         finished = writer.finish()
         name = files.publish(finished.sha256)
-    assert [path.name for path in folder.iterdir()] == [name] == [BODY_FILES.file_name(BEGIN, finished.sha256)]
+    assert (
+        [path.name for path in folder.iterdir()]
+        == [name]
+        == [BODY_FILES.file_name(BEGIN, finished.sha256)]
+    )
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / name).stat().st_mode & 0o777 == 0o600
 
 
 def test_what_a_crash_left_is_found_and_the_file_that_counts_is_not(tmp_path: Path) -> None:
-    with BODY_FILES.unfinished(tmp_path, BEGIN) as files, ArchiveWriter(files.paths[0], DAY) as writer:
+    with (
+        BODY_FILES.unfinished(tmp_path, BEGIN) as files,
+        ArchiveWriter(files.paths[0], DAY) as writer,
+    ):
         name = files.publish(writer.finish().sha256)
     nothing = f"{'0' * 16}.ssb.0a1b2c3d"
     crashed = tmp_path / f"{BEGIN}-{nothing}"
@@ -122,4 +147,7 @@ def test_what_a_crash_left_is_found_and_the_file_that_counts_is_not(tmp_path: Pa
     for path in (crashed, other_day, other_installation, tmp_path / "notes.txt"):
         path.write_bytes(b"")
     assert BODY_FILES.leftovers(tmp_path, BEGIN, retained=name) == [crashed]
-    assert {path.name for path in BODY_FILES.leftovers(tmp_path, BEGIN, retained=None)} == {crashed.name, name}
+    assert {path.name for path in BODY_FILES.leftovers(tmp_path, BEGIN, retained=None)} == {
+        crashed.name,
+        name,
+    }

@@ -65,10 +65,17 @@ async def two_days(archivist: Archivist) -> tuple[date, date]:
     return archived, due
 
 
-@pytest.mark.parametrize("break_it", [move_away, empty, of_another_installation, no_folder, partly_there, cut_short])
-async def test_nothing_leaves_the_database_until_the_archive_is_back(archivist: Archivist, break_it: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "break_it", [move_away, empty, of_another_installation, no_folder, partly_there, cut_short]
+)
+async def test_nothing_leaves_the_database_until_the_archive_is_back(
+    archivist: Archivist, break_it: Callable[[Path], None]
+) -> None:
     _, due = await two_days(archivist)
-    ledger, bodies = await archivist.ledger(), await archivist.shop.rows("SELECT message_id FROM statesvc.body ORDER BY 1")
+    ledger, bodies = (
+        await archivist.ledger(),
+        await archivist.shop.rows("SELECT message_id FROM statesvc.body ORDER BY 1"),
+    )
     break_it(archivist.folder)
     there = archivist.files()
     outcome = await archivist.run_pass()
@@ -77,11 +84,19 @@ async def test_nothing_leaves_the_database_until_the_archive_is_back(archivist: 
     assert await archivist.partition(due) is not None
     assert await archivist.shop.rows("SELECT message_id FROM statesvc.body ORDER BY 1") == bodies
     assert (archivist.files(), await archivist.ledger()) == (there, ledger)
-    trouble = next(trouble for trouble in (await read_status(archivist.shop.connection)).troubles if trouble.about == "archive")
+    trouble = next(
+        trouble
+        for trouble in (await read_status(archivist.shop.connection)).troubles
+        if trouble.about == "archive"
+    )
     assert (trouble.urgency, str(outcome.refused) in trouble.text) == (Urgency.NOW, True)
     restore_shipments(archivist.folder)
     outcome = await archivist.run_pass()
-    assert (outcome.refused, due in outcome.archived, await archivist.partition(due)) == (None, True, None)
+    assert (outcome.refused, due in outcome.archived, await archivist.partition(due)) == (
+        None,
+        True,
+        None,
+    )
     assert await read_refusal(archivist.shop.connection) is None
 
 
@@ -105,7 +120,9 @@ async def test_what_the_archive_should_have_is_neither_deleted_nor_forgotten(
     assert (row.expired_at, row.deleted_at) == (None, None)
 
 
-async def test_a_volume_that_goes_before_the_drop_keeps_its_day(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_volume_that_goes_before_the_drop_keeps_its_day(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, due = await two_days(archivist)
 
     def then_gone(path: Path) -> bytes:
@@ -123,7 +140,9 @@ async def test_a_volume_that_goes_before_the_drop_keeps_its_day(archivist: Archi
     assert due in (await archivist.run_pass()).archived
 
 
-async def test_a_file_that_is_replaced_before_the_drop_keeps_its_day(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_is_replaced_before_the_drop_keeps_its_day(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, due = await two_days(archivist)
 
     def then_replaced(path: Path) -> bytes:
@@ -165,17 +184,29 @@ async def test_an_archive_that_was_moved_as_a_whole_is_gone_on_with(archivist: A
 
 async def test_a_marker_that_is_missing_alone_is_written_again(archivist: Archivist) -> None:
     _, due = await two_days(archivist)
-    marker = archivist.folder / ArchiveIdentity(archivist.shop.connection, archivist.folder, archivist.shop.keyring).marker
+    marker = (
+        archivist.folder
+        / ArchiveIdentity(
+            archivist.shop.connection, archivist.folder, archivist.shop.keyring
+        ).marker
+    )
     marker.unlink()
     assert due in (await archivist.run_pass()).archived
     assert marker.exists()
 
 
-async def test_an_older_database_beside_a_newer_archive_waits_for_the_fork(archivist: Archivist) -> None:
+async def test_an_older_database_beside_a_newer_archive_waits_for_the_fork(
+    archivist: Archivist,
+) -> None:
     # what the restore lost may be in files of the archive alone: they are not written anew before the log has another epoch
     _, due = await two_days(archivist)
-    await archivist.shop.connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
-    newer = archivist.folder / f"bodies-{due}-{next(iter(archivist.files())).split('-')[4]}-{'1' * 16}.ssb"
+    await archivist.shop.connection.execute(
+        "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())"
+    )
+    newer = (
+        archivist.folder
+        / f"bodies-{due}-{next(iter(archivist.files())).split('-')[4]}-{'1' * 16}.ssb"
+    )
     newer.write_text("has what the restore lost")
     assert "a backup was restored" in str((await archivist.run_pass()).refused)
     assert newer.exists()
@@ -184,7 +215,9 @@ async def test_an_older_database_beside_a_newer_archive_waits_for_the_fork(archi
     assert due in (await archivist.run_pass()).archived
 
 
-async def test_an_expired_file_that_cannot_be_deleted_is_not_said_to_be(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_expired_file_that_cannot_be_deleted_is_not_said_to_be(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archived, _ = await two_days(archivist)
     await archivist.days_pass(31 * KEEP_MONTHS)
 
@@ -217,15 +250,24 @@ async def test_a_full_volume_keeps_its_days_and_goes_on_with_room(archivist: Arc
         with pytest.raises(OSError, match="No space"):
             ballast.write_bytes(bytes(1 << 20))
         outcome = await archivist.run_pass()
-        assert (outcome.refused, due in outcome.failed, await archivist.partition(due) is not None) == (None, True, True)
+        assert (
+            outcome.refused,
+            due in outcome.failed,
+            await archivist.partition(due) is not None,
+        ) == (None, True, True)
         assert "ENOSPC" in str((await archivist.ledger())[due].failure)
         troubles = (await read_status(archivist.shop.connection)).troubles
-        assert any("cannot be archived" in trouble.text and "ENOSPC" in trouble.text for trouble in troubles)
+        assert any(
+            "cannot be archived" in trouble.text and "ENOSPC" in trouble.text
+            for trouble in troubles
+        )
         ballast.unlink()
         assert due in (await archivist.run_pass()).archived
 
 
-async def test_a_volume_that_is_mounted_over_is_noticed_and_found_again(archivist: Archivist) -> None:
+async def test_a_volume_that_is_mounted_over_is_noticed_and_found_again(
+    archivist: Archivist,
+) -> None:
     _, due = await two_days(archivist)
     with mounted_tmpfs(archivist.folder):
         assert "none of the" in str((await archivist.run_pass()).refused)
@@ -233,7 +275,9 @@ async def test_a_volume_that_is_mounted_over_is_noticed_and_found_again(archivis
     assert due in (await archivist.run_pass()).archived
 
 
-async def test_a_bucket_that_is_another_is_refused(archivist: Archivist, object_store: ObjectStore) -> None:
+async def test_a_bucket_that_is_another_is_refused(
+    archivist: Archivist, object_store: ObjectStore
+) -> None:
     archivist.archiving = replace(archivist.archiving, folder=archive_at(object_store.place("a")))
     _, due = await two_days(archivist)
     for prefix in ("b", "c/d"):
@@ -248,7 +292,9 @@ async def test_a_day_that_was_given_up_holds_up_nothing_and_expires(archivist: A
     archived, due = await two_days(archivist)
     (archivist.folder / str((await archivist.ledger())[archived].file_name)).unlink()
     assert (await archivist.run_pass()).refused is not None
-    await archivist.shop.as_owner(f"UPDATE statesvc.body_archive SET lost_at = statesvc.clock() WHERE day = '{archived}'")
+    await archivist.shop.as_owner(
+        f"UPDATE statesvc.body_archive SET lost_at = statesvc.clock() WHERE day = '{archived}'"
+    )
     outcome = await archivist.run_pass()
     assert (outcome.refused, due in outcome.archived) == (None, True)
     await archivist.days_pass(31 * KEEP_MONTHS)

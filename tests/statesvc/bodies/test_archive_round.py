@@ -31,21 +31,33 @@ class KilledError(Exception):
     """Stands for SIGKILL: nothing after it runs."""
 
 
-async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(archivist: Archivist) -> None:
+async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(
+    archivist: Archivist,
+) -> None:
     message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS)
     assert day not in (await archivist.run_pass()).archived
-    assert (await archivist.partition(day) is not None, await archivist.place(message_id)) == (True, BodyLocation.HOT)
+    assert (await archivist.partition(day) is not None, await archivist.place(message_id)) == (
+        True,
+        BodyLocation.HOT,
+    )
     await archivist.days_pass(1)
     assert day in (await archivist.run_pass()).archived
-    assert (await archivist.partition(day), await archivist.place(message_id)) == (None, BodyLocation.ARCHIVED)
+    assert (await archivist.partition(day), await archivist.place(message_id)) == (
+        None,
+        BodyLocation.ARCHIVED,
+    )
     assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
     row = (await archivist.ledger())[day]
     assert (row.bodies, row.compressed, row.unopened, row.erased, row.failures) == (1, 1, 0, 0, 0)
     with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
         (record,) = reader
-        assert (record.message_id, record.sealed[:1], record.carrier_id) == (message_id, COMPRESSED, CARRIER_ID)
+        assert (record.message_id, record.sealed[:1], record.carrier_id) == (
+            message_id,
+            COMPRESSED,
+            CARRIER_ID,
+        )
         assert reader.sha256() == row.sha256
     assert b"A1" not in (archivist.folder / str(row.file_name)).read_bytes()
 
@@ -115,7 +127,10 @@ async def test_a_file_that_was_half_written_is_removed(archivist: Archivist) -> 
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     archivist.folder.mkdir()
-    crashed = archivist.folder / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb.0a1b2c3d"
+    crashed = (
+        archivist.folder
+        / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb.0a1b2c3d"
+    )
     crashed.write_bytes(b"half")
     assert await archivist.archived() == day
     assert not crashed.exists()
@@ -125,7 +140,10 @@ async def test_a_file_of_an_epoch_that_was_lost_in_a_restore_stays(archivist: Ar
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     archivist.folder.mkdir()
-    lost = archivist.folder / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb"
+    lost = (
+        archivist.folder
+        / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb"
+    )
     lost.write_bytes(b"bodies that the backup does not have")
     async with await AsyncConnection.connect(archivist.owner_dsn, autocommit=True) as owner:
         await owner.execute("INSERT INTO statesvc.log_epoch VALUES (2, 7, statesvc.clock())")
@@ -136,7 +154,9 @@ async def test_a_file_of_an_epoch_that_was_lost_in_a_restore_stays(archivist: Ar
     assert written in archivist.files()
 
 
-async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_it(archivist: Archivist) -> None:
+async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_it(
+    archivist: Archivist,
+) -> None:
     shop = archivist.shop
     await shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
@@ -148,7 +168,17 @@ async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_i
         await shop.connection.execute("SET statement_timeout = '1s'")
         async with asyncio.timeout(30):
             while not archiving.done():
-                await put(shop.connection, [seal_message(shop.keyring, CARRIER_ID, f"x{asyncio.get_running_loop().time()}".encode(), "{}")])
+                await put(
+                    shop.connection,
+                    [
+                        seal_message(
+                            shop.keyring,
+                            CARRIER_ID,
+                            f"x{asyncio.get_running_loop().time()}".encode(),
+                            "{}",
+                        )
+                    ],
+                )
                 await asyncio.sleep(0)
         outcome = await archiving
     assert day in outcome.busy
@@ -156,7 +186,9 @@ async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_i
     assert day in (await archivist.run_pass()).archived
 
 
-async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(archivist: Archivist) -> None:
+async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(
+    archivist: Archivist,
+) -> None:
     shop = archivist.shop
     await shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
@@ -166,7 +198,11 @@ async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(ar
         "INSERT INTO statesvc.body_archive (day, begun_at, file_name, sha256, size_bytes, bodies, compressed, unopened, erased, written_at)"
         " VALUES (%s, statesvc.clock(), 'f', %s, 1, 2, 2, 0, 0, statesvc.clock())"
     )
-    for statement in (None, row, "UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %s AND sha256 = %s"):
+    for statement in (
+        None,
+        row,
+        "UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %s AND sha256 = %s",
+    ):
         if statement is not None:
             await shop.connection.execute(statement.encode(), (day, bytes(32)))
         with pytest.raises(errors.DatabaseError) as refused:
@@ -177,23 +213,31 @@ async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(ar
         await shop.connection.execute(f"DROP TABLE statesvc.body_{day:%Y%m%d}".encode())
 
 
-async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = archivist.shop
     first = await shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     late = await shop.say({"number": "A2", "status": "in_transit"})
-    await shop.as_owner(f"CREATE TABLE statesvc.late AS SELECT * FROM statesvc.body WHERE message_id = '{late}'")
+    await shop.as_owner(
+        f"CREATE TABLE statesvc.late AS SELECT * FROM statesvc.body WHERE message_id = '{late}'"
+    )
     await shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id = '{late}'")
     await archivist.days_pass(HOT_DAYS + 1)
 
     async def after_another_came(*arguments: Any) -> int:
         if day in arguments:
-            await shop.as_owner("INSERT INTO statesvc.body SELECT * FROM statesvc.late ON CONFLICT DO NOTHING")
+            await shop.as_owner(
+                "INSERT INTO statesvc.body SELECT * FROM statesvc.late ON CONFLICT DO NOTHING"
+            )
         return await drop_day(*arguments)
 
     monkeypatch.setattr(day_pass, "drop_day", after_another_came)
     assert (await archivist.run_pass()).failed == [day]
-    assert (await archivist.ledger())[day].failure == f"the bodies of {day} stay: 2 are in the partition, 1 were archived"
+    assert (await archivist.ledger())[
+        day
+    ].failure == f"the bodies of {day} stay: 2 are in the partition, 1 were archived"
     assert day in (await archivist.run_pass()).archived
     for message_id in (first, late):
         assert await archivist.body(message_id) is not None
@@ -211,11 +255,15 @@ async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist
 
 async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Archivist) -> None:
     shop = archivist.shop
-    waiting, unreadable, settled = await shop.push(says({"number": "A1", "status": "in_transit"}), b"unreadable", says())
+    waiting, unreadable, settled = await shop.push(
+        says({"number": "A1", "status": "in_transit"}), b"unreadable", says()
+    )
     for message in await shop.claim():
         if message.message_id != waiting:
             await shop.process([message])
-    await shop.as_owner("UPDATE statesvc.inbox SET token = NULL, available_at = received_at, attempts = 0")
+    await shop.as_owner(
+        "UPDATE statesvc.inbox SET token = NULL, available_at = received_at, attempts = 0"
+    )
     await archivist.archived()
     assert await archivist.retained() == {waiting, unreadable}
     assert await archivist.place(settled) is BodyLocation.ARCHIVED
@@ -226,17 +274,28 @@ async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Ar
     assert (await archivist.run_pass()).pruned == 1
     assert await archivist.retained() == {waiting}
     await shop.work()
-    assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) == "in_transit"
+    assert (
+        await shop.value(
+            "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
+        )
+        == "in_transit"
+    )
     assert (await archivist.run_pass()).pruned == 1
     assert await archivist.retained() == set()
-    assert await archivist.body(waiting) == says({"number": "A1", "status": "in_transit"}), "under the key that its verdict wrapped anew"
+    assert await archivist.body(waiting) == says({"number": "A1", "status": "in_transit"}), (
+        "under the key that its verdict wrapped anew"
+    )
 
 
-async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_is_left_out(archivist: Archivist) -> None:
+async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_is_left_out(
+    archivist: Archivist,
+) -> None:
     shop = archivist.shop
     before = await shop.say({"number": "A1", "status": "in_transit"})
     after = await shop.say({"number": "A2", "status": "in_transit"})
-    both = await shop.say({"number": "A2", "status": "delivered"}, {"number": "A3", "status": "delivered"})
+    both = await shop.say(
+        {"number": "A2", "status": "delivered"}, {"number": "A3", "status": "delivered"}
+    )
     await shop.as_owner(
         f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A1')}'"
     )
@@ -256,7 +315,9 @@ async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivi
     shop = archivist.shop
     broken = await shop.say({"number": "A1", "status": "in_transit"})
     good = await shop.say({"number": "A2", "status": "in_transit"})
-    await shop.as_owner(f"UPDATE statesvc.body SET sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) WHERE message_id = '{broken}'")
+    await shop.as_owner(
+        f"UPDATE statesvc.body SET sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) WHERE message_id = '{broken}'"
+    )
     sealed = await shop.value("SELECT sealed FROM statesvc.body WHERE message_id = %s", broken)
     day = await archivist.archived()
     row = (await archivist.ledger())[day]
@@ -268,10 +329,14 @@ async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivi
     assert await archivist.body(good) is not None
 
 
-async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_left_out(archivist: Archivist) -> None:
+async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_left_out(
+    archivist: Archivist,
+) -> None:
     shop = archivist.shop
     await shop.say({"number": "A1", "status": "in_transit"})
-    other = replace(archivist.archiving, keyring=replace(shop.keyring, master=MasterKeys([bytes(32)])))
+    other = replace(
+        archivist.archiving, keyring=replace(shop.keyring, master=MasterKeys([bytes(32)]))
+    )
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
     assert day in (await replace(archivist, archiving=other).run_pass()).failed
@@ -280,7 +345,9 @@ async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_l
     assert day in (await archivist.run_pass()).archived
 
 
-async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = archivist.shop
     message_id = await shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
@@ -304,7 +371,9 @@ async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivis
     assert await archivist.body(message_id) is not None
 
 
-async def test_a_file_that_was_altered_is_found_and_its_bodies_are_not_guessed(archivist: Archivist) -> None:
+async def test_a_file_that_was_altered_is_found_and_its_bodies_are_not_guessed(
+    archivist: Archivist,
+) -> None:
     message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.archived()
     path = archivist.folder / str((await archivist.ledger())[day].file_name)
@@ -321,7 +390,9 @@ async def test_a_file_that_was_altered_is_found_and_its_bodies_are_not_guessed(a
     assert (await archivist.ledger())[day].fault is not None
 
 
-async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     # marks the folder
@@ -334,7 +405,9 @@ async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
         assert day in (await archivist.run_pass()).failed
-    assert (await archivist.ledger())[day].failure == "the archive's folder: ENOSPC (No space left on device)"
+    assert (await archivist.ledger())[
+        day
+    ].failure == "the archive's folder: ENOSPC (No space left on device)"
     assert await archivist.place(message_id) is BodyLocation.HOT
     assert archivist.files() == []
     assert day in (await archivist.run_pass()).archived

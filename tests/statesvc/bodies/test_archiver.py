@@ -30,7 +30,9 @@ def counted(archivist: Archivist, name: str) -> float:
     return value or 0.0
 
 
-async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_lead(archivist: Archivist) -> None:
+async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_lead(
+    archivist: Archivist,
+) -> None:
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
@@ -48,7 +50,9 @@ async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_t
     archivist: Archivist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
-    await archivist.shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(9)))
+    await archivist.shop.push(
+        *(says({"number": f"N{n}", "status": "in_transit"}) for n in range(9))
+    )
     await archivist.shop.work()
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
@@ -74,7 +78,9 @@ async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_t
     assert day in outcome.archived
 
 
-async def test_a_database_that_is_away_ends_nothing(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_is_away_ends_nothing(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
     part = archiver(archivist, "postgresql://nobody@127.0.0.1:1/none")
     running = asyncio.create_task(part.run())
@@ -85,7 +91,9 @@ async def test_a_database_that_is_away_ends_nothing(archivist: Archivist, monkey
         await running
 
 
-async def test_a_folder_that_is_not_the_archive_is_counted_and_looked_at_again_soon(archivist: Archivist) -> None:
+async def test_a_folder_that_is_not_the_archive_is_counted_and_looked_at_again_soon(
+    archivist: Archivist,
+) -> None:
     await archivist.archived()
     archivist.folder.rename(archivist.folder.with_name("away"))
     part = archiver(archivist)

@@ -12,10 +12,19 @@ from tests.world.object_store import ObjectStore
 from tests.world.shop import says
 
 
-async def test_bodies_go_there_come_from_there_and_end_there(archivist: Archivist, object_store: ObjectStore) -> None:
+async def test_bodies_go_there_come_from_there_and_end_there(
+    archivist: Archivist, object_store: ObjectStore
+) -> None:
     shop = archivist.shop
     archivist.archiving = replace(archivist.archiving, folder=archive_at(object_store.place()))
-    message_ids = await shop.push(*(bodies := [says({"number": f"N{n % 5}", "status": "in_transit", "minute": n}) for n in range(40)]))
+    message_ids = await shop.push(
+        *(
+            bodies := [
+                says({"number": f"N{n % 5}", "status": "in_transit", "minute": n})
+                for n in range(40)
+            ]
+        )
+    )
     await shop.work()
     day = await archivist.archived()
     assert str((await archivist.ledger())[day].file_name) in object_store.objects

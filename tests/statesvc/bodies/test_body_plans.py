@@ -15,10 +15,14 @@ from tests.world.shop import says
 MESSAGES = 300
 
 
-async def plan(archivist: Archivist, file: str, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+async def plan(
+    archivist: Archivist, file: str, name: str, parameters: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Return every node of the plan that ran."""
     query = re.sub(r"^--.*\n", "", queries("statesvc.bodies", file)[name], flags=re.MULTILINE)
-    cursor = await archivist.shop.connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}".encode(), parameters)
+    cursor = await archivist.shop.connection.execute(
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}".encode(), parameters
+    )
     row = await cursor.fetchone()
     assert row is not None
     document = row[0] if not isinstance(row[0], str) else json.loads(row[0])
@@ -33,7 +37,12 @@ async def plan(archivist: Archivist, file: str, name: str, parameters: dict[str,
 async def filled(archivist: Archivist) -> Archivist:
     """Fill three days of messages, and collect statistics."""
     for _ in range(3):
-        await archivist.shop.push(*(says({"number": f"N{n}", "status": "in_transit", "minute": n}, envelope=n) for n in range(MESSAGES)))
+        await archivist.shop.push(
+            *(
+                says({"number": f"N{n}", "status": "in_transit", "minute": n}, envelope=n)
+                for n in range(MESSAGES)
+            )
+        )
         await archivist.shop.work()
         await archivist.days_pass(1)
     await archivist.shop.as_owner(
@@ -50,29 +59,51 @@ async def filled(archivist: Archivist) -> Archivist:
 
 
 @pytest.mark.slow
-async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(filled: Archivist) -> None:
-    day = await filled.shop.value("SELECT (min(received_at) AT TIME ZONE 'UTC')::date FROM statesvc.body")
+async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(
+    filled: Archivist,
+) -> None:
+    day = await filled.shop.value(
+        "SELECT (min(received_at) AT TIME ZONE 'UTC')::date FROM statesvc.body"
+    )
     asked = {**bounds(day), "holds": True, "after": FIRST, "limit": 100, "bytes_max": 1 << 30}
     nodes = await plan(filled, "day", "day_bodies", asked)
     assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
-    bodies = {node["Relation Name"] for node in nodes if str(node.get("Relation Name", "")).startswith("body_")}
+    bodies = {
+        node["Relation Name"]
+        for node in nodes
+        if str(node.get("Relation Name", "")).startswith("body_")
+    }
     assert bodies == {f"body_{day:%Y%m%d}"}
     assert max(node["Actual Rows"] for node in nodes) <= 101
 
 
 @pytest.mark.slow
 async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> None:
-    found = await filled.shop.rows("SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5")
-    asked = {"message_ids": uuids([row[0] for row in found]), "received_ats": timestamps([row[1] for row in found])}
+    found = await filled.shop.rows(
+        "SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5"
+    )
+    asked = {
+        "message_ids": uuids([row[0] for row in found]),
+        "received_ats": timestamps([row[1] for row in found]),
+    }
     for name in ("hot_bodies", "body_locations"):
         nodes = await plan(filled, "find_bodies", name, asked)
-        scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {"body_retained", "body_archive"}
+        scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {
+            "body_retained",
+            "body_archive",
+        }
         assert scanned == set(), name
-        partitions = {node["Relation Name"] for node in nodes if str(node.get("Relation Name", "")).startswith("body_2")}
+        partitions = {
+            node["Relation Name"]
+            for node in nodes
+            if str(node.get("Relation Name", "")).startswith("body_2")
+        }
         assert partitions == {f"body_{found[0][1]:%Y%m%d}"}, name
 
 
-async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_early(archivist: Archivist) -> None:
+async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_early(
+    archivist: Archivist,
+) -> None:
     rows = await archivist.shop.rows(
         "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND reloptions IS NOT NULL"
     )

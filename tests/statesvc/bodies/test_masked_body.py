@@ -4,12 +4,19 @@ from hypothesis import strategies as st
 
 from statesvc.bodies.masked_body import mask_body
 
-SECRET = st.text(st.characters(whitelist_categories=["Lu", "Ll", "Nd"]), min_size=9, max_size=30).map(lambda text: f"zq{text}")
+SECRET = st.text(
+    st.characters(whitelist_categories=["Lu", "Ll", "Nd"]), min_size=9, max_size=30
+).map(lambda text: f"zq{text}")
 
 
 def test_names_stay_and_values_go() -> None:
-    masked = mask_body(b'{"trackingNumber":"778412345678","scans":[{"date":"2026-11-26","by":"J. Doe","ok":true,"n":12}]}')
-    assert masked.text == '{"trackingNumber":"████████","scans":[{"date":"████████","by":"██████","ok":████,"n":██}]}'
+    masked = mask_body(
+        b'{"trackingNumber":"778412345678","scans":[{"date":"2026-11-26","by":"J. Doe","ok":true,"n":12}]}'
+    )
+    assert (
+        masked.text
+        == '{"trackingNumber":"████████","scans":[{"date":"████████","by":"██████","ok":████,"n":██}]}'
+    )
     assert not masked.is_cut_off
 
 
@@ -35,8 +42,18 @@ def test_a_long_body_is_shown_by_its_beginning_and_its_end() -> None:
     assert masked.text.endswith("]")
 
 
-@given(st.recursive(SECRET, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["a", "b"]), inner)), st.integers(0, 200))
+@given(
+    st.recursive(
+        SECRET, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["a", "b"]), inner)
+    ),
+    st.integers(0, 200),
+)
 def test_no_value_is_ever_shown(document: object, end: int) -> None:
     body = orjson.dumps({"a": document})
-    for shown in (mask_body(body), mask_body(body[:end]), mask_body(b"<a>" + body + b"</a>"), mask_body(b"x" + body)):
+    for shown in (
+        mask_body(body),
+        mask_body(body[:end]),
+        mask_body(b"<a>" + body + b"</a>"),
+        mask_body(b"x" + body),
+    ):
         assert "zq" not in shown.text

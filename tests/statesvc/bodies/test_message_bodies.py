@@ -23,28 +23,42 @@ async def show(api: Any, message_id: UUID, *, scopes: str = "audit pii", status:
 
 
 async def readings(archivist: Archivist) -> list[str]:
-    found = await archivist.shop.rows("SELECT target FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id")
+    found = await archivist.shop.rows(
+        "SELECT target FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id"
+    )
     return [target for (target,) in found]
 
 
-async def test_a_body_is_the_same_byte_for_byte_hot_and_archived(api: Any, archivist: Archivist) -> None:
+async def test_a_body_is_the_same_byte_for_byte_hot_and_archived(
+    api: Any, archivist: Archivist
+) -> None:
     message_id, unreadable = await archivist.shop.push(BODY, BINARY)
     await archivist.shop.work()
     for place in ("hot", "archived"):
         shown = await show(api, message_id)
-        assert (shown["state"], shown["outcome"], shown["body_place"]) == ("settled", "applied", place)
+        assert (shown["state"], shown["outcome"], shown["body_place"]) == (
+            "settled",
+            "applied",
+            place,
+        )
         assert shown["shipments"] == [str(shipment("A1"))]
         assert base64.b64decode(shown["body_base64"]) == BODY
         assert (shown["body_text"], shown["body_bytes"]) == (BODY.decode(), len(BODY))
         # an open dead letter keeps its body in the database
         letter = await show(api, unreadable)
-        assert (letter["state"], letter["body_place"], letter["body_text"]) == ("dead_letter", "hot", None)
+        assert (letter["state"], letter["body_place"], letter["body_text"]) == (
+            "dead_letter",
+            "hot",
+            None,
+        )
         assert base64.b64decode(letter["body_base64"]) == BINARY
         if place == "hot":
             await archivist.archived()
 
 
-async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_reading_is_recorded(api: Any, archivist: Archivist) -> None:
+async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_reading_is_recorded(
+    api: Any, archivist: Archivist
+) -> None:
     (message_id,) = await archivist.shop.push(BODY)
     assert (await show(api, message_id, scopes="read pii", status=403))["required_scope"] == "audit"
     shown = await show(api, message_id, scopes="audit")
@@ -54,7 +68,9 @@ async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_rea
     await show(api, message_id)
     await show(api, message_id)
     assert await readings(archivist) == [f"message {message_id}"]
-    assert "body_base64" not in (await api.get(f"/v1/messages/{message_id}", scopes="audit pii")).body, "nobody asked for it"
+    assert (
+        "body_base64" not in (await api.get(f"/v1/messages/{message_id}", scopes="audit pii")).body
+    ), "nobody asked for it"
     assert (await show(api, uuid4(), status=404))["code"] == "not_found"
 
 
@@ -75,7 +91,9 @@ async def test_erased_and_expired_bodies_are_told_apart(api: Any, archivist: Arc
 
 
 @pytest.mark.parametrize("fault", ["missing", "altered"])
-async def test_an_archive_that_cannot_be_read_is_said_and_not_passed_off_as_empty(api: Any, archivist: Archivist, fault: str) -> None:
+async def test_an_archive_that_cannot_be_read_is_said_and_not_passed_off_as_empty(
+    api: Any, archivist: Archivist, fault: str
+) -> None:
     message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.archived()
     path = archivist.folder / str((await archivist.ledger())[day].file_name)
@@ -90,11 +108,17 @@ async def test_an_archive_that_cannot_be_read_is_said_and_not_passed_off_as_empt
     assert (shown["body_place"], shown["headers"]) == ("archived", None)
 
 
-async def test_the_audit_says_where_the_body_of_each_message_is(api: Any, archivist: Archivist) -> None:
+async def test_the_audit_says_where_the_body_of_each_message_is(
+    api: Any, archivist: Archivist
+) -> None:
     await archivist.shop.say({"number": "A1", "status": "picked_up"})
     await archivist.archived()
-    await archivist.shop.say({"number": "A1", "status": "in_transit", "native_id": "n1", "code": "AR"})
-    await archivist.shop.say({"number": "A1", "status": "delivered", "native_id": "n1", "code": "DL"})
+    await archivist.shop.say(
+        {"number": "A1", "status": "in_transit", "native_id": "n1", "code": "AR"}
+    )
+    await archivist.shop.say(
+        {"number": "A1", "status": "delivered", "native_id": "n1", "code": "DL"}
+    )
     path = f"/v1/shipments/{CARRIER_ID}/A1/audit"
     shown = (await api.get(path, scopes="audit")).body
     assert [event["body_place"] for event in shown["events"]] == ["archived", "hot"]

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.cells.directory import CellDirectory, DirectoryError, change_directory, directory_text, parse_directory, read_directory
+from statesvc.cells.directory import (
+    CellDirectory,
+    DirectoryError,
+    change_directory,
+    directory_text,
+    parse_directory,
+    read_directory,
+)
 
 GOOD = """
 epoch = 3
@@ -26,7 +33,11 @@ ups = "south"
 
 def test_a_carrier_that_is_not_named_belongs_to_the_default_cell() -> None:
     directory = parse_directory(GOOD, "cells.toml")
-    assert [directory.cell_of(carrier) for carrier in ("ups", "17track", "fedex")] == ["south", "north", "north"]
+    assert [directory.cell_of(carrier) for carrier in ("ups", "17track", "fedex")] == [
+        "south",
+        "north",
+        "north",
+    ]
     assert directory.carriers_of("south") == ["ups"]
 
 
@@ -46,13 +57,19 @@ def test_what_is_written_is_read_back_as_it_was() -> None:
         ("http://south.internal:8080/", "https://south.internal:8080", "TLS ends at the proxy"),
         ("http://south.internal:8080/", "http://me:pass@south.internal:8080", "nothing more"),
         ("http://south.internal:8080/", "http://south;evil:8080", "characters in its host"),
-        ("http://south.internal:8080/", "http://127.0.0.1:8081", "north and south have the same address"),
+        (
+            "http://south.internal:8080/",
+            "http://127.0.0.1:8081",
+            "north and south have the same address",
+        ),
         ("NORTH_DATABASE_URL", "postgresql://me:secret@host/db", "database"),
         ("NORTH_DATABASE_URL", "STATESVC_NORTH", "must not begin with STATESVC_"),
         ("[cells.south]", "[cells.So_uth]", "cells.So_uth"),
     ],
 )
-def test_what_is_wrong_is_named_and_no_value_of_an_address_is_repeated(old: str, new: str, said: str) -> None:
+def test_what_is_wrong_is_named_and_no_value_of_an_address_is_repeated(
+    old: str, new: str, said: str
+) -> None:
     with pytest.raises(DirectoryError) as refused:
         parse_directory(GOOD.replace(old, new), "cells.toml")
     assert said in str(refused.value)

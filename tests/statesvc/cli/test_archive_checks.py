@@ -19,11 +19,15 @@ def _folder(monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
 
 
 async def told(archivist: Archivist) -> list[Finding]:
-    return [finding async for finding in check_body_archive(archivist.shop.connection, load_settings())]
+    return [
+        finding async for finding in check_body_archive(archivist.shop.connection, load_settings())
+    ]
 
 
 async def failures(archivist: Archivist) -> str:
-    return "\n".join(finding.text for finding in await told(archivist) if finding.urgency is Urgency.NOW)
+    return "\n".join(
+        finding.text for finding in await told(archivist) if finding.urgency is Urgency.NOW
+    )
 
 
 async def archived_file(archivist: Archivist) -> tuple[date, Path]:
@@ -41,7 +45,9 @@ async def test_a_good_archive_is_said_to_be_good(archivist: Archivist) -> None:
     assert await failures(archivist) == ""
 
 
-async def test_without_a_folder_archiving_is_off_and_doctor_says_so(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_folder_archiving_is_off_and_doctor_says_so(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@nowhere/none")
     (finding,) = await told(archivist)
@@ -52,7 +58,9 @@ async def test_without_a_folder_archiving_is_off_and_doctor_says_so(archivist: A
     assert "cannot be read" in await failures(archivist)
 
 
-async def test_the_embedded_server_archives_beside_its_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archivist: Archivist) -> None:
+async def test_the_embedded_server_archives_beside_its_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archivist: Archivist
+) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
     assert archivist.folder == tmp_path / "archive"
@@ -74,7 +82,9 @@ async def test_a_missing_a_shortened_and_an_altered_file_are_named(archivist: Ar
     assert day == date.fromisoformat(path.name[7:17])
 
 
-async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_day_that_failed_or_is_overdue_is_named(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     day = await archivist.today()
     # marks the folder
     await archivist.run_pass()

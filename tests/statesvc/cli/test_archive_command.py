@@ -26,12 +26,18 @@ def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archivist: Arch
 
 async def run(archivist: Archivist) -> ForkedProcess:
     printed = archivist.folder.with_name("printed")
-    return await fork("statesvc.__main__", ("archive", "run"), environment=os.environ, output=printed)
+    return await fork(
+        "statesvc.__main__", ("archive", "run"), environment=os.environ, output=printed
+    )
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(archivist: Archivist) -> None:
-    message_ids = await archivist.shop.push(*(says({"number": f"N{n % 50}", "status": "in_transit"}, envelope=n) for n in range(BODIES)))
+async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(
+    archivist: Archivist,
+) -> None:
+    message_ids = await archivist.shop.push(
+        *(says({"number": f"N{n % 50}", "status": "in_transit"}, envelope=n) for n in range(BODIES))
+    )
     await archivist.shop.work(limit=512)
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
@@ -52,7 +58,9 @@ async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(ar
     assert (row.bodies, row.compressed, await archivist.partition(day)) == (BODIES, BODIES, None)
     with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
         assert [record.message_id for record in reader] == sorted(message_ids)
-    assert archivist.files() == sorted(str(each.file_name) for each in (await archivist.ledger()).values())
+    assert archivist.files() == sorted(
+        str(each.file_name) for each in (await archivist.ledger()).values()
+    )
 
 
 async def test_days_are_listed_and_files_verified(archivist: Archivist, shell: Shell) -> None:
@@ -70,16 +78,22 @@ async def test_days_are_listed_and_files_verified(archivist: Archivist, shell: S
     assert "FAULTY" in await shell("archive", "list")
 
 
-async def test_without_a_folder_there_is_nothing_to_do(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_folder_there_is_nothing_to_do(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     assert "there is no archive" in await shell("archive", "run", exit_code=2)
 
 
-async def test_a_missing_file_stops_archiving_until_it_is_back_or_given_up(archivist: Archivist, shell: Shell) -> None:
+async def test_a_missing_file_stops_archiving_until_it_is_back_or_given_up(
+    archivist: Archivist, shell: Shell
+) -> None:
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.archived()
     file = archivist.folder / str((await archivist.ledger())[day].file_name)
-    assert "is there as it was written" in await shell("archive", "lost", file.name, "--why", "a mistake", exit_code=1)
+    assert "is there as it was written" in await shell(
+        "archive", "lost", file.name, "--why", "a mistake", exit_code=1
+    )
     content = file.read_bytes()
     file.unlink()
     await archivist.days_pass(1)
@@ -88,8 +102,12 @@ async def test_a_missing_file_stops_archiving_until_it_is_back_or_given_up(archi
     assert f"REFUSED, nothing leaves the database: {archivist.folder}" in printed
     assert "is missing" in printed
     assert "nothing leaves the database" in await shell("status", exit_code=1)
-    assert "no archived file" in await shell("archive", "lost", "other.ssb", "--why", "x", exit_code=1)
-    assert "is given up (it is missing)" in await shell("archive", "lost", file.name, "--why", "the disk died")
+    assert "no archived file" in await shell(
+        "archive", "lost", "other.ssb", "--why", "x", exit_code=1
+    )
+    assert "is given up (it is missing)" in await shell(
+        "archive", "lost", file.name, "--why", "the disk died"
+    )
     assert "REFUSED" not in await shell("archive", "run")
     assert "LOST" in await shell("archive", "list")
     why = "SELECT convert_from(canonical, 'UTF8')::jsonb #>> '{details,why}' FROM statesvc.action WHERE verb = 'archive.lost'"

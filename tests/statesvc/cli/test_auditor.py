@@ -43,7 +43,11 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 async def _findings(database: Any, settings: Settings, about: str) -> list[tuple[str, str]]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        return [(each.urgency.value, each.text) async for each in check_database_roles(connection, settings) if each.about == about]
+        return [
+            (each.urgency.value, each.text)
+            async for each in check_database_roles(connection, settings)
+            if each.about == about
+        ]
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -67,7 +71,9 @@ async def test_verify_runs_whole_as_the_auditor_and_finds_what_was_changed(
 
 
 @pytest.mark.parametrize("statement", [*SECRETS, *WRITES])
-async def test_the_auditor_reads_no_secret_and_writes_nothing(database: Any, statement: str) -> None:
+async def test_the_auditor_reads_no_secret_and_writes_nothing(
+    database: Any, statement: str
+) -> None:
     async with await AsyncConnection.connect(database.auditor_dsn, autocommit=True) as auditor:
         # whoever holds the role can undo its default
         await auditor.execute("SET default_transaction_read_only = off")
@@ -75,15 +81,22 @@ async def test_the_auditor_reads_no_secret_and_writes_nothing(database: Any, sta
             await auditor.execute(statement.encode())
 
 
-async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_away(database: Any, settings: Settings) -> None:
-    assert await _findings(database, settings, "auditor") == [("ok", "statesvc_auditor reads the log and no key, and writes nothing")]
+async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_away(
+    database: Any, settings: Settings
+) -> None:
+    assert await _findings(database, settings, "auditor") == [
+        ("ok", "statesvc_auditor reads the log and no key, and writes nothing")
+    ]
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("GRANT SELECT (sealed_key) ON statesvc.stream TO statesvc_auditor")
         await owner.execute("GRANT UPDATE (to_status) ON statesvc.transition TO statesvc_auditor")
         await owner.execute("GRANT SELECT ON statesvc.body TO PUBLIC")
     ((severity, text),) = await _findings(database, settings, "auditor")
     assert severity == "now"
-    assert all(word in text for word in ("statesvc.stream.sealed_key", "transition (update)", "statesvc.body.sealed"))
+    assert all(
+        word in text
+        for word in ("statesvc.stream.sealed_key", "transition (update)", "statesvc.body.sealed")
+    )
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("REVOKE SELECT ON statesvc.body FROM PUBLIC")
     await migrate(database.owner_dsn, database.service_dsn)
@@ -106,7 +119,9 @@ def test_the_guards_script_is_printed_for_a_superuser(capsys: pytest.CaptureFixt
     assert "CREATE EVENT TRIGGER statesvc_guard_drop" in capsys.readouterr().out
 
 
-def test_the_sql_of_the_roles_is_printed_for_psql_without_any_setting(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sql_of_the_roles_is_printed_for_psql_without_any_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["migrate", "--roles"]) == 0
     printed = capsys.readouterr()
     assert "CREATE ROLE %I LOGIN" in printed.out

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.cli.backup_checks import ReplicationSlot, WalArchiving, check_archiving, check_base_backups, check_provider, check_slots
+from statesvc.cli.backup_checks import (
+    ReplicationSlot,
+    WalArchiving,
+    check_archiving,
+    check_base_backups,
+    check_provider,
+    check_slots,
+)
 from statesvc.cli.backup_command import BaseBackupError, in_folder, in_stanza, stanza_times
 from statesvc.health.finding import Finding, Urgency
 from statesvc.sealer.leadership import Publication
@@ -54,7 +61,9 @@ def test_a_command_that_fails_is_named_with_its_file() -> None:
     (found,) = archiving(failed="000000010000000000000004", failed_seconds=3.0)
     assert found.urgency is Urgency.NOW
     assert "000000010000000000000004" in found.text
-    assert severities(archiving(archived=None, archived_seconds=None, waiting_bytes=None)) == [Urgency.NOW]
+    assert severities(archiving(archived=None, archived_seconds=None, waiting_bytes=None)) == [
+        Urgency.NOW
+    ]
 
 
 def test_archiving_that_stands_still_fails_only_while_something_waits() -> None:
@@ -69,7 +78,10 @@ def test_a_file_that_may_stay_open_for_ever_is_said() -> None:
 
 def test_what_a_provider_restores_is_taken_as_stated() -> None:
     well, longer = check_provider(35, backup_days=35), check_provider(36, backup_days=35)
-    assert (well.urgency, "last 35 days, as STATESVC_BACKUP_PROVIDER_DAYS states" in well.text) == (Urgency.OK, True)
+    assert (well.urgency, "last 35 days, as STATESVC_BACKUP_PROVIDER_DAYS states" in well.text) == (
+        Urgency.OK,
+        True,
+    )
     assert (longer.urgency, "for longer than erasures say" in longer.text) == (Urgency.HUMAN, True)
 
 
@@ -77,17 +89,31 @@ def test_slots_without_a_reader_and_those_left_behind_are_named() -> None:
     well = ReplicationSlot(name="standby", behind_bytes=10, status="reserved", is_active=True)
     assert severities(list(check_slots([well]))) == [Urgency.OK]
     idle, lost = check_slots(
-        [well, ReplicationSlot("old", 3e9, "extended", is_active=False), ReplicationSlot("gone", 0, "lost", is_active=False)]
+        [
+            well,
+            ReplicationSlot("old", 3e9, "extended", is_active=False),
+            ReplicationSlot("gone", 0, "lost", is_active=False),
+        ]
     )
-    assert (idle.urgency, "old has no reader and holds 3,000 MB" in idle.text) == (Urgency.HUMAN, True)
+    assert (idle.urgency, "old has no reader and holds 3,000 MB" in idle.text) == (
+        Urgency.HUMAN,
+        True,
+    )
     assert (lost.urgency, "gone" in lost.text) == (Urgency.NOW, True)
 
 
 @pytest.mark.parametrize(
     ("ages", "found"),
-    [([], [Urgency.NOW]), ([3, 1], [Urgency.OK]), ([20, 9], [Urgency.HUMAN]), ([40, 1], [Urgency.OK, Urgency.HUMAN])],
+    [
+        ([], [Urgency.NOW]),
+        ([3, 1], [Urgency.OK]),
+        ([20, 9], [Urgency.HUMAN]),
+        ([40, 1], [Urgency.OK, Urgency.HUMAN]),
+    ],
 )
-def test_base_backups_are_neither_too_old_nor_retained_too_long(ages: list[int], found: list[Urgency]) -> None:
+def test_base_backups_are_neither_too_old_nor_retained_too_long(
+    ages: list[int], found: list[Urgency]
+) -> None:
     ended = [NOW - timedelta(days=age, minutes=1) for age in ages]
     assert severities(list(check_base_backups(ended, now=NOW, backup_days=DAYS))) == found
 
@@ -132,10 +158,15 @@ async def test_a_server_as_it_comes_would_lose_all_since_the_base_backup(
 ) -> None:
     use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
-    async with story(database, Publication(file=tmp_path / "checkpoint", origin="log.example/tests")) as log:
+    async with story(
+        database, Publication(file=tmp_path / "checkpoint", origin="log.example/tests")
+    ) as log:
         await log.act()
         await log.seal()
-    found = {(each["about"], each["severity"]): each["text"] for each in await shell.json("backup", "check", exit_code=1)}
+    found = {
+        (each["about"], each["severity"]): each["text"]
+        for each in await shell.json("backup", "check", exit_code=1)
+    }
     assert "since the last base backup" in found["write-ahead log", "fail"]
     assert "has 1 of 1 entries" in found["published heads", "ok"]
     assert "STATESVC_CHECKPOINT_PUBLISH" in found["published heads", "warn"]

@@ -15,18 +15,47 @@ from statesvc.settings.service_settings import load_settings
     ("carrier_id", "environment", "says", "opens"),
     [
         ("dpd", {}, ["?token="], ["refused: set STATESVC_WEBHOOK_SECRET_DPD"]),
-        ("dpd", {"ALLOW_UNSIGNED_WEBHOOKS": "dpd"}, ["?token="], ["anyone may push: set STATESVC_WEBHOOK_SECRET_DPD"]),
+        (
+            "dpd",
+            {"ALLOW_UNSIGNED_WEBHOOKS": "dpd"},
+            ["?token="],
+            ["anyone may push: set STATESVC_WEBHOOK_SECRET_DPD"],
+        ),
         ("dpd", {"WEBHOOK_SECRET_DPD": "s"}, ["?token="], ["its secret may stand in the URL"]),
         ("dpd", {"WEBHOOK_IPS_DPD": "192.0.2.0/24"}, ["?token="], ["its address alone proves it"]),
-        ("dpd", {"WEBHOOK_SECRET_DPD": "s", "WEBHOOK_AUTH_DPD": "header:X-Key"}, ["secret in X-Key"], []),
-        ("shipengine", {}, ["RSA-SHA256 in x-shipengine-rsa-sha256-signature"], ["or STATESVC_WEBHOOK_JWKS_SHIPENGINE"]),
-        ("shipengine", {"WEBHOOK_JWKS_SHIPENGINE": "https://c.example/jwks"}, ["RSA-SHA256 in x-shipengine-rsa-sha256-signature"], []),
+        (
+            "dpd",
+            {"WEBHOOK_SECRET_DPD": "s", "WEBHOOK_AUTH_DPD": "header:X-Key"},
+            ["secret in X-Key"],
+            [],
+        ),
+        (
+            "shipengine",
+            {},
+            ["RSA-SHA256 in x-shipengine-rsa-sha256-signature"],
+            ["or STATESVC_WEBHOOK_JWKS_SHIPENGINE"],
+        ),
+        (
+            "shipengine",
+            {"WEBHOOK_JWKS_SHIPENGINE": "https://c.example/jwks"},
+            ["RSA-SHA256 in x-shipengine-rsa-sha256-signature"],
+            [],
+        ),
         ("fedex", {"WEBHOOK_SECRET_FEDEX": "s"}, ["HMAC-SHA256 in fdx-signature"], []),
-        ("easyship", {"WEBHOOK_SECRET_EASYSHIP": "s"}, ["web token (HS256) in X-EASYSHIP-SIGNATURE"], []),
+        (
+            "easyship",
+            {"WEBHOOK_SECRET_EASYSHIP": "s"},
+            ["web token (HS256) in X-EASYSHIP-SIGNATURE"],
+            [],
+        ),
     ],
 )
 def test_a_carrier_says_how_it_is_proven_and_what_is_open(
-    monkeypatch: pytest.MonkeyPatch, carrier_id: str, environment: dict[str, str], says: list[str], opens: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    carrier_id: str,
+    environment: dict[str, str],
+    says: list[str],
+    opens: list[str],
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(f"STATESVC_{name}", value)
@@ -42,8 +71,13 @@ def test_every_scheme_of_every_carrier_has_words() -> None:
         assert all(described(carrier.schemes())), carrier.carrier_id
 
 
-@pytest.mark.parametrize(("carrier_id", "expected"), [("fedex", True), ("easyship", False), ("shippo", False), ("ups", False)])
-def test_a_signature_binds_the_body_and_a_secret_does_not(carrier_id: str, *, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("carrier_id", "expected"),
+    [("fedex", True), ("easyship", False), ("shippo", False), ("ups", False)],
+)
+def test_a_signature_binds_the_body_and_a_secret_does_not(
+    carrier_id: str, *, expected: Any
+) -> None:
     assert binds_body(CARRIERS[carrier_id].schemes()) is expected
 
 

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_processes")]
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "carrier-package.md"
-BODY: Final = json.dumps({"number": "AC1", "at": "2026-03-01T14:05:00-05:00", "code": "D", "city": "Reno"})
+BODY: Final = json.dumps(
+    {"number": "AC1", "at": "2026-03-01T14:05:00-05:00", "code": "D", "city": "Reno"}
+)
 
 
 def install(folder: Path, program: str, *points: str) -> Path:
@@ -22,7 +24,9 @@ def install(folder: Path, program: str, *points: str) -> Path:
     folder.joinpath("acme_statesvc.py").write_text(program)
     about = folder / "acme_statesvc-1.0.dist-info"
     about.mkdir()
-    about.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: acme-statesvc\nVersion: 1.0\n")
+    about.joinpath("METADATA").write_text(
+        "Metadata-Version: 2.1\nName: acme-statesvc\nVersion: 1.0\n"
+    )
     about.joinpath("entry_points.txt").write_text("\n".join(["[statesvc.carriers]", *points, ""]))
     return folder
 
@@ -59,11 +63,18 @@ async def test_a_package_brings_a_carrier_and_a_version_of_another(tmp_path: Pat
     program, points = page()
     install(tmp_path, program, *points)
     tmp_path.joinpath("push.json").write_text(BODY)
-    for arguments in (("normalize", "acme", "push.json"), ("normalize", "ups", "push.json", "--version", "acme-1")):
+    for arguments in (
+        ("normalize", "acme", "push.json"),
+        ("normalize", "ups", "push.json", "--version", "acme-1"),
+    ):
         code, output, errors = await statesvc(tmp_path, *arguments)
         assert (code, errors) == (0, "")
         event = json.loads(output)
-        assert (event["tracking_number"], event["status"], event["carrier_code"]) == ("AC1", "delivered", "D")
+        assert (event["tracking_number"], event["status"], event["carrier_code"]) == (
+            "AC1",
+            "delivered",
+            "D",
+        )
     code, output, _ = await statesvc(tmp_path, "carriers", "--json")
     assert code == 0
     assert "acme" in {carrier["carrier_id"] for carrier in json.loads(output)}
@@ -72,9 +83,21 @@ async def test_a_package_brings_a_carrier_and_a_version_of_another(tmp_path: Pat
 @pytest.mark.parametrize(
     ("program", "point", "why"),
     [
-        ("raise RuntimeError('no licence')", "acme = acme_statesvc:ACME", "it does not load: RuntimeError: no licence"),
-        ("", "acme = acme_statesvc:ACME", "it does not load: AttributeError: module 'acme_statesvc' has no attribute 'ACME'"),
-        ("ACME = 1", "acme = acme_statesvc:ACME", "it is of type int, no InstalledCarrier or InstalledVersion"),
+        (
+            "raise RuntimeError('no licence')",
+            "acme = acme_statesvc:ACME",
+            "it does not load: RuntimeError: no licence",
+        ),
+        (
+            "",
+            "acme = acme_statesvc:ACME",
+            "it does not load: AttributeError: module 'acme_statesvc' has no attribute 'ACME'",
+        ),
+        (
+            "ACME = 1",
+            "acme = acme_statesvc:ACME",
+            "it is of type int, no InstalledCarrier or InstalledVersion",
+        ),
         (
             version("ups", "1"),
             "mine = acme_statesvc:ACME",
@@ -94,4 +117,7 @@ async def test_a_package_that_cannot_be_used_is_said_and_nothing_goes_on_without
     tmp_path.joinpath("push.json").write_text(BODY)
     code, output, errors = await statesvc(tmp_path, "normalize", "ups", "push.json")
     assert (code, output) == (2, "")
-    assert errors == f"statesvc: entry point {point} of acme-statesvc 1.0 (statesvc.carriers): {why}. Mend or uninstall it\n"
+    assert (
+        errors
+        == f"statesvc: entry point {point} of acme-statesvc 1.0 (statesvc.carriers): {why}. Mend or uninstall it\n"
+    )

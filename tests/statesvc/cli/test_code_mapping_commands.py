@@ -28,21 +28,47 @@ def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 def royalmail(number: str, code: str, at: str = "2026-03-02T10:04:00+00:00") -> bytes:
-    event = {"eventCode": code, "eventName": "Item with Zaphod", "eventDateTime": at, "locationName": "Leeds DO"}
+    event = {
+        "eventCode": code,
+        "eventName": "Item with Zaphod",
+        "eventDateTime": at,
+        "locationName": "Leeds DO",
+    }
     return json.dumps({"mailPieces": {"mailPieceId": number, "events": [event]}}).encode()
 
 
 def australiapost(number: str, words: str) -> bytes:
     event = {"date": "2026-03-02T10:04:00+11:00", "description": words, "location": "SYDNEY NSW"}
     return json.dumps(
-        {"tracking_results": [{"tracking_id": number, "trackable_items": [{"article_id": number, "events": [event]}]}]}
+        {
+            "tracking_results": [
+                {
+                    "tracking_id": number,
+                    "trackable_items": [{"article_id": number, "events": [event]}],
+                }
+            ]
+        }
     ).encode()
 
 
 def easypost(number: str, status: str, detail: str) -> bytes:
-    scan = {"datetime": "2026-03-02T10:04:00Z", "status": status, "status_detail": detail, "message": "Seen", "tracking_location": {}}
-    tracker = {"object": "Tracker", "tracking_code": number, "status": status, "carrier": "USPS", "tracking_details": [scan]}
-    return json.dumps({"object": "Event", "description": "tracker.updated", "result": tracker}).encode()
+    scan = {
+        "datetime": "2026-03-02T10:04:00Z",
+        "status": status,
+        "status_detail": detail,
+        "message": "Seen",
+        "tracking_location": {},
+    }
+    tracker = {
+        "object": "Tracker",
+        "tracking_code": number,
+        "status": status,
+        "carrier": "USPS",
+        "tracking_details": [scan],
+    }
+    return json.dumps(
+        {"object": "Event", "description": "tracker.updated", "result": tracker}
+    ).encode()
 
 
 async def statuses(shop: Shop) -> dict[str, int]:
@@ -51,19 +77,39 @@ async def statuses(shop: Shop) -> dict[str, int]:
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.usefixtures("own_processes")
-async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, shell: Shell, tmp_path: Path) -> None:
-    await royal.push(*(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail")
+async def test_a_code_is_taught_previewed_read_again_and_exported(
+    royal: Shop, shell: Shell, tmp_path: Path
+) -> None:
+    await royal.push(
+        *(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail"
+    )
     await royal.work()
     (unknown,) = await shell.json("carriers", "unmapped")
-    assert (unknown["carrier_id"], unknown["raw_code"], unknown["events"], unknown["shipments"]) == ("royalmail", "EVZZ9", 3, 3)
-    lesson = ("carriers", "map", "royalmail", *CODE, "--status", "delivery_attempted", "--reason", "consignee_absent")
+    assert (
+        unknown["carrier_id"],
+        unknown["raw_code"],
+        unknown["events"],
+        unknown["shipments"],
+    ) == ("royalmail", "EVZZ9", 3, 3)
+    lesson = (
+        "carriers",
+        "map",
+        "royalmail",
+        *CODE,
+        "--status",
+        "delivery_attempted",
+        "--reason",
+        "consignee_absent",
+    )
 
     printed = await shell(*lesson)
     assert "3 events of 3 shipments in 3 messages have the code" in printed
     assert "3 events differ, 3 shipments change status" in printed
     assert "nothing was changed" in printed
     assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
-    assert (await shell.json(*lesson))["moved"] == [{"from": "unknown", "to": "delivery_attempted", "shipments": 3}]
+    assert (await shell.json(*lesson))["moved"] == [
+        {"from": "unknown", "to": "delivery_attempted", "shipments": 3}
+    ]
     assert "--why is missing" in await shell(*lesson, "--yes", exit_code=2)
 
     printed = await shell(*lesson, "--why", "their letter", "--yes", "--renormalize")
@@ -71,19 +117,26 @@ async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, s
     assert "3 messages read again: 3 events corrected, 3 changes of status" in printed
     assert await statuses(royal) == {"delivery_attempted": 3}
     assert await shell("carriers", "unmapped") == "every code that was pushed is mapped\n"
-    actions = await royal.rows("SELECT verb, convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY batch_id")
+    actions = await royal.rows(
+        "SELECT verb, convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY batch_id"
+    )
     assert [verb for verb, _ in actions][:1] == ["map_code"]
     assert all('"why":"their letter"' in said and '"actor":"cli' in said for _, said in actions)
     await royal.push(royalmail("AB9GB", "EVZZ9"), carrier_id="royalmail")
     await royal.work()
     assert await statuses(royal) == {"delivery_attempted": 4}
-    assert await royal.value("SELECT normalizer FROM statesvc.event WHERE kind = 'scan'") == "royalmail@1+m1"
+    assert (
+        await royal.value("SELECT normalizer FROM statesvc.event WHERE kind = 'scan'")
+        == "royalmail@1+m1"
+    )
 
     assert "delivery_attempted consignee_absent" in await shell("carriers", "map", "--list")
     patch = await shell("carriers", "map", "royalmail", "--export")
     assert "+event,EVZZ9,,delivery_attempted,consignee_absent" in patch
     learned = repository(tmp_path)
-    applied = subprocess.run(["git", "apply", "-"], cwd=learned, input=patch, text=True, capture_output=True, check=False)  # noqa: ASYNC221
+    applied = subprocess.run(  # noqa: ASYNC221
+        ["git", "apply", "-"], cwd=learned, input=patch, text=True, capture_output=True, check=False
+    )
     assert applied.returncode == 0, applied.stderr
     assert read_by(learned, "royalmail", "EVZZ9") == "scan delivery_attempted consignee_absent"
     said = as_released(learned, "carriers", "map", "royalmail", "--export")
@@ -98,16 +151,31 @@ async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, s
     assert "no code is mapped" in await shell("carriers", "map", "--list")
     assert "no mapping of the code is in effect" in await shell(*taken, exit_code=1)
     history = await shell.json("carriers", "map", "--show", "2")
-    assert [(each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history] == [(2, None), (1, "delivery_attempted")]
+    assert [
+        (each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history
+    ] == [(2, None), (1, "delivery_attempted")]
 
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.usefixtures("own_processes")
-async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, shell: Shell, tmp_path: Path) -> None:
-    await royal.push(*(australiapost(f"33AB{number}", "Handed to the robot") for number in range(2)), carrier_id="australiapost")
+async def test_a_text_is_taught_where_the_carrier_prints_no_code(
+    royal: Shop, shell: Shell, tmp_path: Path
+) -> None:
+    await royal.push(
+        *(australiapost(f"33AB{number}", "Handed to the robot") for number in range(2)),
+        carrier_id="australiapost",
+    )
     await royal.push(australiapost("33AB5", "Met Zaphod at the gate"), carrier_id="australiapost")
     await royal.work()
-    lesson = ("carriers", "map", "australiapost", "--text", "handed  to the ROBOT", "--status", "delivered")
+    lesson = (
+        "carriers",
+        "map",
+        "australiapost",
+        "--text",
+        "handed  to the ROBOT",
+        "--status",
+        "delivered",
+    )
     assert "2 shipments change status" in await shell(*lesson)
     printed = await shell(*lesson, "--why", "asked them", "--yes", "--renormalize")
     assert "2 messages read again: 2 events corrected" in printed
@@ -115,37 +183,64 @@ async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, sh
     assert await statuses(royal) == {"delivered": 2, "unknown": 1}
     assert "text handed  to the ROBOT" in await shell("carriers", "map", "australiapost", "--list")
     for table in ("code_mapping", "mapped_text", "action"):
-        assert "robot" not in str(await royal.rows(f"SELECT t::text FROM statesvc.{table} t")).lower()
+        assert (
+            "robot" not in str(await royal.rows(f"SELECT t::text FROM statesvc.{table} t")).lower()
+        )
     patch = await shell("carriers", "map", "australiapost", "--export")
     assert "+event,handed to the robot,,delivered," in patch
     learned = repository(tmp_path)
     subprocess.run(["git", "apply", "-"], cwd=learned, input=patch, text=True, check=True)  # noqa: ASYNC221
-    assert "revision 1 is redundant" in as_released(learned, "carriers", "map", "australiapost", "--export")
-    await shell("carriers", "unmap", "australiapost", "--text", "Handed to the robot", "--why", "in the table", "--yes")
+    assert "revision 1 is redundant" in as_released(
+        learned, "carriers", "map", "australiapost", "--export"
+    )
+    await shell(
+        "carriers",
+        "unmap",
+        "australiapost",
+        "--text",
+        "Handed to the robot",
+        "--why",
+        "in the table",
+        "--yes",
+    )
     assert await royal.value("SELECT count(*) FROM statesvc.mapped_text") == 0
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_command(royal: Shop, shell: Shell) -> None:
+async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_command(
+    royal: Shop, shell: Shell
+) -> None:
     await royal.push(easypost("EZ1", "in_transit", "seen"), carrier_id="easypost")
     await royal.push(royalmail("AB1GB", "EVZZ9"), carrier_id="royalmail")
     await royal.push(australiapost("33AB1", "Handed to the robot"), carrier_id="australiapost")
     await royal.work()
     printed = await shell("carriers", "unmapped")
     assert "in_transit/seen" in printed
-    assert "  statesvc carriers map easypost --type in_transit --code seen --status STATUS\n" in printed
+    assert (
+        "  statesvc carriers map easypost --type in_transit --code seen --status STATUS\n"
+        in printed
+    )
     assert "  statesvc carriers map royalmail --code EVZZ9 --status STATUS\n" in printed
     assert "  statesvc carriers map australiapost --text TEXT --status STATUS\n" in printed
     lesson = ("carriers", "map", "easypost", "--code", "in_transit/seen", "--status", "delivered")
     assert "1 shipments change status" in await shell(*lesson)
     await shell(*lesson, "--why", "their list", "--yes", "--renormalize")
-    assert await royal.rows("SELECT raw_type, raw_code FROM statesvc.code_mapping") == [("in_transit", "seen")]
-    assert await royal.value("SELECT status FROM statesvc.shipment WHERE carrier_id = 'easypost'") == "delivered"
-    await shell("carriers", "unmap", "easypost", "--code", "in_transit/seen", "--why", "wrong", "--yes")
+    assert await royal.rows("SELECT raw_type, raw_code FROM statesvc.code_mapping") == [
+        ("in_transit", "seen")
+    ]
+    assert (
+        await royal.value("SELECT status FROM statesvc.shipment WHERE carrier_id = 'easypost'")
+        == "delivered"
+    )
+    await shell(
+        "carriers", "unmap", "easypost", "--code", "in_transit/seen", "--why", "wrong", "--yes"
+    )
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(royal: Shop, shell: Shell) -> None:
+async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(
+    royal: Shop, shell: Shell
+) -> None:
     await royal.push(royalmail("AB1GB", "EVZZ9"), carrier_id="royalmail")
     await royal.work()
     for code in ("EVZZ8", "(.*)+$", "event/EVZZ9"):
@@ -155,7 +250,9 @@ async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(royal: Sho
     assert "revision 1" in await shell(*lesson, "--force")
 
 
-async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Shop, shell: Shell) -> None:
+async def test_what_makes_no_sense_is_refused_before_anything_is_asked(
+    royal: Shop, shell: Shell
+) -> None:
     for arguments, why in (
         (("royalmail", "--status", "lost"), "name the code"),
         (("royalmail", *CODE), "say what the code means"),
@@ -169,16 +266,23 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Sh
     assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
 
 
-async def test_a_status_that_there_is_not_is_refused_with_those_that_there_are(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_status_that_there_is_not_is_refused_with_those_that_there_are(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         await shell("carriers", "map", "royalmail", *CODE, "--status", "STATUS")
-    assert "--status cannot be 'STATUS': it is one of unknown, info_received, picked_up" in capsys.readouterr().err
+    assert (
+        "--status cannot be 'STATUS': it is one of unknown, info_received, picked_up"
+        in capsys.readouterr().err
+    )
 
 
 def repository(folder: Path) -> Path:
     """Copy the source, as a developer has it."""
     for part in ("events", "projections", "statesvc", "migrations"):
-        shutil.copytree(ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__")
+        )
     return folder / "source"
 
 
@@ -193,6 +297,13 @@ def as_released(source: Path, *arguments: str) -> str:
 
 
 def run_in(source: Path, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=source, text=True, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=source,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -14,7 +14,11 @@ from events.crypto.sealing import UnknownMasterKeyError
 from statesvc.cli import explained
 from statesvc.cli.explanation import explain
 
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("STATESVC_", "DATABASE_URL"))
+}
 ENVIRONMENT["PYTHONPATH"] = str(Path(__file__).parents[3])
 
 
@@ -24,7 +28,13 @@ ENVIRONMENT["PYTHONPATH"] = str(Path(__file__).parents[3])
         BrokenProcessPool("a child process terminated abruptly"),
         psycopg.InterfaceError("the connection is closed"),
         psycopg.errors.AdminShutdown("terminating connection"),
-        ExceptionGroup("several", [LookupError("no words"), psycopg.OperationalError("server closed the connection unexpectedly")]),
+        ExceptionGroup(
+            "several",
+            [
+                LookupError("no words"),
+                psycopg.OperationalError("server closed the connection unexpectedly"),
+            ],
+        ),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -45,7 +55,9 @@ def test_a_database_that_dies_under_a_command_is_a_line(error: Exception) -> Non
             'password authentication failed for user "s"; check user, password and database in DATABASE_URL',
         ),
         (
-            psycopg.OperationalError('connection failed: connection to server at "10.0.0.1", port 1 failed: Connection refused\n\tIs it'),
+            psycopg.OperationalError(
+                'connection failed: connection to server at "10.0.0.1", port 1 failed: Connection refused\n\tIs it'
+            ),
             "Connection refused; check the address in DATABASE_URL, and that PostgreSQL runs there",
         ),
         (
@@ -55,13 +67,19 @@ def test_a_database_that_dies_under_a_command_is_a_line(error: Exception) -> Non
     ],
     ids=["password", "refused", "role"],
 )
-def test_a_database_that_refuses_is_a_line_that_says_what_to_look_at(error: Exception, said: str) -> None:
+def test_a_database_that_refuses_is_a_line_that_says_what_to_look_at(
+    error: Exception, said: str
+) -> None:
     assert str(explain(error)) == f"the database refused or does not answer: {said}"
 
 
 def test_a_file_of_another_user_and_a_master_key_that_is_missing_are_lines() -> None:
-    assert "run it as the user" in str(explain(PermissionError(13, "Permission denied", "/var/lib/statesvc")))
-    unknown = UnknownMasterKeyError("sealed under master key ab: STATESVC_MASTER_KEY does not hold it")
+    assert "run it as the user" in str(
+        explain(PermissionError(13, "Permission denied", "/var/lib/statesvc"))
+    )
+    unknown = UnknownMasterKeyError(
+        "sealed under master key ab: STATESVC_MASTER_KEY does not hold it"
+    )
     assert str(explain(unknown)) == str(unknown)
 
 
@@ -91,7 +109,9 @@ def test_an_interrupt_while_the_command_line_is_being_loaded_is_a_line() -> None
         "builtins.__import__ = load\n"
         "sys.exit(entry.main())"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
     assert (ended.returncode, ended.stderr) == (1, "statesvc: interrupted\n")
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
@@ -113,7 +133,13 @@ def test_a_closed_stream_goes_nowhere(closed: str) -> None:
 @pytest.mark.parametrize("command", ["status", "up", "worker"])
 def test_a_removed_working_folder_is_a_line(command: str, tmp_path: Path) -> None:
     ended = subprocess.run(
-        ["/bin/sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m statesvc "$1"', sys.executable, command],
+        [
+            "/bin/sh",
+            "-c",
+            'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m statesvc "$1"',
+            sys.executable,
+            command,
+        ],
         capture_output=True,
         text=True,
         env=ENVIRONMENT,

@@ -20,7 +20,12 @@ ASKS: Final[Mapping[str, str]] = {
 
 def _completed(shell: str, script: Path, line: str) -> set[str]:
     command = {"bash": ["bash", "--norc", "-c"], "fish": ["fish", "--no-config", "-c"]}[shell]
-    asked = subprocess.run([*command, ASKS[shell].format(script=script, line=line)], capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        [*command, ASKS[shell].format(script=script, line=line)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return {each.partition("\t")[0] for each in asked.stdout.splitlines()}
 
 
@@ -31,13 +36,17 @@ def _parsed(program: str, script: Path) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("name", sorted(ASKS))
 @pytest.mark.usefixtures("own_processes")
-async def test_commands_and_their_words_are_completed(name: str, shell: Shell, tmp_path: Path) -> None:
+async def test_commands_and_their_words_are_completed(
+    name: str, shell: Shell, tmp_path: Path
+) -> None:
     required(name, name)
     script = tmp_path / "script"
     script.write_text(await shell("completion", name))
     assert set(COMMANDS) <= _completed(name, script, "statesvc")
     assert {"list", "pause", "rotate-secret"} <= _completed(name, script, "statesvc subscriptions")
-    assert {"message", "code", "notification"} <= _completed(name, script, "statesvc dead-letters list --kind")
+    assert {"message", "code", "notification"} <= _completed(
+        name, script, "statesvc dead-letters list --kind"
+    )
 
 
 async def test_zsh_finds_its_script(shell: Shell) -> None:

@@ -17,12 +17,18 @@ from tests.world.story import story
 pytestmark = pytest.mark.slow
 
 
-async def test_a_key_is_made_listed_and_revoked(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_is_made_listed_and_revoked(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     key = (await shell("keys", "create", "--name", "night shift", "--scopes", "read,audit")).strip()
     assert key.startswith("ss_")
     (listed,) = await shell.json("keys", "list")
-    assert (listed["name"], listed["scopes"], listed["revoked_at"]) == ("night shift", ["audit", "read"], None)
+    assert (listed["name"], listed["scopes"], listed["revoked_at"]) == (
+        "night shift",
+        ["audit", "read"],
+        None,
+    )
     assert key not in json.dumps(listed)
     await shell("keys", "revoke", listed["id"][:5])
     (listed,) = await shell.json("keys", "list")
@@ -30,17 +36,27 @@ async def test_a_key_is_made_listed_and_revoked(database: Database, shell: Shell
     assert "no live key" in await shell("keys", "revoke", listed["id"], exit_code=1)
 
 
-async def test_the_kill_switch_is_turned_and_told_in_the_log(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_kill_switch_is_turned_and_told_in_the_log(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     await shell("rollout", "hold", "ups", "--why", "codes look wrong")
     (rollout,) = await shell.json("rollout", "show")
-    assert (rollout["carrier"], rollout["hold"], rollout["why"]) == ("ups", True, "codes look wrong")
+    assert (rollout["carrier"], rollout["hold"], rollout["why"]) == (
+        "ups",
+        True,
+        "codes look wrong",
+    )
     await shell("rollout", "release", "ups")
     (rollout,) = await shell.json("rollout", "show")
     assert rollout["hold"] is False
     assert "no such carrier" in await shell("rollout", "hold", "nobody", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:
-        actions = await (await connection.execute("SELECT verb, target FROM statesvc.action ORDER BY recorded_at")).fetchall()
+        actions = await (
+            await connection.execute(
+                "SELECT verb, target FROM statesvc.action ORDER BY recorded_at"
+            )
+        ).fetchall()
     assert actions == [("hold", "carrier ups"), ("release", "carrier ups")]
 
 
@@ -51,23 +67,46 @@ async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
     assert "weight 0.5, at most 20 in flight" in await shell(
         "carriers", "quota", "ups", "--weight", "0.5", "--in-flight", "20", "--why", "slow"
     )
-    shown = {carrier["carrier_id"]: (carrier["weight"], carrier["in_flight_max"]) for carrier in await shell.json("carriers")}
+    shown = {
+        carrier["carrier_id"]: (carrier["weight"], carrier["in_flight_max"])
+        for carrier in await shell.json("carriers")
+    }
     assert (shown["ups"], shown["fedex"]) == ((0.5, 20), (1.0, None))
-    assert "weight 0.5, no bound" in await shell("carriers", "quota", "ups", "--in-flight", "none", "--why", "mended")
-    for wrong in (["nobody", "--weight", "1"], ["ups"], ["ups", "--weight", "0"], ["ups", "--in-flight", "0"], ["ups", "--in-flight", "x"]):
+    assert "weight 0.5, no bound" in await shell(
+        "carriers", "quota", "ups", "--in-flight", "none", "--why", "mended"
+    )
+    for wrong in (
+        ["nobody", "--weight", "1"],
+        ["ups"],
+        ["ups", "--weight", "0"],
+        ["ups", "--in-flight", "0"],
+        ["ups", "--in-flight", "x"],
+    ):
         await shell("carriers", "quota", *wrong, "--why", "x", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:
-        actions = await (await connection.execute("SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+        actions = await (
+            await connection.execute(
+                "SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id"
+            )
+        ).fetchall()
     assert [action[:2] for action in actions] == [("set_quota", "carrier ups")] * 2
-    assert json.loads(actions[0][2])["details"] == {"in_flight_max": 20, "weight": "0.5", "why": "slow"}
+    assert json.loads(actions[0][2])["details"] == {
+        "in_flight_max": 20,
+        "weight": "0.5",
+        "why": "slow",
+    }
 
 
-async def test_the_list_of_carriers_needs_no_database(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_list_of_carriers_needs_no_database(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     assert {carrier["weight"] for carrier in await shell.json("carriers")} == {None}
 
 
-async def test_workers_are_listed(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_workers_are_listed(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     assert await shell.json("workers") == {"workers": [], "rescues_last_hour": 0}
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
@@ -78,7 +117,9 @@ async def test_workers_are_listed(database: Database, shell: Shell, monkeypatch:
     assert "silent" in await shell("workers")
 
 
-async def test_dead_letters_are_listed_and_shown(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dead_letters_are_listed_and_shown(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     assert await shell.json("dead-letters", "list") == []
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
@@ -95,15 +136,21 @@ async def test_dead_letters_are_listed_and_shown(database: Database, shell: Shel
     assert "no dead letter" in await shell("dead-letters", "show", "999", exit_code=1)
 
 
-async def test_migrations_are_checked_then_applied(bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_migrations_are_checked_then_applied(
+    bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(bare_database, monkeypatch)
     assert "pending  0001_foundation" in await shell("migrate", "--check", exit_code=1)
     assert "run `statesvc migrate`" in await shell("keys", "list", exit_code=1)
     assert "applied  0001_foundation" in await shell("migrate")
     assert "up to date" in await shell("migrate", "--check")
     async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = 'claim_protocol'")
-    assert (await shell("migrate", "--check", exit_code=1)).startswith("pending  functions/claim_protocol\n")
+        await owner.execute(
+            "UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = 'claim_protocol'"
+        )
+    assert (await shell("migrate", "--check", exit_code=1)).startswith(
+        "pending  functions/claim_protocol\n"
+    )
     assert "applied  functions/claim_protocol" in await shell("migrate")
     # the tests' server runs without fsync, which is a finding of its own
     found = {(each["about"], each["severity"]) for each in await shell.json("doctor", exit_code=1)}
@@ -117,12 +164,16 @@ async def test_migrations_are_checked_then_applied(bare_database: Database, shel
     } <= found
 
 
-async def test_doctor_sees_a_clock_that_was_redefined(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_sees_a_clock_that_was_redefined(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     assert "clock() was redefined" in await shell("doctor", exit_code=1)
 
 
-async def test_doctor_sees_one_url_that_owns_the_tables(bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_sees_one_url_that_owns_the_tables(
+    bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(bare_database, monkeypatch)
     monkeypatch.setenv("DATABASE_URL", bare_database.owner_dsn)
     await shell("migrate")
@@ -136,7 +187,9 @@ async def test_doctor_sees_a_missing_and_a_foreign_master_key(
     await shell("migrate")
     monkeypatch.delenv("STATESVC_MASTER_KEY")
     assert "STATESVC_MASTER_KEY is not set" in await shell("doctor", exit_code=1)
-    async with await AsyncConnection.connect(bare_database.service_dsn, autocommit=True) as connection:
+    async with await AsyncConnection.connect(
+        bare_database.service_dsn, autocommit=True
+    ) as connection:
         await load_keyring(connection, parse_master_keys(MASTER_KEY))
     monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
     assert "opens the keys of this database" in await shell("doctor", exit_code=1)
@@ -156,7 +209,9 @@ async def test_doctor_sees_unsigned_carriers_and_misspelt_settings(
     assert "unknown setting STATESVC_LEASE" in told
 
 
-async def test_doctor_says_when_the_database_is_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_says_when_the_database_is_away(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody:pa55word@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
     told = await shell("doctor", exit_code=1)
@@ -164,7 +219,9 @@ async def test_doctor_says_when_the_database_is_away(shell: Shell, monkeypatch: 
     assert "pa55word" not in told
 
 
-def test_every_setting_is_listed_without_its_value(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_setting_is_listed_without_its_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
     assert main(["doctor", "--settings"]) == 0
     printed = capsys.readouterr().out
@@ -173,7 +230,9 @@ def test_every_setting_is_listed_without_its_value(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_projection_is_compared_rebuilt_and_put_back(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_projection_is_compared_rebuilt_and_put_back(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     assert await shell.json("rebuild", "shipment", "--compare") == {"events": 0, "drift": []}
     assert "swapped in" in await shell("rebuild", "shipment", "--processes", "1")
@@ -196,23 +255,41 @@ async def test_evidence_is_written_and_verified_without_a_database(
         keys = tmp_path / "log.pub"
         keys.write_text("\n".join(str(key.verifier) for key in await read_keys(log.connection)))
     for kind in ("json", "html", "pdf"):
-        assert "entries of the log" in await shell("evidence", "ups", "1z-evidence", "--out", str(tmp_path / f"e.{kind}"))
+        assert "entries of the log" in await shell(
+            "evidence", "ups", "1z-evidence", "--out", str(tmp_path / f"e.{kind}")
+        )
     case, zipped = tmp_path / "case.json", str(tmp_path / "e.zip")
     case.write_text('{"case": "7", "ship_to": {"city": "Springfield"}}')
-    await shell("evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), "--as-of", "2999-01-01T00:00:00Z")
+    await shell(
+        "evidence",
+        "ups",
+        "1z-evidence",
+        "--out",
+        zipped,
+        "--case",
+        str(case),
+        "--as-of",
+        "2999-01-01T00:00:00Z",
+    )
     with ZipFile(zipped) as archive:
-        assert json.loads(archive.read("evidence.json"))["place_agreement"][0]["agreement"] == "agrees"
+        assert (
+            json.loads(archive.read("evidence.json"))["place_agreement"][0]["agreement"] == "agrees"
+        )
     monkeypatch.chdir(tmp_path)
     said = await shell("evidence", "ups", "1z-evidence")
     assert "evidence-ups-1z-evidence.zip: " in said
     assert "UPS reported parcel 1ZEVIDENCE as delivered on 1 March 2026 at 08:04 UTC" in said
     case.write_text('{"case": "Erika Mustermann"}')
-    refused = await shell("evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), exit_code=2)
+    refused = await shell(
+        "evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), exit_code=2
+    )
     assert ("case" in refused, "Mustermann" in refused) == (True, False)
     monkeypatch.setenv("DATABASE_URL", "postgresql://nowhere.invalid/none")
     found = tmp_path / "e.json"
     assert "evidence holds" in await shell("verify", "--bundle", str(found), "--key", str(keys))
-    assert await shell.json("verify", "--bundle", str(found), "--key", keys.read_text().split()[0]) == {
+    assert await shell.json(
+        "verify", "--bundle", str(found), "--key", keys.read_text().split()[0]
+    ) == {
         "sound": True,
         "flaws": [],
         "remarks": [],
@@ -224,12 +301,24 @@ async def test_evidence_is_written_and_verified_without_a_database(
     _write_zip(changed, files | {"evidence.pdf": b"another"})
     refused = await shell("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
     assert "evidence.pdf is not the one that was sealed with the document" in refused
-    _write_zip(changed, {name: content for name, content in files.items() if name != "evidence.pdf"})
-    assert "evidence.pdf: is not in the zip" in await shell("verify", "--bundle", changed, "--key", str(keys))
-    _write_zip(changed, files | {"evidence.json": files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)})
-    assert "DOES NOT HOLD" in await shell("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
+    _write_zip(
+        changed, {name: content for name, content in files.items() if name != "evidence.pdf"}
+    )
+    assert "evidence.pdf: is not in the zip" in await shell(
+        "verify", "--bundle", changed, "--key", str(keys)
+    )
+    _write_zip(
+        changed,
+        files
+        | {"evidence.json": files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)},
+    )
+    assert "DOES NOT HOLD" in await shell(
+        "verify", "--bundle", changed, "--key", str(keys), exit_code=1
+    )
     found.write_text(found.read_text().replace("Springfield", "Shelbyville", 1))
-    assert "DOES NOT HOLD" in await shell("verify", "--bundle", str(found), "--key", str(keys), exit_code=1)
+    assert "DOES NOT HOLD" in await shell(
+        "verify", "--bundle", str(found), "--key", str(keys), exit_code=1
+    )
     assert "needs --key" in await shell("verify", "--bundle", str(found), exit_code=2)
 
 
@@ -240,9 +329,22 @@ def _write_zip(path: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"not JSON", b"[]", b'{"format": "other/1"}', b"%PDF-1.7", b"PK\x03\x04cut short", bytes(100), "zip"], ids=str
+    "content",
+    [
+        b"",
+        b"not JSON",
+        b"[]",
+        b'{"format": "other/1"}',
+        b"%PDF-1.7",
+        b"PK\x03\x04cut short",
+        bytes(100),
+        "zip",
+    ],
+    ids=str,
 )
-async def test_what_is_no_evidence_file_is_called_so(shell: Shell, tmp_path: Path, content: bytes | str) -> None:
+async def test_what_is_no_evidence_file_is_called_so(
+    shell: Shell, tmp_path: Path, content: bytes | str
+) -> None:
     file, key = tmp_path / "file", str(NoteSigner.fresh("log.example").verifier)
     if isinstance(content, bytes):
         file.write_bytes(content)

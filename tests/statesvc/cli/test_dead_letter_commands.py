@@ -18,14 +18,31 @@ from tests.world.shell import MASTER_KEY, Shell, use
 async def bury_messages(database: Database, count: int) -> None:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
-        await put(connection, [seal_message(keyring, "ups", f"{number}".encode(), "{}") for number in range(count)])
-        claimed = (await claim(connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
-        burials = [Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="not JSON") for message in claimed]
+        await put(
+            connection,
+            [seal_message(keyring, "ups", f"{number}".encode(), "{}") for number in range(count)],
+        )
+        claimed = (
+            await claim(
+                connection,
+                Claim(
+                    worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True
+                ),
+            )
+        ).messages
+        burials = [
+            Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="not JSON")
+            for message in claimed
+        ]
         await bury(connection, claimed[0].token, burials)
 
 
 async def lines(shell: Shell, *arguments: str, exit_code: int = 0) -> list[Any]:
-    return [json.loads(line) for line in (await shell(*arguments, "--json", exit_code=exit_code)).splitlines() if line.startswith("{")]
+    return [
+        json.loads(line)
+        for line in (await shell(*arguments, "--json", exit_code=exit_code)).splitlines()
+        if line.startswith("{")
+    ]
 
 
 async def value(database: Database, query: str) -> Any:
@@ -35,11 +52,17 @@ async def value(database: Database, query: str) -> Any:
         return row[0]
 
 
-async def test_a_dry_run_shows_the_plan_and_changes_nothing(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dry_run_shows_the_plan_and_changes_nothing(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
-    assert "no open dead letters match" in await shell("dead-letters", "replay", "--carrier", "ups", "--dry-run")
+    assert "no open dead letters match" in await shell(
+        "dead-letters", "replay", "--carrier", "ups", "--dry-run"
+    )
     await bury_messages(database, 3)
-    told = await shell("dead-letters", "replay", "--carrier", "ups", "--cause", "unreadable", "--dry-run")
+    told = await shell(
+        "dead-letters", "replay", "--carrier", "ups", "--cause", "unreadable", "--dry-run"
+    )
     assert "back into the inbox" in told
     (planned,) = await lines(shell, "dead-letters", "replay", "--carrier", "ups", "--dry-run")
     assert (planned["dead_letters"], planned["replayable"]) == (3, 3)
@@ -47,25 +70,50 @@ async def test_a_dry_run_shows_the_plan_and_changes_nothing(database: Database, 
     assert await value(database, "SELECT count(*) FROM statesvc.action") == 0
 
 
-async def test_without_a_worker_the_canary_waits_then_says_so(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_worker_the_canary_waits_then_says_so(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     await bury_messages(database, 5)
-    told = await shell("dead-letters", "replay", "--cause", "unreadable", "--canary", "2", "--patience", "0.3", exit_code=1)
+    told = await shell(
+        "dead-letters",
+        "replay",
+        "--cause",
+        "unreadable",
+        "--canary",
+        "2",
+        "--patience",
+        "0.3",
+        exit_code=1,
+    )
     assert "2 of 5 dead letters replayed" in told
     assert "Is a worker running?" in told
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 2
-    planned, *_, done = await lines(shell, "dead-letters", "replay", "--cause", "unreadable", "--patience", "0.3", exit_code=1)
+    planned, *_, done = await lines(
+        shell, "dead-letters", "replay", "--cause", "unreadable", "--patience", "0.3", exit_code=1
+    )
     assert planned["dead_letters"] == 3
-    assert (done["result"]["ended"], done["result"]["replayed"], done["result"]["refused"]) == ("no_verdicts", 3, {})
-    assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'replay_ended'") == 2
+    assert (done["result"]["ended"], done["result"]["replayed"], done["result"]["refused"]) == (
+        "no_verdicts",
+        3,
+        {},
+    )
+    assert (
+        await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'replay_ended'")
+        == 2
+    )
 
 
-async def test_a_dead_letter_is_shown_with_what_a_replay_means(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dead_letter_is_shown_with_what_a_replay_means(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     await bury_messages(database, 1)
     assert "back into the inbox" in await shell("dead-letters", "show", "1")
     groups = await shell.json("dead-letters", "groups")
-    assert [(group["cause"], group["dead_letters"]) for group in groups["items"]] == [("unreadable", 1)]
+    assert [(group["cause"], group["dead_letters"]) for group in groups["items"]] == [
+        ("unreadable", 1)
+    ]
     assert "1 x not JSON" in await shell("dead-letters", "groups")
     await shell("dead-letters", "discard", "1", "--why", "their test system")
     assert "it was discarded" in await shell("dead-letters", "show", "1")
@@ -73,12 +121,20 @@ async def test_a_dead_letter_is_shown_with_what_a_replay_means(database: Databas
     assert "nothing waits" in await shell("dead-letters", "groups")
 
 
-async def test_discarding_by_filter(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_discarding_by_filter(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     await bury_messages(database, 3)
-    assert "3 dead letters would be discarded" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run")
-    assert "3 dead letters discarded" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "their test system")
-    assert "no open dead letter matches" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1)
+    assert "3 dead letters would be discarded" in await shell(
+        "dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run"
+    )
+    assert "3 dead letters discarded" in await shell(
+        "dead-letters", "discard", "--carrier", "ups", "--why", "their test system"
+    )
+    assert "no open dead letter matches" in await shell(
+        "dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1
+    )
     assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'discard'") == 1
 
 
@@ -89,17 +145,29 @@ async def test_discarding_by_filter(database: Database, shell: Shell, monkeypatc
         (("replay", "1", "--carrier", "ups"), "not both"),
         (("replay", "--carrier", "ups", "--rate", "0"), "above 0"),
         (("discard", "1", "--why", " "), "say why"),
-        *(((action, "--carrier", "dhl_expres", "--why", "x"), "did you mean `dhl_express`?") for action in ("replay", "discard")),
-        *(((action, "--carrier", "dhl_expres"), "did you mean `dhl_express`?") for action in ("list", "groups")),
+        *(
+            ((action, "--carrier", "dhl_expres", "--why", "x"), "did you mean `dhl_express`?")
+            for action in ("replay", "discard")
+        ),
+        *(
+            ((action, "--carrier", "dhl_expres"), "did you mean `dhl_express`?")
+            for action in ("list", "groups")
+        ),
     ],
 )
 async def test_wrong_use_is_refused(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+    database: Database,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    told: str,
 ) -> None:
     use(database, monkeypatch)
     assert told in await shell("dead-letters", *arguments, exit_code=2)
 
 
-async def test_an_id_that_is_not_there(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_id_that_is_not_there(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     assert "no dead letter 7" in await shell("dead-letters", "replay", "7", exit_code=1)

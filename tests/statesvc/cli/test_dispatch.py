@@ -40,7 +40,12 @@ def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize(
-    ("name", "niceness", "policy"), [("verify", 10, os.SCHED_IDLE), ("rebuild_command", 10, os.SCHED_OTHER), ("queue", 0, os.SCHED_OTHER)]
+    ("name", "niceness", "policy"),
+    [
+        ("verify", 10, os.SCHED_IDLE),
+        ("rebuild_command", 10, os.SCHED_OTHER),
+        ("queue", 0, os.SCHED_OTHER),
+    ],
 )
 def test_what_computes_for_long_lets_others_go_first(name: str, niceness: int, policy: int) -> None:
     arguments = ["rebuild", "shipment"] if name == "rebuild_command" else [name]
@@ -67,11 +72,20 @@ def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(
     assert "plenty" not in told
 
 
-def test_alone_it_lists_all_commands_in_groups_on_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_alone_it_lists_all_commands_in_groups_on_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
-    assert [line for line in lines if line in GROUPS] == ["Start", "Look", "Repair", "Evidence", "Roles", "Admin"]
+    assert [line for line in lines if line in GROUPS] == [
+        "Start",
+        "Look",
+        "Repair",
+        "Evidence",
+        "Roles",
+        "Admin",
+    ]
     assert {line.split()[0] for line in lines if line.startswith("  ")} >= set(COMMANDS)
 
 
@@ -94,7 +108,9 @@ def test_a_group_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> No
         ("keys frobnicate", "`statesvc keys --help` lists them"),
     ],
 )
-def test_an_unknown_command_is_told_what_was_probably_meant(typed: str, suggested: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_told_what_was_probably_meant(
+    typed: str, suggested: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(typed.split())
     assert ended.value.code == 2
@@ -103,7 +119,10 @@ def test_an_unknown_command_is_told_what_was_probably_meant(typed: str, suggeste
 
 def test_options_of_all_commands_stand_before_and_after_the_command() -> None:
     parser, _ = build_parser({"queue"})
-    before, after = ("--url", "http://h", "-o", "json", "--ages", "queue"), ("queue", "--url", "http://h", "-o", "json", "--ages")
+    before, after = (
+        ("--url", "http://h", "-o", "json", "--ages", "queue"),
+        ("queue", "--url", "http://h", "-o", "json", "--ages"),
+    )
     assert parser.parse_args(before) == parser.parse_args(after)
     assert parser.parse_args(after).service_url == "http://h"
 
@@ -129,11 +148,15 @@ def _ends(parser: CommandParser) -> Iterator[CommandParser]:
 def test_each_command_that_prints_an_answer_prints_it_for_scripts_too() -> None:
     parser, _ = build_parser(set(COMMANDS))
     ends = [end for name in COMMANDS for end in _ends(parser.actions.choices[name])]
-    without = {end.prog.removeprefix("statesvc ") for end in ends if "--json" not in end.format_help()}
+    without = {
+        end.prog.removeprefix("statesvc ") for end in ends if "--json" not in end.format_help()
+    }
     assert without == PRINTS_NO_ANSWER
 
 
-def test_a_command_without_a_document_refuses_to_print_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_without_a_document_refuses_to_print_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["completion", "bash", "-o", "json"]) == 2
     assert "has no JSON" in capsys.readouterr().err
 
@@ -141,12 +164,18 @@ def test_a_command_without_a_document_refuses_to_print_one(capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("shipments show", "carrier and tracking_number are missing; see `statesvc shipments show --help`"),
+        (
+            "shipments show",
+            "carrier and tracking_number are missing; see `statesvc shipments show --help`",
+        ),
         ("shipments show ups", "tracking_number is missing; see"),
         ("shipments find", "one of text, --reference is missing; see"),
         ("shipments find --reference", "--reference needs a value; see"),
         ("shipments list --limit many", "--limit takes a whole number, not 'many'; see"),
-        ("shipments list --status delivred", "--status cannot be 'delivred': did you mean delivered or delivery_attempted; see"),
+        (
+            "shipments list --status delivred",
+            "--status cannot be 'delivred': did you mean delivered or delivery_attempted; see",
+        ),
         ("shipments list --stauts delivered", "unknown option --stauts; did you mean --status?"),
         ("status ups", "unexpected argument 'ups'; see `statesvc status --help`"),
         ("status --frobnicate", "unknown option --frobnicate; see `statesvc status --help`"),
@@ -154,7 +183,9 @@ def test_a_command_without_a_document_refuses_to_print_one(capsys: pytest.Captur
         ("--frobnicate", "unknown option --frobnicate; see `statesvc --help`"),
     ],
 )
-def test_wrong_use_is_one_sentence_that_says_what_to_do(typed: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_one_sentence_that_says_what_to_do(
+    typed: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(typed.split())
     assert ended.value.code == 2
@@ -176,12 +207,22 @@ def test_the_help_of_a_group_begins_with_its_actions(capsys: pytest.CaptureFixtu
 def test_no_help_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     parser, _ = build_parser(set(COMMANDS))
-    lines = [line for name in COMMANDS for end in _ends(parser.actions.choices[name]) for line in end.format_help().splitlines()]
+    lines = [
+        line
+        for name in COMMANDS
+        for end in _ends(parser.actions.choices[name])
+        for line in end.format_help().splitlines()
+    ]
     assert [line for line in lines if len(line) > 80] == []
 
 
-@pytest.mark.parametrize(("typed", "said"), [("keys create", "make a key; it is shown once"), ("shipments show", "where it is")])
-def test_the_help_of_an_action_says_what_it_does(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("keys create", "make a key; it is shown once"), ("shipments show", "where it is")],
+)
+def test_the_help_of_an_action_says_what_it_does(
+    typed: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main([*typed.split(), "--help"])
     assert said in capsys.readouterr().out

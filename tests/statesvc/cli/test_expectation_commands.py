@@ -21,10 +21,14 @@ def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_hours_are_shown_previewed_stated_and_inherited_again(royal: Shop, shell: Shell) -> None:
+async def test_hours_are_shown_previewed_stated_and_inherited_again(
+    royal: Shop, shell: Shell
+) -> None:
     await royal.push(royalmail("AB1GB", "EVNMI"), carrier_id="royalmail")
     await royal.work()
-    assert ["stalled.in_transit", "120"] in [line.split() for line in (await shell("expectations")).splitlines()]
+    assert ["stalled.in_transit", "120"] in [
+        line.split() for line in (await shell("expectations")).splitlines()
+    ]
     wanted = ("expectations", "set", "royalmail", "stalled.in_transit=96", "overdue=never")
     printed = await shell(*wanted)
     assert "would be stated: overdue=never, stalled.in_transit=96" in printed
@@ -32,22 +36,48 @@ async def test_hours_are_shown_previewed_stated_and_inherited_again(royal: Shop,
     assert "nothing was changed" in printed
     assert await royal.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
     assert "--why is missing" in await shell(*wanted, "--yes", exit_code=2)
-    assert "revision 1; in effect with the next event" in await shell(*wanted, "--why", "their contract", "--yes")
-    assert "revision 2" in await shell("expectations", "set", "all", "overdue=12", "--why", "patience", "--yes")
+    assert "revision 1; in effect with the next event" in await shell(
+        *wanted, "--why", "their contract", "--yes"
+    )
+    assert "revision 2" in await shell(
+        "expectations", "set", "all", "overdue=12", "--why", "patience", "--yes"
+    )
     everyone, one = await shell.json("expectations")
-    assert (everyone["stated"], one["stated"]) == ({"overdue": 12}, {"stalled": {"in_transit": 96}, "overdue": None})
-    changed = await shell.json("expectations", "set", "royalmail", "overdue=inherit", "--why", "as all", "--yes")
+    assert (everyone["stated"], one["stated"]) == (
+        {"overdue": 12},
+        {"stalled": {"in_transit": 96}, "overdue": None},
+    )
+    changed = await shell.json(
+        "expectations", "set", "royalmail", "overdue=inherit", "--why", "as all", "--yes"
+    )
     assert (changed["revision"], changed["rules"]) == (3, {"stalled": {"in_transit": 96}})
     assert "96*" in await shell("expectations")
     of_service = ("expectations", "set", "royalmail", "--service", "Tracked  24", "overdue=1")
     assert "revision 4" in await shell(*of_service, "--why", "their contract", "--yes")
-    assert [each["service"] for each in await shell.json("expectations")] == [None, None, "tracked 24"]
+    assert [each["service"] for each in await shell.json("expectations")] == [
+        None,
+        None,
+        "tracked 24",
+    ]
     assert "royalmail: tracked 24" in await shell("expectations")
 
 
 @pytest.mark.usefixtures("own_processes", "royal")
 async def test_what_is_refused(shell: Shell) -> None:
-    for wrong in ("stalled.delivered=3", "overdue", "late=3", "overdue=-1", "overdue=soon", "stalled.in_transit=0"):
-        assert wrong.partition("=")[0] in await shell("expectations", "set", "royalmail", wrong, exit_code=2)
-    assert "one carrier's" in await shell("expectations", "set", "all", "--service", "Ground", "overdue=3", exit_code=2)
-    assert "statesvc carriers" in await shell("expectations", "set", "nobody", "overdue=3", exit_code=2)
+    for wrong in (
+        "stalled.delivered=3",
+        "overdue",
+        "late=3",
+        "overdue=-1",
+        "overdue=soon",
+        "stalled.in_transit=0",
+    ):
+        assert wrong.partition("=")[0] in await shell(
+            "expectations", "set", "royalmail", wrong, exit_code=2
+        )
+    assert "one carrier's" in await shell(
+        "expectations", "set", "all", "--service", "Ground", "overdue=3", exit_code=2
+    )
+    assert "statesvc carriers" in await shell(
+        "expectations", "set", "nobody", "overdue=3", exit_code=2
+    )

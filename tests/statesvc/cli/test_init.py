@@ -20,19 +20,25 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_every_setting_is_written_with_its_meaning_and_what_is_commented_out_is_the_default(tmp_path: Path) -> None:
+def test_every_setting_is_written_with_its_meaning_and_what_is_commented_out_is_the_default(
+    tmp_path: Path,
+) -> None:
     defaults = load_settings()
     assert main(["init"]) == 0
     text = (tmp_path / "statesvc.env").read_text()
     assert parsed(text, "f") == {}
     found = parsed(re.sub(r"^#(?=[A-Z_]+=)", "", text, flags=re.MULTILINE), "f")
-    assert [*found] == [setting.variable.replace("<CARRIER>", "UPS") for setting in documented_settings()]
+    assert [*found] == [
+        setting.variable.replace("<CARRIER>", "UPS") for setting in documented_settings()
+    ]
     os.environ.update(found)
     assert load_settings() == defaults
     assert max(map(len, text.splitlines())) <= 140
 
 
-def test_it_is_for_its_owner_alone_and_an_existing_file_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_for_its_owner_alone_and_an_existing_file_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "mine.env"
     assert main(["init", str(file)]) == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -45,10 +51,16 @@ def test_it_is_for_its_owner_alone_and_an_existing_file_stays(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("how", ["option", "option with =", "variable"])
-def test_a_command_takes_its_settings_from_the_file(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_takes_its_settings_from_the_file(
+    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "s.env"
     file.write_text("STATESVC_WEBHOOK_SECRET_UPS=from-the-file\nSTATESVC_PROT=1\n")
-    given = {"option": ["--env-file", str(file)], "option with =": [f"--env-file={file}"], "variable": []}[how]
+    given = {
+        "option": ["--env-file", str(file)],
+        "option with =": [f"--env-file={file}"],
+        "variable": [],
+    }[how]
     if how == "variable":
         os.environ[VARIABLE] = str(file)
     assert main([*given, "carriers"]) == 2

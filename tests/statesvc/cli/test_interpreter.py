@@ -14,7 +14,9 @@ MAKEFILE = Path(__file__).parents[3] / "Makefile"
 
 
 def test_an_optimised_build_is_well_and_another_is_named_as_a_weakness() -> None:
-    assert check_interpreter(Interpreter(optimised=True, text="CPython 3.11.2")).urgency is Urgency.OK
+    assert (
+        check_interpreter(Interpreter(optimised=True, text="CPython 3.11.2")).urgency is Urgency.OK
+    )
     slow = check_interpreter(Interpreter(optimised=False, text="CPython 3.11.7"))
     assert slow.urgency is Urgency.HUMAN
     assert slow.text.startswith("CPython 3.11.7")
@@ -23,7 +25,11 @@ def test_an_optimised_build_is_well_and_another_is_named_as_a_weakness() -> None
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize(
     ("prefix", "arguments", "optimised"),
-    [("/usr", "'--enable-shared'", True), ("/opt/python", "'--enable-optimizations'", True), ("/opt/python", "'--enable-shared'", False)],
+    [
+        ("/usr", "'--enable-shared'", True),
+        ("/opt/python", "'--enable-optimizations'", True),
+        ("/opt/python", "'--enable-shared'", False),
+    ],
 )
 def test_make_and_doctor_know_a_build_by_the_same_rule(
     monkeypatch: pytest.MonkeyPatch, prefix: str, arguments: str, *, optimised: bool

@@ -24,7 +24,19 @@ def _environment(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 async def test_each_act_answers_with_a_document(shell: Shell, tmp_path: Path) -> None:
     quota = await shell.json("carriers", "quota", "ups", "--weight", "2", "--why", "test")
     assert (quota["carrier_id"], quota["weight"], quota["in_flight_max"]) == ("ups", 2.0, None)
-    rollout = await shell.json("rollout", "set", "ups", "--stable", "old@1", "--candidate", "1", "--percent", "5", "--why", "test")
+    rollout = await shell.json(
+        "rollout",
+        "set",
+        "ups",
+        "--stable",
+        "old@1",
+        "--candidate",
+        "1",
+        "--percent",
+        "5",
+        "--why",
+        "test",
+    )
     assert (rollout["carrier_id"], rollout["percent"], rollout["stable"]) == ("ups", 5, "old@1")
     migrated = await shell.json("migrate", "--check")
     assert (migrated["applied"], migrated["pending"]) == ([], [])
@@ -34,7 +46,11 @@ async def test_each_act_answers_with_a_document(shell: Shell, tmp_path: Path) ->
     assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
     added = await shell.json("cell", "add", "north", "--url", "http://127.0.0.1:1")
     assert added == {"cell": "north", "file": str(tmp_path / "cells.toml"), "epoch": 1}
-    assert await shell.json("cell", "assign", "ups", "north") == {"carrier_id": "ups", "cell": "north", "epoch": 2}
+    assert await shell.json("cell", "assign", "ups", "north") == {
+        "carrier_id": "ups",
+        "cell": "north",
+        "epoch": 2,
+    }
 
 
 async def test_new_keys_of_the_log_are_documents(database: Database, shell: Shell) -> None:
@@ -47,7 +63,9 @@ async def test_new_keys_of_the_log_are_documents(database: Database, shell: Shel
     assert await shell.json("keys", "retire-log", old) == {"id": old, "tombstones": []}
 
 
-async def test_what_was_written_as_evidence_is_a_document(database: Database, shell: Shell, tmp_path: Path) -> None:
+async def test_what_was_written_as_evidence_is_a_document(
+    database: Database, shell: Shell, tmp_path: Path
+) -> None:
     async with story(database) as log:
         await log.parcel("1ZEVIDENCE")
         await log.seal()

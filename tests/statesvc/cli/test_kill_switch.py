@@ -6,19 +6,33 @@ from psycopg import AsyncConnection, sql
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 
-COMMANDS = (("queue",), ("rollout", "hold", "ups", "--why", "codes look wrong"), ("rollout", "release", "all"), ("rollout", "show"))
+COMMANDS = (
+    ("queue",),
+    ("rollout", "hold", "ups", "--why", "codes look wrong"),
+    ("rollout", "release", "all"),
+    ("rollout", "show"),
+)
 
 
 @pytest.fixture(params=["the api is down", "the master key is away", "one connection is left"])
-async def trouble(request: pytest.FixtureRequest, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: str) -> str:
+async def trouble(
+    request: pytest.FixtureRequest,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: str,
+) -> str:
     use(database, monkeypatch)
     if request.param == "the master key is away":
         monkeypatch.delenv("STATESVC_MASTER_KEY")
         monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
     if request.param == "one connection is left":
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as connection:
             ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()
-            await connection.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 1").format(sql.Identifier(name)))
+            await connection.execute(
+                sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 1").format(sql.Identifier(name))
+            )
     return str(request.param)
 
 
@@ -30,9 +44,23 @@ async def test_the_kill_switch_is_turned_all_the_same(shell: Shell) -> None:
     await shell("status", exit_code=1)
 
 
-async def test_a_drill_is_refused_while_nobody_would_take_over(database: Database, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+async def test_a_drill_is_refused_while_nobody_would_take_over(
+    database: Database, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
     use(database, monkeypatch)
-    await shell("rollout", "set", "ups", "--stable", "old@1", "--candidate", "1", "--percent", "5", "--why", "a share")
+    await shell(
+        "rollout",
+        "set",
+        "ups",
+        "--stable",
+        "old@1",
+        "--candidate",
+        "1",
+        "--percent",
+        "5",
+        "--why",
+        "a share",
+    )
     assert "no worker asked for old@1" in await shell("rollout", "drill", "ups", exit_code=2)
     assert "percent     5" in await shell("rollout", "show", "ups")
     done = await shell("actions", "list", "--target", "carrier ups")

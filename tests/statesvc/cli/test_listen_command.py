@@ -38,7 +38,9 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.server_close()
 
 
-def test_it_forwards_signed_changes_and_comes_back_where_it_was_cut_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_forwards_signed_changes_and_comes_back_where_it_was_cut_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked: list[tuple[str, Any, Any]] = []
     got: list[tuple[dict[str, str], bytes]] = []
 
@@ -48,7 +50,9 @@ def test_it_forwards_signed_changes_and_comes_back_where_it_was_cut_off(tmp_path
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
-            frame = f"id: {len(asked)}\nevent: shipment.status_changed\ndata: {json.dumps(CHANGE)}\n\n"
+            frame = (
+                f"id: {len(asked)}\nevent: shipment.status_changed\ndata: {json.dumps(CHANGE)}\n\n"
+            )
             self.wfile.write(f": hello\n\nretry: 1\n\n{frame}".encode())
 
         def log_message(self, *_: object) -> None:
@@ -56,7 +60,9 @@ def test_it_forwards_signed_changes_and_comes_back_where_it_was_cut_off(tmp_path
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            got.append((dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"]))))
+            got.append(
+                (dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"])))
+            )
             self.send_response(204 if len(got) > 1 else 500)
             self.end_headers()
 
@@ -65,20 +71,38 @@ def test_it_forwards_signed_changes_and_comes_back_where_it_was_cut_off(tmp_path
 
     (key_file := tmp_path / "key").write_text("ss_key")
     with serving(Stream) as service, serving(Receiver) as receiver:
-        given = ["--url", service, "--key-file", str(key_file), "--forward-to", f"{receiver}/hook", "--carrier", "ups", "--count", "2"]
+        given = [
+            "--url",
+            service,
+            "--key-file",
+            str(key_file),
+            "--forward-to",
+            f"{receiver}/hook",
+            "--carrier",
+            "ups",
+            "--count",
+            "2",
+        ]
         assert main(["listen", *given]) == 0
     printed = capsys.readouterr().out.splitlines()
     secret = printed[0].split()[2].rstrip(",")
     assert [each[2] for each in asked] == [None, "1"]
     assert {each[:2] for each in asked} == {("/v1/stream?carrier_id=ups", "Bearer ss_key")}
     for headers, body in got:
-        told = Webhook(secret).verify(body, {name.lower(): value for name, value in headers.items()})
-        assert told["data"] == {name: CHANGE[name] for name in ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")}
+        told = Webhook(secret).verify(
+            body, {name.lower(): value for name, value in headers.items()}
+        )
+        assert told["data"] == {
+            name: CHANGE[name]
+            for name in ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")
+        }
     assert [line.split()[-1] for line in printed[1:3]] == ["500", "204"]
     assert printed[-1] == "go on with --after 2"
 
 
-def test_without_a_service_or_a_url_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_service_or_a_url_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("STATESVC_URL", raising=False)
     assert main(["listen", "--forward-to", "http://localhost:1/"]) == 2
     assert "running service" in capsys.readouterr().err
@@ -94,15 +118,29 @@ def test_a_service_that_refuses_is_told_with_what_is_wrong_and_one_that_is_away_
             self.send_response(next(answers))
             self.end_headers()
             flaw = {"pointer": "/header/Last-Event-ID", "detail": "must be the `id` of an event"}
-            self.wfile.write(json.dumps({"detail": "the headers break the contract", "errors": [flaw]}).encode())
+            self.wfile.write(
+                json.dumps({"detail": "the headers break the contract", "errors": [flaw]}).encode()
+            )
 
         def log_message(self, *_: object) -> None:
             pass
 
     (key_file := tmp_path / "key").write_text("ss_key")
     with serving(Refusing) as service:
-        given = ["--url", service, "--key-file", str(key_file), "--forward-to", "http://localhost:1/", "--after", "abc"]
+        given = [
+            "--url",
+            service,
+            "--key-file",
+            str(key_file),
+            "--forward-to",
+            "http://localhost:1/",
+            "--after",
+            "abc",
+        ]
         assert main(["listen", *given]) == 1
     printed = capsys.readouterr()
-    assert "the headers break the contract; /header/Last-Event-ID must be the `id` of an event" in printed.err
+    assert (
+        "the headers break the contract; /header/Last-Event-ID must be the `id` of an event"
+        in printed.err
+    )
     assert printed.out.count(f"{service} does not answer: 503; trying again") == 1

@@ -45,13 +45,17 @@ async def test_entries_that_nobody_seals_are_told(database: Any) -> None:
         assert "is a sealer running" in finding.text
 
 
-async def test_a_head_that_is_kept_in_the_database_alone_is_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_head_that_is_kept_in_the_database_alone_is_told(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     async with story(database) as log:
         assert "STATESVC_SEALER_CHECKPOINT_FILE is not set" in (await told(log))[-1].text
 
 
-async def test_a_key_under_another_master_key_is_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_under_another_master_key_is_told(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with story(database) as log:
         await log.act()
         await log.seal()
@@ -66,7 +70,9 @@ async def test_a_shelf_elsewhere_will_do(database: Any, monkeypatch: pytest.Monk
         assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
 
 
-async def test_it_says_whether_erasures_survive_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_says_whether_erasures_survive_a_restore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     alone = await check_tombstones(load_settings())
     assert (alone.urgency, "on this machine alone" in alone.text) == (Urgency.HUMAN, True)
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", str(tmp_path))
@@ -79,14 +85,19 @@ async def test_it_says_whether_erasures_survive_a_restore(tmp_path: Path, monkey
     assert (nowhere.urgency, "no place outside" in nowhere.text) == (Urgency.HUMAN, True)
 
 
-async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stamps_that_do_not_come_are_told(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_URL", "https://tsa.example/")
     monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_CERT", "/etc/tsa.pem")
     stamp = Stamp(stamped_at=datetime.now(UTC), authority="CN=Stamps & Sons", nonce=None)
     async with story(database) as log:
         await log.act()
         head = await log.seal()
-        assert [(finding.urgency, finding.text[:26]) for finding in await told(log)][1] == (Urgency.HUMAN, "the last stamp came never:")
+        assert [(finding.urgency, finding.text[:26]) for finding in await told(log)][1] == (
+            Urgency.HUMAN,
+            "the last stamp came never:",
+        )
         await store_stamp(log.connection, head.tree_size, stamp, b"token")
         assert (await told(log))[1].urgency is Urgency.OK
         await log.act()

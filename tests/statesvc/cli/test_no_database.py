@@ -18,7 +18,9 @@ from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import DatabaseSettings
 
 MAKE_DATA = frozenset({"up", "init", "migrate"})
-NEED_NO_DATABASE = frozenset({"cell", "completion", "listen", "logs", "normalize", "open", "runbook", "shovel"})
+NEED_NO_DATABASE = frozenset(
+    {"cell", "completion", "listen", "logs", "normalize", "open", "runbook", "shovel"}
+)
 """They work without one, or ask first for a file, or a broker, that is not there."""
 VALUES = MappingProxyType(
     {
@@ -37,7 +39,16 @@ VALUES = MappingProxyType(
 UUID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 FURTHER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
-        ("carriers", "map"): ("ups", "--code", "X1", "--status", "in_transit", "--yes", "--why", "known"),
+        ("carriers", "map"): (
+            "ups",
+            "--code",
+            "X1",
+            "--status",
+            "in_transit",
+            "--yes",
+            "--why",
+            "known",
+        ),
         ("carriers", "quota"): ("--weight", "1"),
         ("carriers", "unmap"): ("--code", "X1", "--yes", "--why", "wrong"),
         ("dead-letters", "discard"): ("--carrier", "ups"),
@@ -48,7 +59,9 @@ FURTHER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
 )
 
 
-def leaves(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+def leaves(
+    parser: argparse.ArgumentParser, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if path and (not inner or not inner[0].required):
         yield path, parser
@@ -61,7 +74,11 @@ def arguments_of(path: tuple[str, ...], parser: argparse.ArgumentParser) -> list
     """Return the fewest arguments that the parser takes, and what the command wants beyond."""
     given = [*path]
     for action in parser._actions:
-        if not action.required or action.nargs == "*" or isinstance(action, argparse._SubParsersAction):
+        if (
+            not action.required
+            or action.nargs == "*"
+            or isinstance(action, argparse._SubParsersAction)
+        ):
             continue
         value = str(next(iter(action.choices))) if action.choices else VALUES.get(action.dest, "1")
         for candidate in (value, UUID, "00000001"):
@@ -96,7 +113,9 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("arguments", COMMAND_LINES)
-def test_a_command_without_data_says_so_and_writes_nothing(arguments: list[str], empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_without_data_says_so_and_writes_nothing(
+    arguments: list[str], empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ended = main(arguments)
     printed = capsys.readouterr()
     said = f"no statesvc data in {empty / '.statesvc'}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file"
@@ -114,7 +133,10 @@ def test_a_command_without_data_says_so_and_writes_nothing(arguments: list[str],
 
 @pytest.mark.parametrize("arguments", [["migrate", "--check"], ["queue", "--json"]])
 def test_looking_at_a_folder_that_is_not_there_does_not_make_it(
-    arguments: list[str], empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    empty: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("STATESVC_DATA_DIR", str(empty / "elsewhere"))
     assert main(arguments) == 2
@@ -131,13 +153,17 @@ def test_looking_at_a_folder_that_is_not_there_does_not_make_it(
         ("service=parcels password=hush", "service parcels"),
     ],
 )
-def test_a_database_is_named_without_its_password(url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_is_named_without_its_password(
+    url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
     monkeypatch.delenv("PGPORT", raising=False)
     assert database_name(DatabaseSettings()) == name
 
 
-def test_an_embedded_database_is_named_by_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_embedded_database_is_named_by_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
     assert database_name(DatabaseSettings()) == str(tmp_path)

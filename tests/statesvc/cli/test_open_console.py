@@ -7,7 +7,9 @@ from tests.world.api import Api
 from tests.world.shell import Shell
 
 
-def test_where_nothing_answers_it_says_so_and_opens_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_answers_it_says_so_and_opens_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["--url", "http://127.0.0.1:9", "open"]) == 1
     printed = capsys.readouterr()
     assert printed.out == "http://127.0.0.1:9/console\n"

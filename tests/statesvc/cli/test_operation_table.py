@@ -10,4 +10,6 @@ def test_the_table_is_up_to_date() -> None:
 
 def test_each_operation_can_be_read_from_it() -> None:
     for operation_id in operation_table():
-        assert operation_named(operation_id).where.startswith(("GET /v1/", "POST /v1/", "PUT /v1/", "PATCH /v1/", "DELETE /v1/"))
+        assert operation_named(operation_id).where.startswith(
+            ("GET /v1/", "POST /v1/", "PUT /v1/", "PATCH /v1/", "DELETE /v1/")
+        )

@@ -42,23 +42,35 @@ async def _subscribe(owner: AsyncConnection[Any], one: UUID, **columns: object) 
     )
 
 
-async def test_a_service_that_is_well_says_so_in_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_a_service_that_is_well_says_so_in_one_line(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     assert "all is well" in await shell("status")
     told = await shell.json("status")
     assert (told["needs_human"], told["troubles"]) == (False, [])
 
 
-async def test_what_was_promised_is_accounted_for_in_words(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_what_was_promised_is_accounted_for_in_words(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     assert "Messages: not counted yet" in await shell("status")
-    await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9302, 0, 0, NULL)")
+    await owner.execute(
+        "INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9302, 0, 0, NULL)"
+    )
     assert "Messages: all 9,302 of 8 days accounted for (checked " in await shell("status")
-    await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 60, 120, statesvc.clock(), 10, 3, 2, NULL)")
-    assert "Messages: 9,307 of 9,312 of 8 days done, 3 wait, 2 MISSING (checked " in await shell("status", exit_code=1)
+    await owner.execute(
+        "INSERT INTO statesvc.reconciled VALUES ('settled', 60, 120, statesvc.clock(), 10, 3, 2, NULL)"
+    )
+    assert "Messages: 9,307 of 9,312 of 8 days done, 3 wait, 2 MISSING (checked " in await shell(
+        "status", exit_code=1
+    )
 
 
-async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_status_names_what_is_wrong_the_worst_first_and_fails(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'notifier'")
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
@@ -80,8 +92,12 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: Async
         " VALUES (%s, statesvc.clock() - interval '3 hours', statesvc.clock(), 40, 'refused', 500)",
         (ONE,),
     )
-    await owner.execute("UPDATE statesvc.subscription SET name = 'returns desk' WHERE subscription_id = %s", (ONE,))
-    await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9, 0, 2, NULL)")
+    await owner.execute(
+        "UPDATE statesvc.subscription SET name = 'returns desk' WHERE subscription_id = %s", (ONE,)
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9, 0, 2, NULL)"
+    )
     told = await _document(shell)
     by_urgency = [trouble["urgency"] for trouble in told["troubles"]]
     assert by_urgency == sorted(by_urgency, key=["now", "human", "note"].index)
@@ -90,11 +106,19 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: Async
     assert "no notifier" in said["processes", "docs/runbook/RoleDown.md"]
     assert "the first for 5 min" in said["ups", "docs/runbook/Lag.md"]
     assert "on hold" in said["fedex", "docs/runbook/CarrierHeld.md"]
-    assert "1 dead letter: body cannot be read (unreadable)" in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
-    assert "returns desk (receiver.example) has taken nothing for 3 h" in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
+    assert (
+        "1 dead letter: body cannot be read (unreadable)"
+        in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
+    )
+    assert (
+        "returns desk (receiver.example) has taken nothing for 3 h"
+        in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
+    )
 
 
-async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'worker'")
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex'), ('gls')")
@@ -104,7 +128,10 @@ async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(owner
         " FROM unnest(ARRAY['ups', 'fedex', 'gls']) c"
     )
     worker, *carriers = (await _document(shell))["troubles"]
-    assert (worker["text"], worker["cause"]) == ("no worker was heard of within half a minute", None)
+    assert (worker["text"], worker["cause"]) == (
+        "no worker was heard of within half a minute",
+        None,
+    )
     assert {one["cause"] for one in carriers} == {worker["page"]}
     lines = (await shell("status", exit_code=1)).splitlines()[1:4]
     assert lines[0] == "NOW   processes  no worker was heard of within half a minute"
@@ -113,26 +140,40 @@ async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(owner
     assert lines[2].strip() == "> statesvc runbook RoleDown"
 
 
-async def test_the_kill_switch_is_named_with_who_turned_it_and_why(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_the_kill_switch_is_named_with_who_turned_it_and_why(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await shell("rollout", "hold", "all", "--why", "codes look wrong")
     (held,) = (await shell.json("status"))["troubles"]
-    assert (held["urgency"], held["about"], held["page"]) == ("note", "all carriers", "docs/runbook/CarrierHeld.md")
+    assert (held["urgency"], held["about"], held["page"]) == (
+        "note",
+        "all carriers",
+        "docs/runbook/CarrierHeld.md",
+    )
     assert ": codes look wrong; no message waits" in held["text"]
     assert ", by cli:" in held["text"]
 
 
-async def test_a_carrier_is_shown_with_what_it_does_and_what_its_settings_say(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_a_carrier_is_shown_with_what_it_does_and_what_its_settings_say(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await shell("rollout", "hold", "ups", "--why", "codes look wrong")
     shown = await shell.json("carriers", "show", "ups")
-    assert (shown["carrier_id"], shown["rollout"]["hold"], shown["last_push"]) == ("ups", True, None)
+    assert (shown["carrier_id"], shown["rollout"]["hold"], shown["last_push"]) == (
+        "ups",
+        True,
+        None,
+    )
     assert [text.partition(" for ")[0] for text in shown["findings"]] == ["on hold"]
     assert "no such carrier_id" in await shell("carriers", "show", "nobody", exit_code=2)
     assert await shell("carriers", "list") == await shell("carriers")
 
 
-async def test_many_subscriptions_in_the_same_trouble_are_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_many_subscriptions_in_the_same_trouble_are_one_line(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     for number in range(5):
         subscription_id = UUID(int=ONE.int + number)
@@ -144,18 +185,28 @@ async def test_many_subscriptions_in_the_same_trouble_are_one_line(owner: AsyncC
         )
     (one,) = (await _document(shell))["troubles"]
     assert one["about"] == "subscriptions"
-    assert one["text"].startswith("5 are failing; the first of them: receiver.example has taken nothing for 5 h (40 tries failed")
+    assert one["text"].startswith(
+        "5 are failing; the first of them: receiver.example has taken nothing for 5 h (40 tries failed"
+    )
     assert one["subscription_state"] == "failing"
-    await owner.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s", (ONE,))
+    await owner.execute(
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s",
+        (ONE,),
+    )
     two = (await _document(shell))["troubles"]
-    assert [(each["subscription_state"], each["subscription_id"]) for each in two] == [("failing", None), (None, str(ONE))]
+    assert [(each["subscription_state"], each["subscription_id"]) for each in two] == [
+        ("failing", None),
+        (None, str(ONE)),
+    ]
 
 
 async def _document(shell: Shell) -> Any:
     return await shell.json("status", exit_code=1)
 
 
-async def test_a_carrier_that_fell_silent_is_named(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_a_carrier_that_fell_silent_is_named(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
     await owner.execute(
@@ -168,27 +219,42 @@ async def test_a_carrier_that_fell_silent_is_named(owner: AsyncConnection[Any], 
         " VALUES ('fedex', date_trunc('minute', statesvc.clock()), 'p', 1, 0, 0, statesvc.clock() - interval '1 minute')"
     )
     told = await _document(shell)
-    assert [(trouble["about"], trouble["page"]) for trouble in told["troubles"]] == [("ups", "docs/runbook/CarrierSilent.md")]
+    assert [(trouble["about"], trouble["page"]) for trouble in told["troubles"]] == [
+        ("ups", "docs/runbook/CarrierSilent.md")
+    ]
 
 
-async def test_subscriptions_are_listed_paused_resumed_and_replayed(database: Database, owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_subscriptions_are_listed_paused_resumed_and_replayed(
+    database: Database, owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _subscribe(owner, ONE)
     await _subscribe(owner, OTHER)
     await owner.execute(
-        "INSERT INTO statesvc.api_key VALUES ('k', 'k', 'x', %s, ARRAY['subscriptions'], statesvc.clock(), 'x', NULL)", (bytes(32),)
+        "INSERT INTO statesvc.api_key VALUES ('k', 'k', 'x', %s, ARRAY['subscriptions'], statesvc.clock(), 'x', NULL)",
+        (bytes(32),),
     )
     assert {one["state"] for one in await shell.json("subscriptions", "list")} == {"active"}
     await shell("subscriptions", "pause", "a0000000")
     shown = await shell.json("subscriptions", "show", str(ONE))
-    assert (shown["state"], shown["attempts"], shown["limiter"]["breaker"]) == ("paused", [], "closed")
+    assert (shown["state"], shown["attempts"], shown["limiter"]["breaker"]) == (
+        "paused",
+        [],
+        "closed",
+    )
     await shell("subscriptions", "resume", "a0000000")
     assert (await shell.json("subscriptions", "show", "a0000000"))["state"] == "active"
     told = await shell("subscriptions", "replay", "a0000000", "--since", "2026-01-01", "--dry-run")
     assert "0 of 0 would be sent again" in told
-    assert "must lie after" in await shell("subscriptions", "replay", "a0000000", "--since", "2126-01-01", exit_code=2)
-    assert "there is no subscription" in await shell("subscriptions", "show", "cccccccc", exit_code=1)
+    assert "must lie after" in await shell(
+        "subscriptions", "replay", "a0000000", "--since", "2126-01-01", exit_code=2
+    )
+    assert "there is no subscription" in await shell(
+        "subscriptions", "show", "cccccccc", exit_code=1
+    )
     async with await AsyncConnection.connect(database.service_dsn) as connection:
-        verbs = await (await connection.execute("SELECT verb FROM statesvc.action ORDER BY batch_id")).fetchall()
+        verbs = await (
+            await connection.execute("SELECT verb FROM statesvc.action ORDER BY batch_id")
+        ).fetchall()
     assert [verb for (verb,) in verbs] == ["subscription.pause", "subscription.resume"]
 
 
@@ -198,7 +264,9 @@ async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
         await shell("subscriptions", "show", wrong)
 
 
-async def test_a_parcel_is_shown_without_what_is_personal(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_parcel_is_shown_without_what_is_personal(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     async with story(database) as going:
         await going.parcel("1Z5338FF0107231059")
@@ -208,24 +276,45 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     assert row is not None
     shown = await shell.json("shipments", "show", row[0], row[1])
     assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
-    assert [each["shipment_id"] for each in await shell.json("shipments", "find", f" {row[1].lower()} ")] == [shown["shipment_id"]]
+    assert [
+        each["shipment_id"] for each in await shell.json("shipments", "find", f" {row[1].lower()} ")
+    ] == [shown["shipment_id"]]
     assert shown["shipment_id"] in await shell("shipments", "find", row[1], "-o", "wide")
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         number = AttachedTo(row[0], number_of(row[0], row[1]))
         keyring = await load_keyring(connection, MASTER)
-        await attach_references(connection, keyring, number, References(order_id="Order 7"), actor="test", why={})
+        await attach_references(
+            connection, keyring, number, References(order_id="Order 7"), actor="test", why={}
+        )
         awaited = AttachedTo("ups", "1Z9")
-        await attach_references(connection, keyring, awaited, References(order_id="Order 9"), actor="test", why={})
+        await attach_references(
+            connection, keyring, awaited, References(order_id="Order 9"), actor="test", why={}
+        )
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
-    assert [each["shipment_id"] for each in await shell.json("shipments", "find", "--reference", "order 7")] == [shown["shipment_id"]]
-    assert [each["version"] for each in await shell.json("shipments", "find", "--reference", "order 9")] == [0]
+    assert [
+        each["shipment_id"]
+        for each in await shell.json("shipments", "find", "--reference", "order 7")
+    ] == [shown["shipment_id"]]
+    assert [
+        each["version"] for each in await shell.json("shipments", "find", "--reference", "order 9")
+    ] == [0]
     assert "1Z9 " in await shell("shipments", "find", "--reference", "order 9")
     for sought in (row[1][-5:], f"*{row[1][-5:]}", row[1][:6], f"{row[1][:6]}*", "order 7"):
-        assert shown["shipment_id"] in [each["shipment_id"] for each in await shell.json("shipments", "find", sought)], sought
-    assert "one that ends or begins so" in await shell("shipments", "find", "0NOTHING0", exit_code=1)
-    assert [each["carrier_id"] for each in await shell.json("shipments", "list", "--carrier", row[0])] == [row[0]]
-    assert "no shipment fits" in await shell("shipments", "list", "--updated-after", "2999-01-01T00:00:00Z", exit_code=1)
-    assert "with this reference" in await shell("shipments", "find", "--reference", "order 8", exit_code=1)
+        assert shown["shipment_id"] in [
+            each["shipment_id"] for each in await shell.json("shipments", "find", sought)
+        ], sought
+    assert "one that ends or begins so" in await shell(
+        "shipments", "find", "0NOTHING0", exit_code=1
+    )
+    assert [
+        each["carrier_id"] for each in await shell.json("shipments", "list", "--carrier", row[0])
+    ] == [row[0]]
+    assert "no shipment fits" in await shell(
+        "shipments", "list", "--updated-after", "2999-01-01T00:00:00Z", exit_code=1
+    )
+    assert "with this reference" in await shell(
+        "shipments", "find", "--reference", "order 8", exit_code=1
+    )
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]
     assert "VERSION" in await shell("shipments", "history", row[0], row[1])
@@ -241,13 +330,23 @@ async def test_the_queue_is_shown(owner: AsyncConnection[Any], shell: Shell) -> 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.25, "250 ms"), (59, "59 s"), (60, "1 min"), (3599, "59 min 59 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")]
+    ("seconds", "said"),
+    [
+        (0.25, "250 ms"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3599, "59 min 59 s"),
+        (7260, "2 h 1 min"),
+        (90000, "1 d 1 h"),
+    ],
 )
 def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-async def test_status_names_workers_that_lack_the_version_of_the_rollout(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_status_names_workers_that_lack_the_version_of_the_rollout(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await owner.execute(
         "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at)"
@@ -261,16 +360,22 @@ async def test_status_names_workers_that_lack_the_version_of_the_rollout(owner: 
     assert (trouble["about"], trouble["page"]) == ("ups", "docs/runbook/WorkersOutdated.md")
     assert trouble["text"].startswith("1 of 2 workers lack version 2")
     assert trouble["text"].endswith(": worker")
-    assert trouble["text"] in json.dumps(await shell.json("doctor", exit_code=1)), "the clock of the tests fails it"
+    assert trouble["text"] in json.dumps(await shell.json("doctor", exit_code=1)), (
+        "the clock of the tests fails it"
+    )
     # one that is gone, or a rollout that asks for nothing, is no trouble
     await owner.execute("UPDATE statesvc.rollout SET percent = 0")
     assert (await shell.json("status"))["troubles"] == []
     await owner.execute("UPDATE statesvc.rollout SET percent = 100")
-    await owner.execute("UPDATE statesvc.worker SET stopping_at = statesvc.clock() WHERE worker_id = 'worker'")
+    await owner.execute(
+        "UPDATE statesvc.worker SET stopping_at = statesvc.clock() WHERE worker_id = 'worker'"
+    )
     assert (await shell.json("status"))["troubles"] == []
 
 
-async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_silent(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_silent(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await _run_roles(owner)
     await _subscribe(owner, ONE)
     await owner.execute(
@@ -288,11 +393,16 @@ async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_si
     assert "1 message waits, the first for 5 min" in said["ups"]["text"]
 
 
-@pytest.mark.parametrize(("variable", "role"), [("STATESVC_LISTEN_URL", "owner_dsn"), ("STATESVC_OWNER_URL", "service_dsn")])
+@pytest.mark.parametrize(
+    ("variable", "role"),
+    [("STATESVC_LISTEN_URL", "owner_dsn"), ("STATESVC_OWNER_URL", "service_dsn")],
+)
 async def test_doctor_names_an_address_that_logs_in_as_the_wrong_role(
     database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, role: str
 ) -> None:
     use(database, monkeypatch)
     monkeypatch.setenv(variable, f"{getattr(database, role)} application_name=elsewhere")
     findings = await shell.json("doctor", exit_code=1)
-    assert [each["severity"] for each in findings if each["text"].startswith(f"{variable} logs in as")] == ["fail"]
+    assert [
+        each["severity"] for each in findings if each["text"].startswith(f"{variable} logs in as")
+    ] == ["fail"]

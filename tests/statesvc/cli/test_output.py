@@ -12,7 +12,12 @@ from statesvc.cli.presentation import Painted, Presentation, present
 from statesvc.telemetry.colour import Colour
 
 ROWS = [
-    ("NOW", "sealer", "the oldest entry has waited 3 min to be sealed: feed, stream and proofs stop there", "docs/runbook/SealerStopped.md")
+    (
+        "NOW",
+        "sealer",
+        "the oldest entry has waited 3 min to be sealed: feed, stream and proofs stop there",
+        "docs/runbook/SealerStopped.md",
+    )
 ]
 
 
@@ -27,7 +32,9 @@ def test_a_pipe_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
-def test_on_a_terminal_a_table_fits_and_says_everything(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_table_fits_and_says_everything(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
@@ -47,7 +54,12 @@ def test_what_is_copied_stays_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> N
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
-    row = ("db8c6cf7-b451-4b47-8edf-8fd2b0a9432a", "1ZR760R60332160282", "2021-10-18 14:02:29-05:00", "a long sentence about the parcel")
+    row = (
+        "db8c6cf7-b451-4b47-8edf-8fd2b0a9432a",
+        "1ZR760R60332160282",
+        "2021-10-18 14:02:29-05:00",
+        "a long sentence about the parcel",
+    )
     write_table(("ID", "NUMBER", "AT", "WHAT"), [row])
     lines = terminal.getvalue().splitlines()
     for word in " ".join(row).split():
@@ -88,7 +100,10 @@ def test_wide_tables_have_all_columns(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_times_are_to_the_second_in_the_zone_that_they_are_stated_in() -> None:
     assert shown_time(datetime(2026, 3, 1, 14, 5, 7, 999, tzinfo=UTC)) == "2026-03-01 14:05:07Z"
-    assert shown_time(datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))) == "2026-03-01 14:05:00-05:00"
+    assert (
+        shown_time(datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5))))
+        == "2026-03-01 14:05:00-05:00"
+    )
 
 
 def test_a_time_inside_an_object_is_a_time_like_any_other() -> None:

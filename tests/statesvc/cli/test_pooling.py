@@ -16,7 +16,10 @@ ABOUT = {"wake-ups", "time limits", "prepared statements", "owner", "pooler"}
 
 
 async def found(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, database: Database, **settings: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    database: Database,
+    **settings: str,
 ) -> dict[str, tuple[str, str]]:
     """Return what doctor says about connections: severity and text by what it is about."""
     told = {
@@ -31,7 +34,11 @@ async def found(
     # the clock of the tests is a finding of its own
     assert await asyncio.to_thread(main, ("doctor", "--json")) == 1
     findings: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return {each["about"]: (each["severity"], each["text"]) for each in findings if each["about"] in ABOUT}
+    return {
+        each["about"]: (each["severity"], each["text"])
+        for each in findings
+        if each["about"] in ABOUT
+    }
 
 
 async def test_the_right_settings_behind_a_pooler_are_good(
@@ -50,9 +57,15 @@ async def test_prepared_statements_that_the_pooler_does_not_carry_are_named(
     database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pgbouncer.between(database.service_dsn, wanted=True) as settings:
-        said = await found(capsys, monkeypatch, database, **{**settings, "STATESVC_PREPARED_STATEMENTS": "true"})
-        async with await AsyncConnection.connect(settings["DATABASE_URL"], prepare_threshold=None) as connection:
-            left = await (await connection.execute("SELECT count(*) FROM pg_prepared_statements")).fetchone()
+        said = await found(
+            capsys, monkeypatch, database, **{**settings, "STATESVC_PREPARED_STATEMENTS": "true"}
+        )
+        async with await AsyncConnection.connect(
+            settings["DATABASE_URL"], prepare_threshold=None
+        ) as connection:
+            left = await (
+                await connection.execute("SELECT count(*) FROM pg_prepared_statements")
+            ).fetchone()
     severity, text = said.pop("prepared statements")
     assert severity == "fail"
     assert "STATESVC_PREPARED_STATEMENTS=false" in text
@@ -66,7 +79,13 @@ async def test_prepared_statements_that_the_pooler_carries_are_good(
     if not pgbouncer.can_carry_prepared_statements():
         pytest.skip("this PgBouncer is older than 1.21")
     async with pgbouncer.pooled(database.service_dsn, prepared_max=100) as (through,):
-        said = await found(capsys, monkeypatch, database, DATABASE_URL=through, STATESVC_LISTEN_URL=database.service_dsn)
+        said = await found(
+            capsys,
+            monkeypatch,
+            database,
+            DATABASE_URL=through,
+            STATESVC_LISTEN_URL=database.service_dsn,
+        )
     assert said["prepared statements"][0] == "ok"
 
 
@@ -74,9 +93,18 @@ async def test_listening_through_the_pooler_is_named_and_so_are_time_limits_on_s
     database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pgbouncer.pooled(database.service_dsn) as (through,):
-        said = await found(capsys, monkeypatch, database, DATABASE_URL=through, STATESVC_PREPARED_STATEMENTS="false")
+        said = await found(
+            capsys,
+            monkeypatch,
+            database,
+            DATABASE_URL=through,
+            STATESVC_PREPARED_STATEMENTS="false",
+        )
         assert said["wake-ups"][0] == said["time limits"][0] == "fail"
-        assert "DATABASE_URL leads through a pooler in transaction mode: set STATESVC_LISTEN_URL" in said["wake-ups"][1]
+        assert (
+            "DATABASE_URL leads through a pooler in transaction mode: set STATESVC_LISTEN_URL"
+            in said["wake-ups"][1]
+        )
         said = await found(capsys, monkeypatch, database, STATESVC_LISTEN_URL=through)
     assert said["wake-ups"][0] == "fail"
     assert said["wake-ups"][1].startswith("STATESVC_LISTEN_URL leads through a pooler")
@@ -96,7 +124,10 @@ async def test_a_pooler_in_session_mode_is_as_good_as_none(
 ) -> None:
     async with pgbouncer.pooled(database.service_dsn, mode="session") as (through,):
         said = await found(capsys, monkeypatch, database, DATABASE_URL=through)
-    assert said["wake-ups"] == ("ok", "DATABASE_URL leads through a pooler in session mode, where LISTEN works")
+    assert said["wake-ups"] == (
+        "ok",
+        "DATABASE_URL leads through a pooler in session mode, where LISTEN works",
+    )
     assert "time limits" not in said
 
 

@@ -10,9 +10,20 @@ from tests.world.database import Database
 
 
 def _psql(database: Database, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "DATABASE_URL": database.service_dsn, "STATESVC_OWNER_URL": database.owner_dsn}
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database.service_dsn,
+        "STATESVC_OWNER_URL": database.owner_dsn,
+    }
     command = [sys.executable, "-m", "statesvc", "psql", *arguments]
-    return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.usefixtures("own_processes")

@@ -17,9 +17,17 @@ from tests.world.story import Story
 
 
 @pytest.fixture
-def afar(api: Api, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], "Afar"]:
+def afar(
+    api: Api, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], "Afar"]:
     """Make, by scopes, a shell of a machine that has no database, no master key and no data folder."""
-    for name in ("DATABASE_URL", "STATESVC_MASTER_KEY", "STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE"):
+    for name in (
+        "DATABASE_URL",
+        "STATESVC_MASTER_KEY",
+        "STATESVC_URL",
+        "STATESVC_API_KEY",
+        "STATESVC_PROFILE",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path / "nothing"))
     return lambda scopes: Afar(api, shell, scopes, tmp_path)
@@ -39,39 +47,81 @@ class Afar:
 
     async def actors(self) -> set[str]:
         query = "SELECT convert_from(canonical, 'UTF8')::jsonb ->> 'actor' FROM statesvc.action"
-        return {actor for (actor,) in await (await self._api.connection.execute(query)).fetchall() if actor != "test"}
+        return {
+            actor
+            for (actor,) in await (await self._api.connection.execute(query)).fetchall()
+            if actor != "test"
+        }
 
 
-async def test_the_kill_switch_is_turned_from_afar_under_the_name_of_the_key(api: Api, afar: Callable[[str], Afar]) -> None:
+async def test_the_kill_switch_is_turned_from_afar_under_the_name_of_the_key(
+    api: Api, afar: Callable[[str], Afar]
+) -> None:
     shell = afar("ops")
-    assert await shell("rollout", "hold", "ups", "--why", "codes look wrong") == "ups: held; in effect at the next claim\n"
+    assert (
+        await shell("rollout", "hold", "ups", "--why", "codes look wrong")
+        == "ups: held; in effect at the next claim\n"
+    )
     assert "codes look wrong" in await shell("rollout", "show")
-    assert await shell("rollout", "release", "ups") == "ups: released; in effect at the next claim\n"
+    assert (
+        await shell("rollout", "release", "ups") == "ups: released; in effect at the next claim\n"
+    )
     assert await shell.actors() == {f"key:{(await api.key('ops')).split('_')[1]}"}
 
 
-async def test_dead_letters_are_shown_and_replayed_from_afar(api: Api, afar: Callable[[str], Afar]) -> None:
+async def test_dead_letters_are_shown_and_replayed_from_afar(
+    api: Api, afar: Callable[[str], Afar]
+) -> None:
     await bury_messages(api, *["x"] * 5)
     shell = afar("ops")
     assert "normalizer_failed" in await shell("dead-letters", "groups")
     (first, *_) = await open_dead_letters(api)
     assert "back into the inbox" in await shell("dead-letters", "show", str(first))
     assert "replayed" in await shell("dead-letters", "replay", str(first), "--why", "one")
-    told = await shell("dead-letters", "replay", "--kind", "message", "--canary", "0", "--patience", "0.3", exit_code=1)
+    told = await shell(
+        "dead-letters",
+        "replay",
+        "--kind",
+        "message",
+        "--canary",
+        "0",
+        "--patience",
+        "0.3",
+        exit_code=1,
+    )
     assert "4 of 4 dead letters replayed" in told
     assert "Is a worker running?" in told
     assert await open_dead_letters(api) == []
 
 
-async def test_a_subscription_is_made_changed_and_deleted_from_afar(afar: Callable[[str], Afar]) -> None:
+async def test_a_subscription_is_made_changed_and_deleted_from_afar(
+    afar: Callable[[str], Afar],
+) -> None:
     shell = afar("subscriptions")
     filters = ("--carrier", "ups", "--carrier", "fedex", "--status", "delivered")
     made = json.loads(
-        await shell("subscriptions", "create", "--receiver", "https://receiver.example/hook", "--name", "shop", *filters, "--json")
+        await shell(
+            "subscriptions",
+            "create",
+            "--receiver",
+            "https://receiver.example/hook",
+            "--name",
+            "shop",
+            *filters,
+            "--json",
+        )
     )
     assert made["secret"].startswith("whsec_")
     assert (sorted(made["carriers"]), made["statuses"]) == (["fedex", "ups"], ["delivered"])
-    await shell("subscriptions", "change", made["id"][:12], "--type", "shipment.status_changed", "--receiver", "https://new.example/hook")
+    await shell(
+        "subscriptions",
+        "change",
+        made["id"][:12],
+        "--type",
+        "shipment.status_changed",
+        "--receiver",
+        "https://new.example/hook",
+    )
     told = await shell("subscriptions", "show", made["id"])
     assert "shop" in told
     assert "https://new.example/hook" in told
@@ -80,13 +130,17 @@ async def test_a_subscription_is_made_changed_and_deleted_from_afar(afar: Callab
     assert "no subscription" in await shell("subscriptions", "show", made["id"], exit_code=1)
 
 
-async def test_a_key_without_the_scope_gets_the_sentence_of_the_api(afar: Callable[[str], Afar]) -> None:
+async def test_a_key_without_the_scope_gets_the_sentence_of_the_api(
+    afar: Callable[[str], Afar],
+) -> None:
     told = await afar("read")("rollout", "hold", "ups", exit_code=1)
     assert "this call takes a key with scope `ops`; key " in told
 
 
 async def test_what_breaks_the_contract_names_the_option(afar: Callable[[str], Afar]) -> None:
-    assert "--percent: " in await afar("ops")("rollout", "set", "ups", "--percent", "101", exit_code=2)
+    assert "--percent: " in await afar("ops")(
+        "rollout", "set", "ups", "--percent", "101", exit_code=2
+    )
     assert "no such carrier" in await afar("ops")("rollout", "hold", "nobody", exit_code=2)
     assert "no such carrier" in await afar("ops read")("carriers", "show", "nobody", exit_code=2)
 
@@ -94,11 +148,21 @@ async def test_what_breaks_the_contract_names_the_option(afar: Callable[[str], A
 @pytest.mark.usefixtures("afar")
 async def test_a_service_that_is_away_is_a_line(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("ss_x")
-    told = await shell("--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key"), "rollout", "show", exit_code=1)
+    told = await shell(
+        "--url",
+        "http://127.0.0.1:9",
+        "--key-file",
+        str(tmp_path / "key"),
+        "rollout",
+        "show",
+        exit_code=1,
+    )
     assert "http://127.0.0.1:9 does not answer" in told
 
 
-async def test_a_command_of_the_machine_refuses_an_address(afar: Callable[[str], Afar], shell: Shell) -> None:
+async def test_a_command_of_the_machine_refuses_an_address(
+    afar: Callable[[str], Afar], shell: Shell
+) -> None:
     assert "own machine" in await shell(*await afar("ops").options(), "doctor", exit_code=2)
 
 
@@ -148,7 +212,9 @@ async def test_the_environment_names_the_service_and_flags_win(
         "workers",
     ],
 )
-def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(command: str, tmp_path: Path) -> None:
+def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(
+    command: str, tmp_path: Path
+) -> None:
     (tmp_path / "key").write_text("ss_x")
     options = ["--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key"), *command.split()]
     code = (
@@ -180,19 +246,29 @@ async def test_evidence_is_fetched_and_verified_with_a_key_alone(
     remote, out = afar("audit pii"), tmp_path / "e.json"
     assert "sealed" in await remote("evidence", "ups", "5", "--out", str(out), exit_code=1)
     await Story(api.connection, api.keyring).seal()
-    assert "entries of the log, sealed 20" in await remote("evidence", "ups", "5", "--out", str(out))
+    assert "entries of the log, sealed 20" in await remote(
+        "evidence", "ups", "5", "--out", str(out)
+    )
     assert b"J. Doe" in out.read_bytes()
     (tmp_path / "log.pub").write_text("\n".join(json.loads(out.read_bytes())["log"]["keys"]))
-    assert "evidence holds" in await shell("verify", "--bundle", str(out), "--key", str(tmp_path / "log.pub"))
+    assert "evidence holds" in await shell(
+        "verify", "--bundle", str(out), "--key", str(tmp_path / "log.pub")
+    )
     await remote("evidence", "ups", "5", "--out", str(out), "--without-personal-data")
     assert b"J. Doe" not in out.read_bytes()
 
 
-async def test_a_shipment_is_found_and_told_with_a_key_alone(api: Api, scan: Statement, afar: Callable[[str], Afar]) -> None:
+async def test_a_shipment_is_found_and_told_with_a_key_alone(
+    api: Api, scan: Statement, afar: Callable[[str], Afar]
+) -> None:
     await api.carriers.say(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=9))
     shell = afar("read")
     assert "delivered" in await shell("shipments", "find", "5")
     assert "version" in await shell("shipments", "show", "ups", "5")
-    assert [line.split()[0] for line in (await shell("shipments", "history", "ups", "5")).splitlines()] == ["VERSION", "1", "2"]
-    assert "or it has not been read yet" in await shell("shipments", "show", "ups", "6", exit_code=1)
+    assert [
+        line.split()[0] for line in (await shell("shipments", "history", "ups", "5")).splitlines()
+    ] == ["VERSION", "1", "2"]
+    assert "or it has not been read yet" in await shell(
+        "shipments", "show", "ups", "6", exit_code=1
+    )
     assert "no such carrier_id" in await shell("shipments", "show", "nobody", "6", exit_code=2)

@@ -14,18 +14,26 @@ _PATH = "/v1/carriers/royalmail/renormalize"
 
 
 async def taught_after_three(shop: Shop, api: Api) -> None:
-    await shop.push(*(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail")
+    await shop.push(
+        *(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail"
+    )
     await shop.work()
     lesson = {"raw_code": "EVZZ9", "meaning": {"status": "lost"}, "why": "their list"}
-    assert (await api.call("POST", "/v1/carriers/royalmail/mappings", scopes="ops", json=lesson)).status == 201
+    assert (
+        await api.call("POST", "/v1/carriers/royalmail/mappings", scopes="ops", json=lesson)
+    ).status == 201
 
 
 async def entries(shop: Shop) -> list[Any]:
-    rows = await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id")
+    rows = await shop.rows(
+        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id"
+    )
     return [json.loads(canonical) for (canonical,) in rows]
 
 
-async def test_a_dry_run_changes_nothing_and_the_run_corrects(api: Api, royal: Shop, shell: Shell) -> None:
+async def test_a_dry_run_changes_nothing_and_the_run_corrects(
+    api: Api, royal: Shop, shell: Shell
+) -> None:
     await taught_after_three(royal, api)
     printed = await shell("renormalize", "--carrier", "royalmail", "--dry-run")
     assert "3 messages with 3 events read again, 0 as before\n3 would be corrected" in printed
@@ -35,15 +43,26 @@ async def test_a_dry_run_changes_nothing_and_the_run_corrects(api: Api, royal: S
     assert done["moved"] == [{"from": "unknown", "to": "lost", "shipments": 3}]
     assert done["codes"] == [{"raw_type": None, "raw_code": "EVZZ9"}]
     assert await statuses(royal) == {"lost": 3}
-    assert await royal.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'") == "replayed"
+    assert (
+        await royal.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
+        == "replayed"
+    )
     (entry,) = await entries(royal)
     assert (entry["actor"][:4], entry["target"]) == ("cli:", "carrier royalmail")
-    assert (entry["details"]["why"], entry["details"]["corrected"], entry["details"]["done"]) == ("taught", 3, True)
+    assert (entry["details"]["why"], entry["details"]["corrected"], entry["details"]["done"]) == (
+        "taught",
+        3,
+        True,
+    )
 
 
-async def test_by_http_and_by_command_it_leaves_the_same_entry(api: Api, royal: Shop, shell: Shell, tmp_path: Path) -> None:
+async def test_by_http_and_by_command_it_leaves_the_same_entry(
+    api: Api, royal: Shop, shell: Shell, tmp_path: Path
+) -> None:
     await taught_after_three(royal, api)
-    reply = await api.call("POST", _PATH, scopes="ops", json={"why": "taught", "since": "2020-01-01T00:00:00Z"})
+    reply = await api.call(
+        "POST", _PATH, scopes="ops", json={"why": "taught", "since": "2020-01-01T00:00:00Z"}
+    )
     assert (reply.status, reply.body["corrected"], reply.body["next_cursor"]) == (200, 3, None)
     (tmp_path / "key").write_text(await api.key("ops"))
     afar = ("--url", str(api.client.make_url("/")), "--key-file", str(tmp_path / "key"))
@@ -56,10 +75,16 @@ async def test_by_http_and_by_command_it_leaves_the_same_entry(api: Api, royal: 
     assert here["details"] == by_key["details"] == by_http["details"] | {"corrected": 0}
 
 
-async def test_what_the_carrier_does_not_have_is_wrong_use(api: Api, royal: Shop, shell: Shell) -> None:
+async def test_what_the_carrier_does_not_have_is_wrong_use(
+    api: Api, royal: Shop, shell: Shell
+) -> None:
     assert "no such carrier_id" in await shell("renormalize", "--carrier", "nobody", exit_code=2)
-    assert "royalmail has no version 9, but 1" in await shell("renormalize", "--carrier", "royalmail", "--read-by", "9", exit_code=2)
-    assert "--rate: " in await shell("renormalize", "--carrier", "royalmail", "--rate", "0", exit_code=2)
+    assert "royalmail has no version 9, but 1" in await shell(
+        "renormalize", "--carrier", "royalmail", "--read-by", "9", exit_code=2
+    )
+    assert "--rate: " in await shell(
+        "renormalize", "--carrier", "royalmail", "--rate", "0", exit_code=2
+    )
     refused = await api.call("POST", _PATH, scopes="read", json={})
     assert refused.status == 403
     first = await api.call("POST", _PATH, scopes="ops", json={"cursor": "bm8"})

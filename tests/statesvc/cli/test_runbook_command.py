@@ -18,6 +18,8 @@ async def test_a_page_is_printed_by_its_name(name: str, shell: Shell) -> None:
     assert (await shell("runbook", name)).startswith("# A role does not run\n")
 
 
-def test_a_page_that_there_is_not_is_told_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_that_there_is_not_is_told_what_was_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["runbook", "RoleDwn"]) == 2
     assert "did you mean `statesvc runbook RoleDown`?" in capsys.readouterr().err

@@ -15,7 +15,9 @@ ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 
 
 @pytest.fixture
-async def owner(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncConnection[Any]]:
+async def owner(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[AsyncConnection[Any]]:
     use(database, monkeypatch)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
         for role in ROLES:
@@ -23,7 +25,14 @@ async def owner(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         yield connection
 
 
-async def beats(owner: AsyncConnection[Any], role: str, *, seconds_ago: float = 0, started_ago: float = 3600, **ingest: object) -> None:
+async def beats(
+    owner: AsyncConnection[Any],
+    role: str,
+    *,
+    seconds_ago: float = 0,
+    started_ago: float = 3600,
+    **ingest: object,
+) -> None:
     takes_webhooks = role in {"ingress", "api"}
     report = orjson.dumps({"acknowledged": 0, **ingest}).decode() if takes_webhooks else None
     await owner.execute(
@@ -31,7 +40,13 @@ async def beats(owner: AsyncConnection[Any], role: str, *, seconds_ago: float = 
         " SELECT %(role)s || %(started)s::text, %(role)s, 'h', 7, '0', at - make_interval(secs => %(started)s),"
         " at - make_interval(secs => %(seen)s), %(beat)s, %(ingest)s::jsonb FROM statesvc.clock() at"
         " ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = excluded.last_seen_at, ingest = excluded.ingest",
-        {"role": role, "started": started_ago, "seen": seconds_ago, "beat": 5 if takes_webhooks else 10, "ingest": report},
+        {
+            "role": role,
+            "started": started_ago,
+            "seen": seconds_ago,
+            "beat": 5 if takes_webhooks else 10,
+            "ingest": report,
+        },
     )
 
 
@@ -40,21 +55,35 @@ async def troubles(shell: Shell, *, exit_code: int = 1) -> list[tuple[str, str]]
     return [(trouble["urgency"], trouble["text"]) for trouble in told["troubles"]]
 
 
-async def test_the_share_that_was_not_acknowledged_is_said_with_its_cause(owner: AsyncConnection[Any], shell: Shell) -> None:
-    await beats(owner, "ingress", acknowledged=50, refused={"storage_low": 40, "overloaded": 10, "bad_signature": 900})
+async def test_the_share_that_was_not_acknowledged_is_said_with_its_cause(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
+    await beats(
+        owner,
+        "ingress",
+        acknowledged=50,
+        refused={"storage_low": 40, "overloaded": 10, "bad_signature": 900},
+    )
     ((urgency, text),) = await troubles(shell)
     assert urgency == "now"
-    assert text.startswith("50 % of the pushes of the last minute were not acknowledged: 40 storage_low (the database's disk")
+    assert text.startswith(
+        "50 % of the pushes of the last minute were not acknowledged: 40 storage_low (the database's disk"
+    )
     assert "10 overloaded" in text
     assert "bad_signature" not in text, "that is the sender's"
     await beats(owner, "ingress", acknowledged=10_000, refused={"overloaded": 1})
     assert await troubles(shell, exit_code=0) == []
 
 
-async def test_a_disk_at_its_bound_is_said_before_anyone_pushes(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_a_disk_at_its_bound_is_said_before_anyone_pushes(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await beats(owner, "ingress", disk_free_bytes=9 * 10**8, disk_free_bytes_min=10**9)
     assert await troubles(shell) == [
-        ("now", "the database's disk has 0.90 GB free; below 1.00 GB every push is refused (storage_low)"),
+        (
+            "now",
+            "the database's disk has 0.90 GB free; below 1.00 GB every push is refused (storage_low)",
+        ),
     ]
 
 
@@ -72,10 +101,14 @@ async def test_a_silent_role_that_takes_webhooks_is_named_within_twenty_seconds(
     await beats(owner, role, started_ago=1)
     ((urgency, text),) = await troubles(shell, exit_code=0)
     assert urgency == "note"
-    assert re.fullmatch(rf"{role} on h \(process 7\) was last heard of \d+ s ago, and was started again", text)
+    assert re.fullmatch(
+        rf"{role} on h \(process 7\) was last heard of \d+ s ago, and was started again", text
+    )
 
 
-async def test_a_silent_worker_among_others_is_worth_knowing(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_a_silent_worker_among_others_is_worth_knowing(
+    owner: AsyncConnection[Any], shell: Shell
+) -> None:
     await beats(owner, "worker", seconds_ago=29)
     assert await troubles(shell, exit_code=0) == []
     await beats(owner, "worker", seconds_ago=31)
@@ -85,18 +118,26 @@ async def test_a_silent_worker_among_others_is_worth_knowing(owner: AsyncConnect
     assert (urgency, "others of its role go on" in text) == ("note", True)
 
 
-async def test_a_database_that_takes_no_writes_is_the_one_cause(owner: AsyncConnection[Any], shell: Shell, database: Database) -> None:
+async def test_a_database_that_takes_no_writes_is_the_one_cause(
+    owner: AsyncConnection[Any], shell: Shell, database: Database
+) -> None:
     for role in ROLES:
         await beats(owner, role, seconds_ago=60)
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
         name = sql.Identifier(superuser.info.dbname)
-        await superuser.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+        await superuser.execute(
+            sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name)
+        )
         ((urgency, text),) = await troubles(shell)
     assert urgency == "now"
-    assert text.startswith("the database takes no writes (default_transaction_read_only is on): no push is acknowledged")
+    assert text.startswith(
+        "the database takes no writes (default_transaction_read_only is on): no push is acknowledged"
+    )
 
 
-async def test_a_database_that_is_away_is_said_as_the_cause(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+async def test_a_database_that_is_away_is_said_as_the_cause(
+    monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     ((urgency, text),) = await troubles(shell)
     assert urgency == "now"

@@ -13,14 +13,20 @@ from tests.world.database import Database
 from tests.world.shell import Shell, use
 from tests.world.story import story
 
-ONE, OTHER = UUID("aa000000-0000-4000-8000-000000000001"), UUID("ab000000-0000-4000-8000-000000000002")
+ONE, OTHER = (
+    UUID("aa000000-0000-4000-8000-000000000001"),
+    UUID("ab000000-0000-4000-8000-000000000002"),
+)
 NOTIFICATIONS = ["n1-" + start.ljust(32, "0") for start in ("aa", "ab", "b")]
 
 
 @pytest.fixture
 async def told(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Make two subscriptions, the first of which was told of three events of a parcel, the newest last."""
-    async with story(database) as going, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+    async with (
+        story(database) as going,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+    ):
         await going.parcel("1Z5338FF0107231059")
         for subscription_id, name in ((ONE, "Night mails"), (OTHER, None)):
             await owner.execute(
@@ -49,10 +55,14 @@ async def test_a_name_stands_beside_the_id(shell: Shell) -> None:
 
 @pytest.mark.usefixtures("told")
 async def test_ids_of_notifications_may_be_shortened(shell: Shell) -> None:
-    assert [each["webhook_id"] for each in await shell.json("subscriptions", "notifications", "aa")] == NOTIFICATIONS[::-1]
+    assert [
+        each["webhook_id"] for each in await shell.json("subscriptions", "notifications", "aa")
+    ] == NOTIFICATIONS[::-1]
     for shortened in ("n1-ab", "n1-b", NOTIFICATIONS[1]):
         shown = await shell.json("subscriptions", "notification", "aa0", shortened)
-        assert shown["webhook_id"] == next(each for each in NOTIFICATIONS if each.startswith(shortened))
+        assert shown["webhook_id"] == next(
+            each for each in NOTIFICATIONS if each.startswith(shortened)
+        )
     assert NOTIFICATIONS[0] in await shell("subscriptions", "resend", str(ONE), "n1-aa")
     (waiting,) = await shell.json("subscriptions", "notifications", "aa", "--outcome", "waiting")
     assert waiting["webhook_id"] == NOTIFICATIONS[0]
@@ -62,24 +72,39 @@ async def test_ids_of_notifications_may_be_shortened(shell: Shell) -> None:
 async def test_what_is_ambiguous_or_nothing_is_refused_with_what_there_is(shell: Shell) -> None:
     for command in ("notification", "resend"):
         refused = await shell("subscriptions", command, "aa", "n1-a", exit_code=2)
-        assert f"2 notifications begin with n1-a: {NOTIFICATIONS[1]}, {NOTIFICATIONS[0]}; name more of it" in refused
+        assert (
+            f"2 notifications begin with n1-a: {NOTIFICATIONS[1]}, {NOTIFICATIONS[0]}; name more of it"
+            in refused
+        )
         refused = await shell("subscriptions", command, "aa", "n1-c", exit_code=1)
-        assert f"there is no notification n1-c: `statesvc subscriptions notifications {ONE}` names them" in refused
+        assert (
+            f"there is no notification n1-c: `statesvc subscriptions notifications {ONE}` names them"
+            in refused
+        )
         refused = await shell("subscriptions", command, "a", "n1-aa", exit_code=2)
         assert f"2 subscriptions begin with a: {ONE}, {OTHER}; name more of it" in refused
     assert await shell.json("subscriptions", "notifications", "aa", "--outcome", "waiting") == []
 
 
 @pytest.mark.usefixtures("told")
-async def test_a_shortened_id_is_sought_among_the_newest(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shortened_id_is_sought_among_the_newest(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(subscriptions, "_PAGE", 1)
     monkeypatch.setattr(subscriptions, "_NOTIFICATIONS_SEARCHED", 2)
-    assert (await shell.json("subscriptions", "notification", "aa", "n1-a"))["webhook_id"] == NOTIFICATIONS[1]
-    assert (await shell.json("subscriptions", "notification", "aa", NOTIFICATIONS[0]))["webhook_id"] == NOTIFICATIONS[0]
+    assert (await shell.json("subscriptions", "notification", "aa", "n1-a"))[
+        "webhook_id"
+    ] == NOTIFICATIONS[1]
+    assert (await shell.json("subscriptions", "notification", "aa", NOTIFICATIONS[0]))[
+        "webhook_id"
+    ] == NOTIFICATIONS[0]
 
 
 def test_the_tries_of_a_notification_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    tries = [{"number": 1, "outcome": "refused", "status_code": 500}, {"number": 2, "outcome": "delivered", "status_code": 204}]
+    tries = [
+        {"number": 1, "outcome": "refused", "status_code": 500},
+        {"number": 2, "outcome": "delivered", "status_code": 204},
+    ]
     write_members({"webhook_id": "n1-aa", "attempts": tries})
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["FIELD", "VALUE"],
@@ -93,6 +118,10 @@ def test_the_tries_of_a_notification_are_a_table(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("told")
-async def test_who_makes_one_without_a_key_is_told_to_name_a_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_makes_one_without_a_key_is_told_to_name_a_key(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STATESVC_SUBSCRIBER_ALLOW", "127.0.0.0/8")
-    assert "--key-file" in await shell("subscriptions", "create", "--receiver", "http://127.0.0.1:9/hook", exit_code=1)
+    assert "--key-file" in await shell(
+        "subscriptions", "create", "--receiver", "http://127.0.0.1:9/hook", exit_code=1
+    )

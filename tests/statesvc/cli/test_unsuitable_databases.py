@@ -19,7 +19,9 @@ async def test_a_database_of_another_encoding_is_refused(
 ) -> None:
     name = f"test_{uuid4().hex}"
     with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0 OWNER statesvc_owner")
+        admin.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0 OWNER statesvc_owner"
+        )
     try:
         use(Database.of(server.on(name)), monkeypatch)
         for command in ("migrate", "doctor"):
@@ -30,7 +32,9 @@ async def test_a_database_of_another_encoding_is_refused(
         drop_database(server, name)
 
 
-async def test_a_clock_that_leapt_by_months_is_named(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_clock_that_leapt_by_months_is_named(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("UPDATE statesvc.test_clock SET shift = '100 days'")
@@ -38,10 +42,14 @@ async def test_a_clock_that_leapt_by_months_is_named(database: Database, shell: 
         assert "s ahead of this machine's" in await shell(command, exit_code=1)
 
 
-async def test_entries_that_wait_for_their_time_are_named(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entries_that_wait_for_their_time_are_named(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(database, monkeypatch)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (1, statesvc.clock() + interval '1 hour')")
+        await owner.execute(
+            "INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (1, statesvc.clock() + interval '1 hour')"
+        )
     said = await shell("status", exit_code=1)
     assert "feed, stream and proofs wait" in said
     assert "the database's clock was ahead then" in said
@@ -50,7 +58,11 @@ async def test_entries_that_wait_for_their_time_are_named(database: Database, sh
 async def test_a_role_that_sees_only_its_own_sessions_is_named(database: Database) -> None:
     async def about_sessions(dsn: str) -> list[Urgency]:
         async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-            return [finding.urgency async for finding in check_server(connection) if finding.about == "sessions"]
+            return [
+                finding.urgency
+                async for finding in check_server(connection)
+                if finding.about == "sessions"
+            ]
 
     assert await about_sessions(database.service_dsn) == []
     assert await about_sessions(database.auditor_dsn) == [Urgency.HUMAN]

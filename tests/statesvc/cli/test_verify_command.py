@@ -17,7 +17,9 @@ MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 
 
 @pytest.fixture
-def shell(database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def shell(
+    database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Any:
     monkeypatch.setenv("DATABASE_URL", database.service_dsn)
     monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
 
@@ -34,7 +36,11 @@ def shell(database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path: Path) -> None:
     async with sealed_story(database) as log:
         head = tmp_path / "head"
-        head.write_text((await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[0][0])
+        head.write_text(
+            (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[0][
+                0
+            ]
+        )
         said = await shell("verify", "--checkpoint", str(head), "--processes", "1")
         assert said.startswith("The log is sound: ")
         assert f"begins with the log that {head} is the head of" in said
@@ -43,7 +49,10 @@ async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path
         assert "sound" not in said
         assert "shows only with a key from outside this database: --key" in said
         assert "shows only against a head" in said
-        await attack(database, "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'")
+        await attack(
+            database,
+            "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'",
+        )
         said = await shell("verify", "--processes", "1", exit_code=1)
         assert "kind: is not what the entry's canonical bytes say" in said
         assert "THE LOG WAS CHANGED" in said
@@ -53,7 +62,9 @@ async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path
 async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         await shell("verify", "--processes", "1")
-        await attack(database, "UPDATE statesvc.shipment SET status = 'lost' WHERE number = '1Z0001'")
+        await attack(
+            database, "UPDATE statesvc.shipment SET status = 'lost' WHERE number = '1Z0001'"
+        )
         said = await shell("verify", "--processes", "1", exit_code=3)
         assert "status: is not what the shipment's events add up to" in said
         assert "The log is consistent with itself" in said
@@ -61,10 +72,21 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
         assert "statesvc rebuild shipment" in said
         assert "THE LOG WAS CHANGED" not in said
         report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=3))
-        assert (report["consistent"], report["faults"], len(report["projection"]), report["shipments_drifted"]) == (True, [], 1, 1)
-        await attack(database, "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'")
+        assert (
+            report["consistent"],
+            report["faults"],
+            len(report["projection"]),
+            report["shipments_drifted"],
+        ) == (True, [], 1, 1)
+        await attack(
+            database,
+            "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'",
+        )
         assert "THE LOG WAS CHANGED" in await shell("verify", "--processes", "1", exit_code=1)
-        await attack(database, "UPDATE statesvc.event SET kind = 'scan' WHERE version = 2 AND status = 'picked_up'")
+        await attack(
+            database,
+            "UPDATE statesvc.event SET kind = 'scan' WHERE version = 2 AND status = 'picked_up'",
+        )
         await shell("verify", "--skip-projection", "--processes", "1")
 
 
@@ -72,7 +94,12 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
 async def test_json_for_scripts(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
-        assert (report["consistent"], report["sound"], report["trusted_by"], report["faults"]) == (True, False, None, [])
+        assert (report["consistent"], report["sound"], report["trusted_by"], report["faults"]) == (
+            True,
+            False,
+            None,
+            [],
+        )
         assert report["unchecked"] == {}
         await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
         report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=1))
@@ -87,7 +114,9 @@ async def test_json_counts_what_could_not_be_checked(database: Any, shell: Any) 
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_the_key_that_one_trusts_decides(database: Any, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_that_one_trusts_decides(
+    database: Any, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with sealed_story(database) as log:
         key = (await shell("keys", "log")).split()[-1]
         assert "sound" in await shell("verify", "--key", key, "--processes", "1")
@@ -98,14 +127,20 @@ async def test_the_key_that_one_trusts_decides(database: Any, shell: Any, tmp_pa
         pinned.write_text("nonsense")
         assert "cannot be read" in await shell("verify", "--processes", "1", exit_code=1)
         stranger = str(NoteSigner.fresh(log.origin).verifier)
-        assert "no trusted key" in await shell("verify", "--key", stranger, "--processes", "1", exit_code=1)
+        assert "no trusted key" in await shell(
+            "verify", "--key", stranger, "--processes", "1", exit_code=1
+        )
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_wrong_use_is_told(shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wrong_use_is_told(
+    shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SystemExit):
         await shell("verify", "--key", "nonsense")
-    assert "cannot be read" in await shell("verify", "--checkpoint", str(tmp_path / "none"), exit_code=2)
+    assert "cannot be read" in await shell(
+        "verify", "--checkpoint", str(tmp_path / "none"), exit_code=2
+    )
     assert "at least 1" in await shell("verify", "--processes", "0", exit_code=2)
     monkeypatch.delenv("STATESVC_MASTER_KEY")
     assert "--skip-parts" in await shell("verify", exit_code=1)

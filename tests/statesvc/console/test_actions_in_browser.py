@@ -26,7 +26,9 @@ async def _confirm(page: Page, button: str) -> None:
     await page.get_by_role("button", name=button, exact=True).click()
 
 
-async def test_a_pile_is_read_planned_and_replayed_in_parts_by_itself(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pile_is_read_planned_and_replayed_in_parts_by_itself(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dead_letter_forms, "_AT_ONCE", 2)
     await bury_messages(tab.api, *["<img src=x onerror=alert(1)>"] * 5)
     async with browser.page() as page:
@@ -46,15 +48,24 @@ async def test_a_pile_is_read_planned_and_replayed_in_parts_by_itself(tab: Tab, 
         await page.get_by_role("link", name="Plan a replay").click()
         await page.get_by_label("Canary").fill("0")
         await _confirm(page, "Replay them")
-        await expect(page.locator("#progress")).to_contain_text("No dead letter of the plan remains.", timeout=60_000)
+        await expect(page.locator("#progress")).to_contain_text(
+            "No dead letter of the plan remains.", timeout=60_000
+        )
         assert await browser.faults(page) == []
         assert await open_dead_letters(tab.api) == []
         assert flaws == []
 
 
-async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(tab: Tab, scan: Statement) -> None:
+async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
+    tab: Tab, scan: Statement
+) -> None:
     await tab.api.carriers.say(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77"))
-    await tab.api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://shop.invalid/hook"})
+    await tab.api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": "https://shop.invalid/hook"},
+    )
     await tab.api.carriers.execute(
         "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES ('subscription.failing', 'x', statesvc.clock(), '{}')"
     )
@@ -74,21 +85,43 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(tab: Tab, 
         await _says(page, "UPS is on hold.")
         await _with_keys(page, "Release", button="Release it")
         await expect(page.get_by_role("status")).to_contain_text("UPS is released.")
-        await _with_keys(page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause it")
+        await _with_keys(
+            page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause it"
+        )
         await expect(page.get_by_role("status")).to_contain_text("It is paused.")
         await _with_keys(page, "Resume", button="Resume it")
         await _says(page, "It is resumed.")
         await _with_keys(page, "Notices 1 not seen", "Mark as seen", button="Mark as seen")
         await _says(page, "Notice 1 is marked as seen.")
-    done = [(action["verb"], action["details"].get("why")) for action in (await tab.api.pages("/v1/actions", scopes="ops"))[0]]
-    verbs = ("notice.seen", "subscription.resume", "subscription.pause", "release", "hold", "unmap_code", "map_code")
-    assert [(verb, why) for verb, why in done if verb in verbs] == [(verb, "a drill") for verb in verbs]
+    done = [
+        (action["verb"], action["details"].get("why"))
+        for action in (await tab.api.pages("/v1/actions", scopes="ops"))[0]
+    ]
+    verbs = (
+        "notice.seen",
+        "subscription.resume",
+        "subscription.pause",
+        "release",
+        "hold",
+        "unmap_code",
+        "map_code",
+    )
+    assert [(verb, why) for verb, why in done if verb in verbs] == [
+        (verb, "a drill") for verb in verbs
+    ]
 
 
 @pytest.mark.soak
-async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and_deleted(tab: Tab, scan: Statement) -> None:
+async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and_deleted(
+    tab: Tab, scan: Statement
+) -> None:
     await tab.api.carriers.say(scan("1Z1", Status.DELIVERED))
-    await tab.api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://shop.invalid/hook"})
+    await tab.api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": "https://shop.invalid/hook"},
+    )
     async with browser.page() as page:
         await page.set_viewport_size(browser.PHONE)
         await _log_in(page, tab, "admin")
@@ -126,7 +159,9 @@ async def _with_keys(page: Page, *links: str, button: str, is_drastic: bool = Fa
     await page.get_by_label("Why", exact=True).focus()
     await page.keyboard.type("a drill")
     await page.keyboard.press("Enter")
-    sure = page.get_by_role("region", name="What it would do").get_by_role("button", name=button, exact=True)
+    sure = page.get_by_role("region", name="What it would do").get_by_role(
+        "button", name=button, exact=True
+    )
     if is_drastic:
         await expect(sure).not_to_be_focused()
         await sure.focus()

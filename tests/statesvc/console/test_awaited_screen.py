@@ -7,7 +7,9 @@ from tests.world.database import Database
 PAGE = "/console/awaited"
 
 
-async def test_numbers_that_nothing_was_heard_of_are_listed_and_the_overview_leads_there(tab: Tab, database: Database) -> None:
+async def test_numbers_that_nothing_was_heard_of_are_listed_and_the_overview_leads_there(
+    tab: Tab, database: Database
+) -> None:
     await put(tab.api)
     await tab.log_in("ops read")
     assert "Something was heard of every number within its hours." in await tab.text(PAGE)
@@ -17,4 +19,6 @@ async def test_numbers_that_nothing_was_heard_of_are_listed_and_the_overview_lea
     assert "1Z99 ups" in await tab.text(PAGE)
     assert "1Z99" not in await tab.text(f"{PAGE}?carrier_id=fedex")
     assert "Nothing is waited for." in await tab.text(f"{PAGE}?waiting=1")
-    assert f'href="{PAGE}"' in (await (await tab.get("/console")).text()).partition('id="settled"')[2]
+    assert (
+        f'href="{PAGE}"' in (await (await tab.get("/console")).text()).partition('id="settled"')[2]
+    )

@@ -14,12 +14,16 @@ GROUP = f"{LIST}/group?kind=message&carrier_id=ups&cause=normalizer_failed"
 
 
 async def _readings(api: Api) -> list[dict[str, object]]:
-    found = await rows(api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id")
+    found = await rows(
+        api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id"
+    )
     return [orjson.loads(canonical)["details"] for (canonical,) in found]
 
 
 async def test_groups_lead_to_a_sample_whose_body_is_masked(tab: Tab) -> None:
-    ids = await bury_messages(tab.api, "KeyError in ups line 7", "KeyError in ups line 7", "<script>alert(1)</script>")
+    ids = await bury_messages(
+        tab.api, "KeyError in ups line 7", "KeyError in ups line 7", "<script>alert(1)</script>"
+    )
     await tab.log_in("ops audit pii")
     page = await (await tab.get(LIST)).text()
     assert GROUP.replace("&", "&amp;") in page
@@ -71,17 +75,35 @@ async def test_a_group_is_planned_and_replayed_with_its_progress(tab: Tab) -> No
     await bury_messages(tab.api, "a", "b", "c")
     await tab.log_in("ops", may_change="on")
     path = f"{LIST}/replay?kind=message&carrier_id=ups&cause=normalizer_failed"
-    plan = await tab.preview(path, why="repaired", kind="message", carrier_id="ups", cause="normalizer_failed", canary="2")
+    plan = await tab.preview(
+        path,
+        why="repaired",
+        kind="message",
+        carrier_id="ups",
+        cause="normalizer_failed",
+        canary="2",
+    )
     assert "Of 3 dead letters, 3 can be replayed, oldest first. 2 go first" in plan
     assert len(await open_dead_letters(tab.api)) == 3
-    done = await tab.act(path, why="repaired", kind="message", carrier_id="ups", cause="normalizer_failed", canary="0")
+    done = await tab.act(
+        path,
+        why="repaired",
+        kind="message",
+        carrier_id="ups",
+        cause="normalizer_failed",
+        canary="0",
+    )
     assert "No dead letter of the plan remains." in done
     assert "3 wait in their queue" in done
     assert await open_dead_letters(tab.api) == []
-    assert "There is nothing that can be replayed." in await tab.preview(path, why="again", kind="message")
+    assert "There is nothing that can be replayed." in await tab.preview(
+        path, why="again", kind="message"
+    )
 
 
-async def test_a_replay_goes_on_part_by_part_under_one_reason(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replay_goes_on_part_by_part_under_one_reason(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dead_letter_forms, "_AT_ONCE", 2)
     await bury_messages(tab.api, "a", "b", "c", "d", "e")
     await tab.log_in("ops", may_change="on")
@@ -97,7 +119,13 @@ async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab) -> No
     await tab.log_in("ops", may_change="on")
     path = f"{LIST}/replay"
     token = await tab.form_token(path)
-    posted = {"why": "try", "carrier_id": "ups", "canary": "1", "patience_seconds": "0", "total": "3"}
+    posted = {
+        "why": "try",
+        "carrier_id": "ups",
+        "canary": "1",
+        "patience_seconds": "0",
+        "total": "3",
+    }
     first = await (await tab.post(path, form_token=token, step="do", **posted)).text()
     assert "Does a worker run?" in first
     assert "Remaining: 2 dead letters" in words(first)
@@ -109,7 +137,9 @@ async def test_a_filter_must_mean_something(tab: Tab) -> None:
     await bury_messages(tab.api, "a")
     await tab.log_in("ops", may_change="on")
     for action in ("replay", "discard"):
-        assert "name at least one of carrier_id, cause and kind" in await tab.preview(f"{LIST}/{action}", why="all")
+        assert "name at least one of carrier_id, cause and kind" in await tab.preview(
+            f"{LIST}/{action}", why="all"
+        )
     refused = await tab.preview(f"{LIST}/replay", why="x", kind="message", canary="many")
     assert "canary" in refused
 
@@ -117,7 +147,9 @@ async def test_a_filter_must_mean_something(tab: Tab) -> None:
 async def test_one_is_replayed_or_discarded_and_the_record_says_why(tab: Tab) -> None:
     first, second = await bury_messages(tab.api, "a", "b")
     await tab.log_in("ops", may_change="on")
-    assert f"Dead letter {first} is replayed" in await tab.act(f"{LIST}/{first}/replay", why="repaired")
+    assert f"Dead letter {first} is replayed" in await tab.act(
+        f"{LIST}/{first}/replay", why="repaired"
+    )
     assert "it was replayed already" in await tab.preview(f"{LIST}/{first}/replay", why="again")
     after = await tab.act(f"{LIST}/{second}/discard", why="a test of theirs")
     assert "discarded by key:" in after
@@ -129,14 +161,20 @@ async def test_one_is_replayed_or_discarded_and_the_record_says_why(tab: Tab) ->
 async def test_a_group_is_discarded(tab: Tab) -> None:
     await bury_messages(tab.api, "a", "b")
     await tab.log_in("ops", may_change="on")
-    assert "This gives 2 dead letters up" in await tab.preview(f"{LIST}/discard", why="noise", carrier_id="ups")
-    assert "Discarded: 2. Remaining: 0." in await tab.act(f"{LIST}/discard", why="noise", carrier_id="ups")
+    assert "This gives 2 dead letters up" in await tab.preview(
+        f"{LIST}/discard", why="noise", carrier_id="ups"
+    )
+    assert "Discarded: 2. Remaining: 0." in await tab.act(
+        f"{LIST}/discard", why="noise", carrier_id="ups"
+    )
     assert await open_dead_letters(tab.api) == []
     assert "noise" in await tab.text("/console/record?verb=discard")
 
 
 async def test_an_unknown_code_shows_its_events(tab: Tab, scan: Statement) -> None:
-    await tab.api.carriers.say(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77", description="Left with Ann"))
+    await tab.api.carriers.say(
+        scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77", description="Left with Ann")
+    )
     await tab.log_in("ops", may_change="on")
     (dead_letter_id,) = await open_dead_letters(tab.api)
     await tab.log_in("ops audit", may_change="on")

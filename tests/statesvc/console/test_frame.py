@@ -30,7 +30,9 @@ async def test_a_page_asks_for_a_key_and_comes_after_it(tab: Tab) -> None:
 
 async def test_neither_token_nor_key_is_stored(tab: Tab) -> None:
     entered = await tab.log_in("ops")
-    rows = await (await tab.api.connection.execute("SELECT s::text FROM statesvc.console_session s")).fetchall()
+    rows = await (
+        await tab.api.connection.execute("SELECT s::text FROM statesvc.console_session s")
+    ).fetchall()
     assert len(rows) == 1
     assert entered.cookies["statesvc"].value not in rows[0][0]
     assert (await tab.api.key("ops")).split("_", 2)[2] not in rows[0][0]
@@ -38,7 +40,9 @@ async def test_neither_token_nor_key_is_stored(tab: Tab) -> None:
 
 async def test_a_login_takes_a_new_token_and_refuses_a_wrong_key(tab: Tab) -> None:
     token = await tab.form_token()
-    before = tab.client.session.cookie_jar.filter_cookies(URL(str(tab.client.make_url("/"))))["statesvc"].value
+    before = tab.client.session.cookie_jar.filter_cookies(URL(str(tab.client.make_url("/"))))[
+        "statesvc"
+    ].value
     refused = await tab.post(LOGIN, form_token=token, key="ss_000000000000_" + "x" * 43)
     assert "not valid" in await refused.text()
     entered = await tab.log_in("ops")
@@ -64,7 +68,9 @@ async def test_a_session_ends_after_half_a_day(tab: Tab, database: Database) -> 
 
 async def test_a_session_ends_where_its_key_is_another_one(tab: Tab) -> None:
     await tab.log_in("ops")
-    await tab.api.connection.execute("UPDATE statesvc.console_session SET key_hash = sha256('other')")
+    await tab.api.connection.execute(
+        "UPDATE statesvc.console_session SET key_hash = sha256('other')"
+    )
     assert (await tab.get("/console")).status == 303
 
 
@@ -74,7 +80,12 @@ async def test_a_form_of_another_session_is_refused(tab: Tab) -> None:
         refused = await tab.post("/console/changes", form_token=token, may_change="0")
         assert refused.status == 400
     assert "Changes allowed" in await (await tab.get("/console")).text()
-    changed = await tab.post("/console/changes", form_token=await tab.form_token("/console"), may_change="0", to="/console")
+    changed = await tab.post(
+        "/console/changes",
+        form_token=await tab.form_token("/console"),
+        may_change="0",
+        to="/console",
+    )
     assert changed.status == 303
     assert "Read-only" in await (await tab.get("/console")).text()
 
@@ -84,7 +95,10 @@ async def test_a_login_form_without_its_cookie_is_refused(tab: Tab) -> None:
     tab.client.session.cookie_jar.clear()
     refused = await tab.post(LOGIN, form_token=token, key=await tab.api.key("ops"))
     assert "sent no cookie" in await refused.text()
-    assert await (await tab.api.connection.execute("SELECT FROM statesvc.console_session")).fetchall() == []
+    assert (
+        await (await tab.api.connection.execute("SELECT FROM statesvc.console_session")).fetchall()
+        == []
+    )
 
 
 async def test_over_a_name_of_the_network_the_cookie_takes_https(tab: Tab) -> None:
@@ -94,7 +108,10 @@ async def test_over_a_name_of_the_network_the_cookie_takes_https(tab: Tab) -> No
     assert cookie["path"] == "/"
 
 
-@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example", "/consoles", "/console\\@evil.example\r\nX: y"])
+@pytest.mark.parametrize(
+    "to",
+    ["https://evil.example/", "//evil.example", "/consoles", "/console\\@evil.example\r\nX: y"],
+)
 async def test_a_login_leads_nowhere_else(tab: Tab, to: str) -> None:
     entered = await tab.log_in("ops", to=to)
     assert entered.headers["Location"] == "/console"
@@ -117,14 +134,19 @@ async def test_logging_out_ends_the_session(tab: Tab) -> None:
     await tab.log_in("ops")
     left = await tab.post("/console/logout", form_token=await tab.form_token("/console"))
     assert left.status == 303
-    assert await (await tab.api.connection.execute("SELECT FROM statesvc.console_session")).fetchall() == []
+    assert (
+        await (await tab.api.connection.execute("SELECT FROM statesvc.console_session")).fetchall()
+        == []
+    )
 
 
 async def test_a_key_has_twenty_sessions_at_most(tab: Tab, database: Database) -> None:
     for _ in range(22):
         await tab.log_in("ops")
     await database.clock.advance(0)
-    rows = await (await tab.api.connection.execute("SELECT count(*) FROM statesvc.console_session")).fetchone()
+    rows = await (
+        await tab.api.connection.execute("SELECT count(*) FROM statesvc.console_session")
+    ).fetchone()
     assert rows == (20,)
     assert (await tab.get("/console")).status == 200
 
@@ -162,5 +184,7 @@ async def test_a_path_of_a_screen_is_the_screen(tab: Tab) -> None:
 
 async def test_what_went_wrong_is_a_page(tab: Tab) -> None:
     await tab.log_in("ops")
-    refused = await tab.client.post("/console/changes", json={"may_change": "1"}, allow_redirects=False)
+    refused = await tab.client.post(
+        "/console/changes", json={"may_change": "1"}, allow_redirects=False
+    )
     assert (refused.status, refused.content_type) == (415, "text/html")

@@ -17,11 +17,19 @@ SHOWN: Final = re.compile(r"!\[([^\]]*)\]\(([^)\s]+\.png)\)")
 def pictures_in_pages() -> dict[Path, str]:
     """By file: its description in a page."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    return {(page.parent / path).resolve(): said for page in pages for said, path in SHOWN.findall(page.read_text("utf-8"))}
+    return {
+        (page.parent / path).resolve(): said
+        for page in pages
+        for said, path in SHOWN.findall(page.read_text("utf-8"))
+    }
 
 
 async def test_each_picture_shows_a_page_that_is_served(api: Api) -> None:
-    served = {resource.canonical for resource in api.client.app.router.resources()} if api.client.app else set()
+    served = (
+        {resource.canonical for resource in api.client.app.router.resources()}
+        if api.client.app
+        else set()
+    )
     assert [picture.path for picture in PICTURES if picture.path not in served] == []
     assert EVIDENCE in {picture.path for picture in PICTURES}
 

@@ -2,18 +2,35 @@ from datetime import UTC, datetime, timedelta
 
 from statesvc.console.promise_cards import PromiseCard, promise_cards
 from statesvc.telemetry.objective_minutes import ObjectiveMinute
-from statesvc.telemetry.objectives import ACK_AVAILABILITY, ACK_LATENCY, MinuteCount, Objective, ObjectiveCounts
+from statesvc.telemetry.objectives import (
+    ACK_AVAILABILITY,
+    ACK_LATENCY,
+    MinuteCount,
+    Objective,
+    ObjectiveCounts,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 
 
-def cards(minutes: list[ObjectiveMinute], shares: dict[str, MinuteCount] | None = None, *, oldest: float = 0.0) -> dict[str, PromiseCard]:
-    made = promise_cards(minutes, shares or {}, now=NOW, oldest_ready_seconds=oldest, oldest_unsealed_seconds=0.0)
+def cards(
+    minutes: list[ObjectiveMinute],
+    shares: dict[str, MinuteCount] | None = None,
+    *,
+    oldest: float = 0.0,
+) -> dict[str, PromiseCard]:
+    made = promise_cards(
+        minutes, shares or {}, now=NOW, oldest_ready_seconds=oldest, oldest_unsealed_seconds=0.0
+    )
     return {card.name.partition(",")[0]: card for card in made}
 
 
 def minute(objective: Objective, ago: int, *, kept: int = 0, missed: int = 0) -> ObjectiveMinute:
-    return ObjectiveMinute(NOW.replace(second=0) - timedelta(minutes=ago), objective.name, MinuteCount(kept=kept, missed=missed))
+    return ObjectiveMinute(
+        NOW.replace(second=0) - timedelta(minutes=ago),
+        objective.name,
+        MinuteCount(kept=kept, missed=missed),
+    )
 
 
 def test_without_any_count_each_says_so_and_none_is_missed() -> None:
@@ -22,7 +39,9 @@ def test_without_any_count_each_says_so_and_none_is_missed() -> None:
 
 
 def test_the_last_minutes_stand_large_and_the_hour_is_a_line() -> None:
-    shown = cards([minute(ACK_AVAILABILITY, 50, kept=0, missed=100), minute(ACK_AVAILABILITY, 1, kept=100)])["Acknowledged"]
+    shown = cards(
+        [minute(ACK_AVAILABILITY, 50, kept=0, missed=100), minute(ACK_AVAILABILITY, 1, kept=100)]
+    )["Acknowledged"]
     assert (shown.value, shown.unit) == ("100", "%")
     assert "polyline" in shown.chart
 

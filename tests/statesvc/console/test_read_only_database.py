@@ -35,11 +35,17 @@ async def only_reading(tab: Tab, database: Database) -> AsyncIterator[AsyncConne
 
 
 async def set_only_reading(admin: AsyncConnection[Any], setting: str) -> None:
-    await admin.execute(sql.SQL("ALTER DATABASE {} {}").format(sql.Identifier(admin.info.dbname), sql.SQL(setting)))
-    await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'api-test%'")
+    await admin.execute(
+        sql.SQL("ALTER DATABASE {} {}").format(sql.Identifier(admin.info.dbname), sql.SQL(setting))
+    )
+    await admin.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'api-test%'"
+    )
 
 
-async def test_the_overview_says_first_that_the_database_only_reads_and_what_to_do(tab: Tab, only_reading: AsyncConnection[Any]) -> None:
+async def test_the_overview_says_first_that_the_database_only_reads_and_what_to_do(
+    tab: Tab, only_reading: AsyncConnection[Any]
+) -> None:
     overview = await tab.text("/console")
     assert FIRST in overview
     assert "`ALTER DATABASE ... RESET default_transaction_read_only` ends it" in overview
@@ -50,16 +56,22 @@ async def test_the_overview_says_first_that_the_database_only_reads_and_what_to_
     await set_only_reading(only_reading, "RESET default_transaction_read_only")
 
 
-async def test_a_session_that_cannot_be_stored_reads_for_an_hour(tab: Tab, only_reading: AsyncConnection[Any]) -> None:
+async def test_a_session_that_cannot_be_stored_reads_for_an_hour(
+    tab: Tab, only_reading: AsyncConnection[Any]
+) -> None:
     await tab.post("/console/logout", form_token=await tab.form_token("/console"))
     tab.client.session.cookie_jar.clear()
     entered = await tab.log_in("ops", may_change="on")
     assert entered.status == 303
     assert FIRST in await tab.text("/console")
     assert "Read-only" in await tab.text("/console")
-    refused = await tab.post("/console/changes", form_token=await tab.form_token("/console"), may_change="1")
+    refused = await tab.post(
+        "/console/changes", form_token=await tab.form_token("/console"), may_change="1"
+    )
     assert "log out, and in again" in words(await refused.text())
-    assert (await tab.post("/console/logout", form_token=await tab.form_token("/console"))).headers["Location"] == LOGIN
+    assert (await tab.post("/console/logout", form_token=await tab.form_token("/console"))).headers[
+        "Location"
+    ] == LOGIN
     await set_only_reading(only_reading, "RESET default_transaction_read_only")
 
 

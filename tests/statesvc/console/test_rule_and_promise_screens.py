@@ -19,7 +19,16 @@ PROMISES = "/console/promises?since=2026-01-01"
 async def _say(tab: Tab, number: str, service: str | None, *, days: int | None) -> None:
     """Build a parcel promised for the second of March, delivered so many days after it; None: under way."""
     log = Story(tab.api.connection, tab.api.keyring)
-    await log.say(scan(number, 0, Status.IN_TRANSIT, native_id=f"{number}-1", estimated_delivery="2026-03-02", service=service))
+    await log.say(
+        scan(
+            number,
+            0,
+            Status.IN_TRANSIT,
+            native_id=f"{number}-1",
+            estimated_delivery="2026-03-02",
+            service=service,
+        )
+    )
     if days is not None:
         arrived = scan(number, 1, Status.DELIVERED, native_id=f"{number}-2", service=service)
         at = MORNING.replace(month=3, day=2, year=2026) + timedelta(days=days)
@@ -30,12 +39,19 @@ async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(tab: Tab) 
     await tab.log_in("ops", may_change="on")
     assert "our defaults" in await tab.text(RULES)
     chosen = await tab.get(f"{RULES}/choose?carrier_id=ups&service=UPS+Ground/Home")
-    assert (chosen.status, chosen.headers["Location"]) == (303, f"{RULES}/ups/services/UPS%20Ground%2FHome/change")
-    would = await tab.preview(CHANGE, why="their contract", **{"stalled.in_transit": "24", "overdue": "never"})
+    assert (chosen.status, chosen.headers["Location"]) == (
+        303,
+        f"{RULES}/ups/services/UPS%20Ground%2FHome/change",
+    )
+    would = await tab.preview(
+        CHANGE, why="their contract", **{"stalled.in_transit": "24", "overdue": "never"}
+    )
     assert "No scan: in transit 120 24" in would
     assert "The promised day is over 0 never" in would
     assert "Nothing would be observed at once." in would
-    stated = await tab.act(CHANGE, why="their contract", **{"stalled.in_transit": "24", "overdue": "never"})
+    stated = await tab.act(
+        CHANGE, why="their contract", **{"stalled.in_transit": "24", "overdue": "never"}
+    )
     assert "Revision 1 is in effect." in stated
     assert "ups: ups ground/home" in stated
     assert "their contract" in stated
@@ -52,10 +68,16 @@ async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(tab: Tab) 
     [
         (CHANGE, {"overdue": "soon"}, "give whole hours"),
         (CHANGE, {"stalled.in_transit": "0"}, "should be at least 1"),
-        (f"{RULES}/ups/services/call%20%2B49%20170%201234567/change", {}, "should be the name or the code"),
+        (
+            f"{RULES}/ups/services/call%20%2B49%20170%201234567/change",
+            {},
+            "should be the name or the code",
+        ),
     ],
 )
-async def test_what_cannot_be_expected_is_refused(tab: Tab, path: str, given: dict[str, str], said: str) -> None:
+async def test_what_cannot_be_expected_is_refused(
+    tab: Tab, path: str, given: dict[str, str], said: str
+) -> None:
     await tab.log_in("ops", may_change="on")
     token = await tab.form_token(RULES)
     assert said in words(await (await tab.post(path, form_token=token, why="x", **given)).text())
@@ -65,7 +87,9 @@ async def test_rules_that_others_state_meanwhile_are_not_replaced(tab: Tab) -> N
     await tab.log_in("ops", may_change="on")
     token = await tab.form_token(CHANGE)
     await tab.act(CHANGE, why="fast", overdue="3")
-    refused = await tab.post(CHANGE, form_token=token, step="do", why="slow", overdue="4", replaces="0")
+    refused = await tab.post(
+        CHANGE, form_token=token, step="do", why="slow", overdue="4", replaces="0"
+    )
     assert "preview them again" in words(await refused.text())
     await tab.log_in("ops")
     assert "State hours" not in await tab.text(RULES)
@@ -83,7 +107,10 @@ async def test_promises_are_counted_listed_and_taken_along(tab: Tab) -> None:
     assert "2026-03: 2 on time, 1 late or overdue, of 3" in html
     assert 'href="/console/shipments/ups/A%2F1"' in html
     assert "A/1" not in await tab.text(f"{PROMISES}&service=ups+ground&until=2026-03-01")
-    many = (scan(f"B{n}", 0, Status.IN_TRANSIT, estimated_delivery="2026-03-02", service=f"Service {n}") for n in range(40))
+    many = (
+        scan(f"B{n}", 0, Status.IN_TRANSIT, estimated_delivery="2026-03-02", service=f"Service {n}")
+        for n in range(40)
+    )
     await Story(tab.api.connection, tab.api.keyring).say(*many)
     assert "Those with most promises; 2 more are in the file" in await tab.text(PROMISES)
     for table, first in (
@@ -102,7 +129,12 @@ async def test_promises_are_counted_listed_and_taken_along(tab: Tab) -> None:
 @pytest.mark.usefixtures("own_processes")
 async def test_both_are_used_in_a_browser_and_on_a_phone(tab: Tab) -> None:
     for place in range(6):
-        await _say(tab, f"1Z{place}", ("UPS Ground", "UPS 2nd Day Air")[place % 2], days=(-1, 0, 1, 3, None, 0)[place])
+        await _say(
+            tab,
+            f"1Z{place}",
+            ("UPS Ground", "UPS 2nd Day Air")[place % 2],
+            days=(-1, 0, 1, 3, None, 0)[place],
+        )
     async with browser.page() as page:
         await page.goto(str(tab.client.make_url(RULES)))
         await page.get_by_label("API key").fill(await tab.api.key("ops read"))

@@ -9,7 +9,9 @@ from tests.world.console import Tab
 async def test_every_page_is_shown_and_leads_to_pages_that_there_are(tab: Tab) -> None:
     await tab.log_in("ops")
     for name in pages():
-        response = await tab.get("/console/runbook" if name == INDEX else f"/console/runbook/{name}")
+        response = await tab.get(
+            "/console/runbook" if name == INDEX else f"/console/runbook/{name}"
+        )
         text = await response.text()
         assert response.status == 200, name
         body = text.partition('<div class="prose">')[2]

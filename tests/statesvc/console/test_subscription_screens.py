@@ -20,15 +20,24 @@ RANGE = {"since": "2026-01-01T00:00"}
 
 
 async def _subscribe(api: Api, host: str = "shop.invalid", **wish: Any) -> str:
-    made = await api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": f"https://{host}/hook", **wish})
+    made = await api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": f"https://{host}/hook", **wish},
+    )
     assert made.status == 201, made.body
     return f"{LIST}/{made.body['id']}"
 
 
 async def _actions(api: Api) -> list[tuple[str, Any]]:
-    rows = await (await api.connection.execute("SELECT canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+    rows = await (
+        await api.connection.execute("SELECT canonical FROM statesvc.action ORDER BY batch_id")
+    ).fetchall()
     found = [orjson.loads(canonical) for (canonical,) in rows]
-    return [(each["verb"], each["details"].get("why")) for each in found if each["verb"] != "key.create"]
+    return [
+        (each["verb"], each["details"].get("why")) for each in found if each["verb"] != "key.create"
+    ]
 
 
 async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -> None:
@@ -46,7 +55,11 @@ async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -
             await tab.api.carriers.execute(f"{change}%s", [subscription_id])
     await tab.log_in("ops subscriptions")
     trouble, _, rest = (await tab.text(LIST)).partition(" All Receiver")
-    assert trouble.index("dead.invalid") < trouble.index("failing.invalid") < trouble.index("paused.invalid")
+    assert (
+        trouble.index("dead.invalid")
+        < trouble.index("failing.invalid")
+        < trouble.index("paused.invalid")
+    )
     assert "7 answered 503" in trouble
     assert "fine.invalid" not in trouble
     assert "fine.invalid" in rest
@@ -54,19 +67,27 @@ async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -
         (page,) = await tab.api.pages("/v1/subscriptions", scopes="ops subscriptions", state=state)
         assert [one["url"] for one in page] == [f"https://{host}.invalid/hook"]
     (page,) = await tab.api.pages("/v1/subscriptions", scopes="ops subscriptions", state="active")
-    assert [one["url"] for one in page] == ["https://fine.invalid/hook", "https://failing.invalid/hook"]
+    assert [one["url"] for one in page] == [
+        "https://fine.invalid/hook",
+        "https://failing.invalid/hook",
+    ]
     assert "fine.invalid" not in await tab.text(f"{LIST}?state=paused")
 
 
 async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(tab: Tab) -> None:
-    named, unnamed = await _subscribe(tab.api, name="Night mails"), await _subscribe(tab.api, "other.invalid")
+    named, unnamed = (
+        await _subscribe(tab.api, name="Night mails"),
+        await _subscribe(tab.api, "other.invalid"),
+    )
     await tab.log_in("ops subscriptions")
     listed = await tab.text(LIST)
     assert f"Night mails https://shop.invalid/hook {named.rpartition('/')[2]}" in listed
     assert f"https://other.invalid/hook {unnamed.rpartition('/')[2]}" in listed
 
 
-async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_their_list(tab: Tab) -> None:
+async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_their_list(
+    tab: Tab,
+) -> None:
     for number in range(5):
         subscription_id = (await _subscribe(tab.api, f"shop{number}.invalid")).rpartition("/")[2]
         await tab.api.carriers.execute(
@@ -77,9 +98,14 @@ async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_th
     await tab.log_in("ops subscriptions")
     page = await (await tab.get("/console")).text()
     assert words(page).count("has taken nothing") == 1
-    assert "subscriptions : 5 are failing; the first of them: shop4.invalid has taken nothing for 5 h" in words(page)
+    assert (
+        "subscriptions : 5 are failing; the first of them: shop4.invalid has taken nothing for 5 h"
+        in words(page)
+    )
     assert f'href="{LIST}?state=failing"' in page
-    await tab.api.carriers.execute("DELETE FROM statesvc.subscription_failing WHERE subscription_id <> %s", [subscription_id])
+    await tab.api.carriers.execute(
+        "DELETE FROM statesvc.subscription_failing WHERE subscription_id <> %s", [subscription_id]
+    )
     assert f'href="{LIST}/{subscription_id}"' in await (await tab.get("/console")).text()
 
 
@@ -87,7 +113,9 @@ async def test_the_page_says_why_a_receiver_is_not_reached(tab: Tab, scan: State
     path = await _subscribe(tab.api)
     await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.NAME_NOT_FOUND, None)
-    await tab.api.carriers.execute("UPDATE statesvc.subscription_failing SET since = since - interval '1 hour', failures = 7")
+    await tab.api.carriers.execute(
+        "UPDATE statesvc.subscription_failing SET since = since - interval '1 hour', failures = 7"
+    )
     await tab.log_in("ops subscriptions")
     text = await tab.text(path)
     assert "7 tries failed, the last: name not found." in text
@@ -95,7 +123,9 @@ async def test_the_page_says_why_a_receiver_is_not_reached(tab: Tab, scan: State
     assert "the last: name not found" in await tab.text("/console")
 
 
-async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(tab: Tab, scan: Statement) -> None:
+async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
+    tab: Tab, scan: Statement
+) -> None:
     path = await _subscribe(tab.api)
     await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.REFUSED, 503)
@@ -109,13 +139,17 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(ta
     assert "Waiting 1 oldest" in text
     assert "Delivered, last hour 0 % 0 of 1 tries" in text
     assert "1Z1" in await tab.text(f"{path}?tab=waiting")
-    assert "answered 503" not in (await tab.text(f"{path}?outcome=delivered")).partition("Attempts")[2]
+    assert (
+        "answered 503" not in (await tab.text(f"{path}?outcome=delivered")).partition("Attempts")[2]
+    )
     before = await _actions(tab.api)
     token = await tab.form_token(path)
     unsaid = await tab.post(f"{path}/answers", form_token=token, why="")
     assert unsaid.status == 422
     assert await _actions(tab.api) == before
-    shown = words(await (await tab.post(f"{path}/answers", form_token=token, why="ticket 3")).text())
+    shown = words(
+        await (await tab.post(f"{path}/answers", form_token=token, why="ticket 3")).text()
+    )
     assert "This reading is an entry of the log." in shown
     assert (await _actions(tab.api))[-1] == ("read_personal", "ticket 3")
 
@@ -125,7 +159,9 @@ async def test_the_last_hour_says_where_it_begins_when_there_was_too_much(
 ) -> None:
     monkeypatch.setattr(recorded_attempts, "RECENT_TRIES_MAX", 2)
     path = await _subscribe(tab.api)
-    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP), scan("1Z2", Status.PICKED_UP), scan("1Z3", Status.PICKED_UP))
+    await tab.api.carriers.say(
+        scan("1Z1", Status.PICKED_UP), scan("1Z2", Status.PICKED_UP), scan("1Z3", Status.PICKED_UP)
+    )
     await deliver(tab.api.connection, tab.api.keyring)
     await tab.log_in("ops subscriptions")
     text = await tab.text(path)
@@ -149,7 +185,9 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
     assert "Put into the outbox: 1 notification." in done
     assert "That was all." in done
     await deliver(tab.api.connection, tab.api.keyring)
-    again = re.search(rf'href="({path}/notifications/n1-[^"/]+/resend)"', await (await tab.get(path)).text())
+    again = re.search(
+        rf'href="({path}/notifications/n1-[^"/]+/resend)"', await (await tab.get(path)).text()
+    )
     assert again is not None
     assert "is sent again." in await tab.act(again[1], why="that one")
     secret = await tab.act(f"{path}/rotate-secret", why="leaked", grace_hours="1")
@@ -169,18 +207,31 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
 async def test_its_rate_is_bounded_and_it_is_deleted(tab: Tab) -> None:
     path = await _subscribe(tab.api)
     await tab.log_in("ops subscriptions", may_change="on")
-    assert "Now: no bound. Then: 2.5" in await tab.preview(f"{path}/rate", why="contract", rate_per_second="2.5")
-    assert "Its rate is set." in await tab.act(f"{path}/rate", why="contract", rate_per_second="2.5")
+    assert "Now: no bound. Then: 2.5" in await tab.preview(
+        f"{path}/rate", why="contract", rate_per_second="2.5"
+    )
+    assert "Its rate is set." in await tab.act(
+        f"{path}/rate", why="contract", rate_per_second="2.5"
+    )
     assert "At most 2.5 a second" in await tab.text(path)
-    assert "rate_per_second: " in await tab.preview(f"{path}/rate", why="contract", rate_per_second="fast")
-    assert "Then: no bound" in await tab.preview(f"{path}/rate", why="contract ended", rate_per_second="")
+    assert "rate_per_second: " in await tab.preview(
+        f"{path}/rate", why="contract", rate_per_second="fast"
+    )
+    assert "Then: no bound" in await tab.preview(
+        f"{path}/rate", why="contract ended", rate_per_second=""
+    )
     assert "is deleted." in await tab.act(f"{path}/delete", why="they left")
     assert (await tab.get(path)).status == 404
-    assert (await _actions(tab.api))[1:] == [("subscription.change", "contract"), ("subscription.delete", "they left")]
+    assert (await _actions(tab.api))[1:] == [
+        ("subscription.change", "contract"),
+        ("subscription.delete", "they left"),
+    ]
 
 
 async def test_the_calls_take_the_header(tab: Tab) -> None:
-    asked = partial(tab.api.call, scopes="subscriptions", headers={"Statesvc-Why": "a shop of ours"})
+    asked = partial(
+        tab.api.call, scopes="subscriptions", headers={"Statesvc-Why": "a shop of ours"}
+    )
     made = await asked("POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"})
     one = f"/v1/subscriptions/{made.body['id']}"
     await asked("PATCH", one, json={"coalesce": False})
@@ -189,11 +240,16 @@ async def test_the_calls_take_the_header(tab: Tab) -> None:
     await asked("DELETE", one)
     verbs = ("create", "change", "pause", "delete")
     assert await _actions(tab.api) == [(f"subscription.{verb}", "a shop of ours") for verb in verbs]
-    refused = await tab.api.call("POST", f"{one}/pause", scopes="subscriptions", headers={"Statesvc-Why": "x" * 1001})
+    refused = await tab.api.call(
+        "POST", f"{one}/pause", scopes="subscriptions", headers={"Statesvc-Why": "x" * 1001}
+    )
     assert refused.status in {404, 422}
 
 
-@pytest.mark.parametrize("fields", [{"since": "yesterday"}, {"since": "2026-01-02T00:00", "until": "2026-01-01T00:00"}, {}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"since": "yesterday"}, {"since": "2026-01-02T00:00", "until": "2026-01-01T00:00"}, {}],
+)
 async def test_a_bad_range_says_what_is_wrong(tab: Tab, fields: dict[str, str]) -> None:
     path = await _subscribe(tab.api)
     await tab.log_in("ops subscriptions", may_change="on")
@@ -208,7 +264,9 @@ async def test_a_key_sees_and_changes_those_of_its_owner_alone(tab: Tab) -> None
     assert "shop.invalid" not in await tab.text(LIST)
     token = await tab.form_token(LIST)
     for deed in ("pause", "rotate-secret", "replay", "test"):
-        refused = await tab.post(f"{path}/{deed}", form_token=token, why="mine", step="do", since="2026-01-01T00:00")
+        refused = await tab.post(
+            f"{path}/{deed}", form_token=token, why="mine", step="do", since="2026-01-01T00:00"
+        )
         assert "there is no subscription" in await refused.text()
     assert (await tab.get(path)).status == 404
     assert (await tab.get(f"{LIST}/{uuid4()}")).status == 404

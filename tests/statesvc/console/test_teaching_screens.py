@@ -11,7 +11,10 @@ DELIVERED = {"raw_type": "Q", "raw_code": "77", "kind": "scan", "status": "deliv
 
 
 async def _push(api: Api, scan: Statement) -> None:
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT), scan("1Z1", None, minutes=1, kind=Kind.UNMAPPED, type="Q", code="77"))
+    await api.carriers.say(
+        scan("1Z1", Status.IN_TRANSIT),
+        scan("1Z1", None, minutes=1, kind=Kind.UNMAPPED, type="Q", code="77"),
+    )
     await settle_messages(api)
 
 
@@ -20,7 +23,10 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(tab: Tab, scan:
     await tab.log_in("ops", may_change="on")
     (dead_letter_id,) = await open_dead_letters(tab.api)
     assert "Map the code" in await tab.text(f"/console/dead-letters/{dead_letter_id}")
-    assert 'href="/console/carriers/ups/code?raw_type=Q&amp;raw_code=77"' in await (await tab.get(UPS)).text()
+    assert (
+        'href="/console/carriers/ups/code?raw_type=Q&amp;raw_code=77"'
+        in await (await tab.get(UPS)).text()
+    )
     assert "1Z1" in await tab.text(CODE)
     would = await tab.preview(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "1 event of 1 shipment" in would
@@ -37,11 +43,15 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(tab: Tab, scan:
     back = await tab.act(f"{UPS}/mappings/1/take-back", why="a mistake")
     assert "The mapping is taken back" in back
     assert "A later one replaced it" in await tab.text(f"{UPS}/mappings/1")
-    assert "took a mapping back already" in await tab.preview(f"{UPS}/mappings/2/take-back", why="again")
+    assert "took a mapping back already" in await tab.preview(
+        f"{UPS}/mappings/2/take-back", why="again"
+    )
     assert "their list" in await tab.text("/console/record")
 
 
-async def test_what_another_operator_mapped_meanwhile_is_not_replaced(tab: Tab, scan: Statement) -> None:
+async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
+    tab: Tab, scan: Statement
+) -> None:
     await _push(tab.api, scan)
     await tab.log_in("ops", may_change="on")
     token = await tab.form_token(f"{UPS}/teach")
@@ -55,28 +65,44 @@ async def test_what_another_operator_mapped_meanwhile_is_not_replaced(tab: Tab, 
 async def test_what_cannot_be_meant_is_refused(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
     assert "name the code" in await tab.preview(f"{UPS}/teach", why="x", kind="info")
-    assert "a scan has a status" in await tab.preview(f"{UPS}/teach", why="x", raw_code="9", kind="scan")
-    assert "No event has this code" in await tab.preview(f"{UPS}/teach", why="x", raw_code="(.*)+$", kind="info")
-    assert "stands for any text" in await tab.preview(f"{UPS}/teach", why="x", raw_code="text", kind="info")
+    assert "a scan has a status" in await tab.preview(
+        f"{UPS}/teach", why="x", raw_code="9", kind="scan"
+    )
+    assert "No event has this code" in await tab.preview(
+        f"{UPS}/teach", why="x", raw_code="(.*)+$", kind="info"
+    )
+    assert "stands for any text" in await tab.preview(
+        f"{UPS}/teach", why="x", raw_code="text", kind="info"
+    )
     assert (await tab.get("/console/carriers/nobody/code")).status == 404
     assert (await tab.get(f"{UPS}/mappings/7")).status == 404
     assert (await tab.get(f"{UPS}/mappings/x")).status == 422
 
 
-async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stands_for_it(tab: Tab, scan: Statement) -> None:
+async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stands_for_it(
+    tab: Tab, scan: Statement
+) -> None:
     printed = "Left with <b>Ann</b>"
-    await tab.api.carriers.say(scan("1Z2", None, kind=Kind.UNMAPPED, type=None, code=printed, description=printed))
+    await tab.api.carriers.say(
+        scan("1Z2", None, kind=Kind.UNMAPPED, type=None, code=printed, description=printed)
+    )
     await tab.log_in("ops pii", may_change="on")
     path = f"{UPS}/code?raw_code=text"
     page = await (await tab.get(path)).text()
     assert "Ann" not in page
     assert "teach?raw_code=text-" in page
     token = await tab.form_token(path)
-    shown = await (await tab.post(f"{UPS}/code", form_token=token, raw_code="text", why="ticket 9")).text()
+    shown = await (
+        await tab.post(f"{UPS}/code", form_token=token, raw_code="text", why="ticket 9")
+    ).text()
     assert "Left with &lt;b&gt;Ann" in shown
-    (canonical,) = (await rows(tab.api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal'"))[0]
+    (canonical,) = (
+        await rows(tab.api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal'")
+    )[0]
     assert b"ticket 9" in bytes(canonical)
-    assert "Mapping 1" in await tab.act(f"{UPS}/teach", why="as they wrote", raw_code=printed, kind="info")
+    assert "Mapping 1" in await tab.act(
+        f"{UPS}/teach", why="as they wrote", raw_code=printed, kind="info"
+    )
     export = await tab.text(f"{UPS}/mappings/export")
     assert "its text is not known here" in export
     assert "Ann" not in export
@@ -86,7 +112,15 @@ async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stan
 
 async def test_a_mapping_is_a_patch_of_the_table(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    await tab.act(f"{UPS}/teach", why="their list", raw_type="X", raw_code="ZZ9", kind="scan", status="in_transit", force="yes")
+    await tab.act(
+        f"{UPS}/teach",
+        why="their list",
+        raw_type="X",
+        raw_code="ZZ9",
+        kind="scan",
+        status="in_transit",
+        force="yes",
+    )
     page = await (await tab.get(f"{UPS}/mappings/export")).text()
     assert "+++ b/events/carriers/ups_codes.csv" in page
     assert "ZZ9" in page
@@ -100,8 +134,12 @@ async def test_teaching_takes_a_session_that_may_change(tab: Tab) -> None:
     assert "Buttons are grey because this session only reads." in page
 
 
-async def test_a_code_is_mapped_as_its_text_proposes_with_one_form(tab: Tab, scan: Statement) -> None:
-    await tab.api.carriers.say(scan("1Z2", None, kind=Kind.UNMAPPED, type="D", code="ZZ8", description="Zugestellt"))
+async def test_a_code_is_mapped_as_its_text_proposes_with_one_form(
+    tab: Tab, scan: Statement
+) -> None:
+    await tab.api.carriers.say(
+        scan("1Z2", None, kind=Kind.UNMAPPED, type="D", code="ZZ8", description="Zugestellt")
+    )
     await tab.log_in("ops", may_change="on")
     page = await (await tab.get(f"{UPS}/code?raw_type=D&raw_code=ZZ8")).text()
     assert "Map as delivered" in page

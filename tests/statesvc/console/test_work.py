@@ -8,7 +8,9 @@ from tests.world.api import Api
 from tests.world.console import Tab
 
 
-async def _say_hello(api: Api, carrier_id: str, *, minutes_ago: int = 5, accepted: int = 7, duplicates: int = 3) -> None:
+async def _say_hello(
+    api: Api, carrier_id: str, *, minutes_ago: int = 5, accepted: int = 7, duplicates: int = 3
+) -> None:
     await api.carriers.execute(
         "INSERT INTO statesvc.ack_count SELECT %s, date_trunc('minute', c) - make_interval(mins => %s), 'p', %s, %s, 2,"
         " c - make_interval(mins => %s) FROM statesvc.clock() c",
@@ -53,9 +55,13 @@ async def test_every_carrier_is_held_at_once(tab: Tab) -> None:
 
 async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    refused = await tab.preview("/console/carriers/ups/rollout", why="try", candidate="99", percent="5")
+    refused = await tab.preview(
+        "/console/carriers/ups/rollout", why="try", candidate="99", percent="5"
+    )
     assert "no candidate version of this name" in refused
-    assert "percent: should be an integer" in await tab.preview("/console/carriers/ups/rollout", why="x", candidate="99", percent="many")
+    assert "percent: should be an integer" in await tab.preview(
+        "/console/carriers/ups/rollout", why="x", candidate="99", percent="many"
+    )
     would = await tab.preview("/console/carriers/ups/rollout", why="end it", candidate="")
     assert "Then: no candidate, the stable version reads everything" in would
 
@@ -74,7 +80,9 @@ async def test_another_fleet_takes_part_in_a_rollout_by_the_form(tab: Tab) -> No
 
 async def test_an_quota_is_set(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    after = await tab.act("/console/carriers/ups/quota", why="floods", weight="0.5", in_flight_max="200")
+    after = await tab.act(
+        "/console/carriers/ups/quota", why="floods", weight="0.5", in_flight_max="200"
+    )
     assert "weight 0.5, 200 in hand at most" in after
     refused = await tab.preview("/console/carriers/ups/quota", why="floods", weight="heavy")
     assert "weight: should be a number" in refused
@@ -100,7 +108,16 @@ async def test_a_session_that_only_reads_changes_nothing(tab: Tab) -> None:
     assert not (await rollout_of(tab.api.connection, "ups")).held
 
 
-@pytest.mark.parametrize("path", ["/console/carriers", "/console/queue", "/console/workers", "/console/record", "/console/notices"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/console/carriers",
+        "/console/queue",
+        "/console/workers",
+        "/console/record",
+        "/console/notices",
+    ],
+)
 async def test_a_key_without_the_scope_sees_no_such_screen(tab: Tab, path: str) -> None:
     await tab.log_in("read", may_change="on")
     assert (await tab.get(path)).status == 403
@@ -109,7 +126,9 @@ async def test_a_key_without_the_scope_sees_no_such_screen(tab: Tab, path: str) 
 
 async def test_the_queue_shows_what_waits_and_hides_zeros(tab: Tab) -> None:
     await tab.log_in("ops")
-    assert "No message waits. Notifications No notification waits." in await tab.text("/console/queue")
+    assert "No message waits. Notifications No notification waits." in await tab.text(
+        "/console/queue"
+    )
 
 
 async def test_workers_in_trouble_come_first(tab: Tab) -> None:
@@ -146,7 +165,10 @@ async def test_the_record_is_paged_and_filtered(tab: Tab) -> None:
         await tab.act("/console/carriers/ups/hold", why=f"hold {number}")
         await tab.act("/console/carriers/ups/release", why=f"release {number}")
     pages = await tab.api.pages("/v1/actions", scopes="ops", limit=2, verb="hold")
-    assert [[action["details"]["why"] for action in page] for page in pages] == [["hold 2", "hold 1"], ["hold 0"]]
+    assert [[action["details"]["why"] for action in page] for page in pages] == [
+        ["hold 2", "hold 1"],
+        ["hold 0"],
+    ]
     refused = await tab.api.get("/v1/actions", scopes="ops", params={"cursor": "AAAA"})
     assert refused.status == 400
     text = await tab.text("/console/record?verb=release")

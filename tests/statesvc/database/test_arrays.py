@@ -36,12 +36,16 @@ def test_a_column_is_what_psycopg_sends(kind: str) -> None:
 
 def test_numbers_are_of_the_width_that_the_queries_cast_to() -> None:
     wide = [2**31 - 1, -(2**31), 2**20]
-    (expected,) = Transformer(psycopg.adapters).dump_sequence([[2**31 - 1, -(2**31), 2**20]], [PyFormat.BINARY])
+    (expected,) = Transformer(psycopg.adapters).dump_sequence(
+        [[2**31 - 1, -(2**31), 2**20]], [PyFormat.BINARY]
+    )
     assert ints(wide)[20:] == bytes(expected or b"")[20:]
 
 
 def test_no_rows_are_empty_columns() -> None:
-    assert {name: len(column) for name, column in encoded([], {"ids": uuids, "names": texts}).items()} == {"ids": 12, "names": 12}
+    assert {
+        name: len(column) for name, column in encoded([], {"ids": uuids, "names": texts}).items()
+    } == {"ids": 12, "names": 12}
 
 
 def test_rows_of_another_width_are_refused() -> None:

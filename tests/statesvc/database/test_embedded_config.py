@@ -13,7 +13,9 @@ from statesvc.database.embedded_config import configuration
 GIB = 1024**3
 
 
-def buffers(monkeypatch: pytest.MonkeyPatch, folder: Path, *, memory: int, limit: str | None) -> str:
+def buffers(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, memory: int, limit: str | None
+) -> str:
     """Return `shared_buffers` on a machine with so much memory, in a container with that limit (None: no control groups)."""
     sizes = {"SC_PHYS_PAGES": memory // 4096, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
@@ -49,14 +51,23 @@ def test_buffers_follow_the_memory_of_machine_or_container(
     [(8 * GIB, "2048MB"), (100 * GIB, "6400MB"), (4096 * GIB, "16384MB")],
     ids=["least", "a sixteenth", "enough"],
 )
-def test_the_log_between_checkpoints_follows_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: int, expected: str) -> None:
+def test_the_log_between_checkpoints_follows_the_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: int, expected: str
+) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=disk))
-    lines = configuration(folder=tmp_path, socket_dir=tmp_path, tcp_port=0, overrides={}).splitlines()
+    lines = configuration(
+        folder=tmp_path, socket_dir=tmp_path, tcp_port=0, overrides={}
+    ).splitlines()
     assert f"max_wal_size = '{expected}'" in lines
 
 
 def test_an_override_wins_and_quotes_are_kept() -> None:
-    text = configuration(folder=Path("/"), socket_dir=Path("/run/it's here"), tcp_port=5433, overrides={"fsync": "off"})
+    text = configuration(
+        folder=Path("/"),
+        socket_dir=Path("/run/it's here"),
+        tcp_port=5433,
+        overrides={"fsync": "off"},
+    )
     assert "fsync = 'off'" in text.splitlines()
     assert "unix_socket_directories = '/run/it''s here'" in text.splitlines()
     assert "listen_addresses = '127.0.0.1'" in text.splitlines()

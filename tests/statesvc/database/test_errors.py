@@ -26,7 +26,9 @@ PARCEL = "CREATE TEMP TABLE parcel (number int PRIMARY KEY CHECK (number > 0)); 
         ("PREPARE twice AS SELECT 1; PREPARE twice AS SELECT 1", Failure.MISROUTED),
     ],
 )
-async def test_an_error_of_the_server_has_its_meaning(database: Any, statement: str, expected: Failure) -> None:
+async def test_an_error_of_the_server_has_its_meaning(
+    database: Any, statement: str, expected: Failure
+) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
         with pytest.raises(psycopg.Error) as raised:
             await connection.execute(statement)

@@ -43,44 +43,67 @@ async def functions(database: Any) -> list[str]:
 
 
 async def test_files_are_applied_once_and_in_order(bare_database: Any, folder: Path) -> None:
-    (folder / "0002_weight.sql").write_text("ALTER TABLE statesvc.parcel ADD weight int;\nINSERT INTO statesvc.parcel VALUES (1, 2);")
+    (folder / "0002_weight.sql").write_text(
+        "ALTER TABLE statesvc.parcel ADD weight int;\nINSERT INTO statesvc.parcel VALUES (1, 2);"
+    )
     assert (await run(bare_database, folder)).applied == ("0001_parcel", "0002_weight")
     assert (await run(bare_database, folder)).applied == ()
-    assert await rows(bare_database.owner_dsn, "SELECT number, weight FROM statesvc.parcel") == [(1, 2)]
-    assert await rows(bare_database.owner_dsn, "SELECT version, name FROM statesvc.schema_migrations") == [(1, "parcel"), (2, "weight")]
+    assert await rows(bare_database.owner_dsn, "SELECT number, weight FROM statesvc.parcel") == [
+        (1, 2)
+    ]
+    assert await rows(
+        bare_database.owner_dsn, "SELECT version, name FROM statesvc.schema_migrations"
+    ) == [(1, "parcel"), (2, "weight")]
 
 
-async def test_a_check_names_what_is_pending_and_changes_nothing(bare_database: Any, folder: Path) -> None:
+async def test_a_check_names_what_is_pending_and_changes_nothing(
+    bare_database: Any, folder: Path
+) -> None:
     assert (await run(bare_database, folder, check_only=True)).pending == ("0001_parcel",)
-    assert await rows(bare_database.owner_dsn, "SELECT to_regnamespace('statesvc') IS NULL") == [(True,)]
+    assert await rows(bare_database.owner_dsn, "SELECT to_regnamespace('statesvc') IS NULL") == [
+        (True,)
+    ]
     assert (await run(bare_database, folder, check_only=True)).pauses == ()
     await run(bare_database, folder)
     assert (await run(bare_database, folder, check_only=True)).pending == ()
     (folder / "0002_later.sql").write_text("CREATE INDEX later ON statesvc.parcel (id);")
     (pause,) = (await run(bare_database, folder, check_only=True)).pauses
-    assert (pause.label, pause.statement) == ("0002_later", "CREATE INDEX later ON statesvc.parcel (id)")
+    assert (pause.label, pause.statement) == (
+        "0002_later",
+        "CREATE INDEX later ON statesvc.parcel (id)",
+    )
 
 
 async def test_a_file_that_fails_leaves_nothing_behind(bare_database: Any, folder: Path) -> None:
     (folder / "0002_half.sql").write_text("CREATE TABLE statesvc.half (); SELECT 1/0;")
     with pytest.raises(MigrationError, match="0002_half failed: division by zero"):
         await run(bare_database, folder)
-    assert await rows(bare_database.owner_dsn, "SELECT version, to_regclass('statesvc.half') FROM statesvc.schema_migrations") == [
-        (1, None)
-    ]
+    assert await rows(
+        bare_database.owner_dsn,
+        "SELECT version, to_regclass('statesvc.half') FROM statesvc.schema_migrations",
+    ) == [(1, None)]
 
 
-async def test_a_database_of_another_text_is_refused_and_told_what_to_do(bare_database: Any, folder: Path) -> None:
+async def test_a_database_of_another_text_is_refused_and_told_what_to_do(
+    bare_database: Any, folder: Path
+) -> None:
     await run(bare_database, folder)
     (folder / "0001_parcel.sql").write_text(FIRST + "-- more")
     (folder / "0002_later.sql").write_text("CREATE TABLE statesvc.later ();")
     for check_only in (True, False):
-        with pytest.raises(MigrationError, match=r"another text of 0001_parcel.*make a new database.*remove its data directory"):
+        with pytest.raises(
+            MigrationError,
+            match=r"another text of 0001_parcel.*make a new database.*remove its data directory",
+        ):
             await run(bare_database, folder, check_only=check_only)
-    assert await rows(bare_database.owner_dsn, "SELECT to_regclass('statesvc.later') IS NULL") == [(True,)]
+    assert await rows(bare_database.owner_dsn, "SELECT to_regclass('statesvc.later') IS NULL") == [
+        (True,)
+    ]
 
 
-async def test_a_database_from_before_the_baseline_is_refused_and_told_what_to_do(bare_database: Any) -> None:
+async def test_a_database_from_before_the_baseline_is_refused_and_told_what_to_do(
+    bare_database: Any,
+) -> None:
     await rows(bare_database.owner_dsn, "CREATE SCHEMA statesvc")
     await rows(
         bare_database.owner_dsn,
@@ -88,7 +111,10 @@ async def test_a_database_from_before_the_baseline_is_refused_and_told_what_to_d
         " FROM generate_series(1, 32) AS version",
     )
     for check_only in (True, False):
-        with pytest.raises(MigrationError, match=r"another text of 0001_foundation.*make a new database.*remove its data directory"):
+        with pytest.raises(
+            MigrationError,
+            match=r"another text of 0001_foundation.*make a new database.*remove its data directory",
+        ):
             await migrate(bare_database.owner_dsn, bare_database.service_dsn, check_only=check_only)
     tables = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace"
     assert await rows(bare_database.owner_dsn, tables) == [("schema_migrations",)]
@@ -102,7 +128,9 @@ async def test_a_number_below_what_was_applied_is_refused(bare_database: Any, fo
         await run(bare_database, folder)
 
 
-async def test_the_schema_of_a_later_release_is_tolerated_and_told(bare_database: Any, folder: Path) -> None:
+async def test_the_schema_of_a_later_release_is_tolerated_and_told(
+    bare_database: Any, folder: Path
+) -> None:
     (folder / "0002_later.sql").write_text("SELECT 2;")
     await run(bare_database, folder)
     (folder / "0002_later.sql").unlink()
@@ -110,11 +138,16 @@ async def test_the_schema_of_a_later_release_is_tolerated_and_told(bare_database
     assert (report.applied, report.newer) == ((), (2,))
 
 
-async def test_functions_are_applied_after_the_tables_and_again_when_their_file_changes(bare_database: Any, folder: Path) -> None:
+async def test_functions_are_applied_after_the_tables_and_again_when_their_file_changes(
+    bare_database: Any, folder: Path
+) -> None:
     (folder / "functions").mkdir()
     heaviest = folder / "functions" / "heaviest.sql"
     heaviest.write_text(HEAVIEST)
-    assert (await run(bare_database, folder, check_only=True)).pending == ("0001_parcel", "functions/heaviest")
+    assert (await run(bare_database, folder, check_only=True)).pending == (
+        "0001_parcel",
+        "functions/heaviest",
+    )
     assert (await run(bare_database, folder)).applied == ("0001_parcel", "functions/heaviest")
     assert (await run(bare_database, folder)).applied == ()
     heaviest.write_text(HEAVIEST.replace("max(", "min("))
@@ -125,18 +158,31 @@ async def test_functions_are_applied_after_the_tables_and_again_when_their_file_
     assert await rows(bare_database.owner_dsn, "SELECT statesvc.heaviest()") == [(1,)]
 
 
-async def test_a_function_that_was_renamed_or_removed_leaves_nothing_behind(bare_database: Any, folder: Path) -> None:
+async def test_a_function_that_was_renamed_or_removed_leaves_nothing_behind(
+    bare_database: Any, folder: Path
+) -> None:
     (folder / "functions").mkdir()
-    heaviest, lightest = folder / "functions" / "heaviest.sql", folder / "functions" / "lightest.sql"
-    heaviest.write_text(HEAVIEST + HEAVIEST.replace("heaviest", "second").replace("max(number)", "max(statesvc.heaviest())"))
+    heaviest, lightest = (
+        folder / "functions" / "heaviest.sql",
+        folder / "functions" / "lightest.sql",
+    )
+    heaviest.write_text(
+        HEAVIEST
+        + HEAVIEST.replace("heaviest", "second").replace("max(number)", "max(statesvc.heaviest())")
+    )
     lightest.write_text(HEAVIEST.replace("heaviest", "lightest"))
     await run(bare_database, folder)
     # made by hand: nobody's
     await rows(bare_database.owner_dsn, HEAVIEST.replace("heaviest", "mine"))
     assert await functions(bare_database) == ["heaviest()", "lightest()", "mine()", "second()"]
-    heaviest.write_text(HEAVIEST.replace("()", "(p_least bigint)").replace("RETURNS int", "RETURNS bigint"))
+    heaviest.write_text(
+        HEAVIEST.replace("()", "(p_least bigint)").replace("RETURNS int", "RETURNS bigint")
+    )
     lightest.unlink()
-    assert (await run(bare_database, folder)).applied == ("functions/heaviest", "functions/lightest")
+    assert (await run(bare_database, folder)).applied == (
+        "functions/heaviest",
+        "functions/lightest",
+    )
     assert await functions(bare_database) == ["heaviest(bigint)", "mine()"]
     assert (await run(bare_database, folder)).applied == ()
 
@@ -145,14 +191,20 @@ async def test_functions_that_fail_leave_the_old_ones(bare_database: Any, folder
     (folder / "functions").mkdir()
     (folder / "functions" / "heaviest.sql").write_text(HEAVIEST)
     await run(bare_database, folder)
-    (folder / "functions" / "heaviest.sql").write_text("CREATE FUNCTION statesvc.first() RETURNS int RETURN 1;")
+    (folder / "functions" / "heaviest.sql").write_text(
+        "CREATE FUNCTION statesvc.first() RETURNS int RETURN 1;"
+    )
     (folder / "functions" / "lightest.sql").write_text("SELECT 1/0;")
-    with pytest.raises(MigrationError, match="functions/heaviest, functions/lightest failed: division by zero"):
+    with pytest.raises(
+        MigrationError, match="functions/heaviest, functions/lightest failed: division by zero"
+    ):
         await run(bare_database, folder)
     assert await functions(bare_database) == ["heaviest()"]
 
 
-async def test_the_functions_of_a_later_release_are_left_alone(bare_database: Any, folder: Path) -> None:
+async def test_the_functions_of_a_later_release_are_left_alone(
+    bare_database: Any, folder: Path
+) -> None:
     (folder / "functions").mkdir()
     (folder / "functions" / "heaviest.sql").write_text(HEAVIEST)
     (folder / "0002_later.sql").write_text("SELECT 2;")
@@ -169,14 +221,18 @@ async def test_of_many_migrators_one_does_the_work(bare_database: Any, folder: P
     assert sorted(len(report.applied) for report in reports) == [0, 0, 0, 1]
 
 
-async def test_a_migrator_does_not_wait_for_ever_for_another(bare_database: Any, folder: Path) -> None:
+async def test_a_migrator_does_not_wait_for_ever_for_another(
+    bare_database: Any, folder: Path
+) -> None:
     async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as other:
         await other.execute("SELECT pg_advisory_lock(hashtextextended('statesvc.migrate', 0))")
         with pytest.raises(MigrationError, match="another migration"):
             await run(bare_database, folder, lock_wait_seconds=0.1)
 
 
-async def test_a_lock_that_traffic_holds_is_asked_for_again_later(bare_database: Any, folder: Path) -> None:
+async def test_a_lock_that_traffic_holds_is_asked_for_again_later(
+    bare_database: Any, folder: Path
+) -> None:
     await run(bare_database, folder)
     (folder / "0002_weight.sql").write_text("ALTER TABLE statesvc.parcel ADD weight int;")
     async with await AsyncConnection.connect(bare_database.owner_dsn) as traffic:
@@ -189,9 +245,13 @@ async def test_a_lock_that_traffic_holds_is_asked_for_again_later(bare_database:
             assert (await migration).applied == ("0002_weight",)
 
 
-async def test_an_index_left_invalid_by_a_crash_is_built_again(bare_database: Any, folder: Path) -> None:
+async def test_an_index_left_invalid_by_a_crash_is_built_again(
+    bare_database: Any, folder: Path
+) -> None:
     await run(bare_database, folder)
-    build = "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS parcel_number ON statesvc.parcel (number);"
+    build = (
+        "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS parcel_number ON statesvc.parcel (number);"
+    )
     (folder / "0002_index.sql").write_text(f"-- migrate: no-transaction\n{build}")
     await rows(bare_database.owner_dsn, "INSERT INTO statesvc.parcel VALUES (1), (1)")
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -202,7 +262,9 @@ async def test_an_index_left_invalid_by_a_crash_is_built_again(bare_database: An
     assert await rows(bare_database.owner_dsn, valid) == [(True,)]
 
 
-async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers(bare_database: Any, folder: Path) -> None:
+async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers(
+    bare_database: Any, folder: Path
+) -> None:
     (folder / "0002_parts.sql").write_text(
         "CREATE TABLE statesvc.scan (day int, number int) PARTITION BY LIST (day);"
         "CREATE TABLE statesvc.scan_1 PARTITION OF statesvc.scan FOR VALUES IN (1);"
@@ -233,7 +295,9 @@ async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers
     ]
 
 
-async def test_the_service_gets_its_privileges_and_no_more(bare_database: Any, folder: Path) -> None:
+async def test_the_service_gets_its_privileges_and_no_more(
+    bare_database: Any, folder: Path
+) -> None:
     (folder / "privileges.sql").write_text(
         "GRANT USAGE ON SCHEMA statesvc TO {service_role};\nGRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};"
     )
@@ -243,7 +307,9 @@ async def test_the_service_gets_its_privileges_and_no_more(bare_database: Any, f
         await rows(bare_database.service_dsn, "INSERT INTO statesvc.parcel VALUES (1)")
 
 
-async def test_migrating_as_the_service_role_says_which_setting_is_missing(bare_database: Any, folder: Path) -> None:
+async def test_migrating_as_the_service_role_says_which_setting_is_missing(
+    bare_database: Any, folder: Path
+) -> None:
     with pytest.raises(MigrationError, match="STATESVC_OWNER_URL"):
         await migrate(bare_database.service_dsn, bare_database.service_dsn, folder=folder)
 

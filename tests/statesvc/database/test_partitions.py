@@ -40,26 +40,35 @@ async def one_sealed_entry(log: Story) -> None:
     await log.seal()
 
 
-async def test_a_whole_database_and_one_that_slept_for_months_start(database: Any, service: AsyncConnection[Any]) -> None:
+async def test_a_whole_database_and_one_that_slept_for_months_start(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
     await require_partitions(service)
     await as_superuser(database, "UPDATE statesvc.test_clock SET shift = interval '200 days'")
     await require_partitions(service)
     await service.execute("SELECT 1 FROM statesvc.event")
 
 
-async def test_a_dropped_partition_that_held_sealed_entries_is_named(database: Any, service: AsyncConnection[Any]) -> None:
+async def test_a_dropped_partition_that_held_sealed_entries_is_named(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
     async with story(database) as log:
         await one_sealed_entry(log)
     name = await partition(database, "action")
     await as_superuser(database, f"DROP TABLE statesvc.{name}")
-    with pytest.raises(MissingPartitionError, match=f"statesvc.{name} is missing, and sealed entries .* restore it from a backup"):
+    with pytest.raises(
+        MissingPartitionError,
+        match=f"statesvc.{name} is missing, and sealed entries .* restore it from a backup",
+    ):
         await require_partitions(service)
     await database.clock.advance(70 * 86_400)
     with pytest.raises(MissingPartitionError, match=name):
         await require_partitions(service)
 
 
-async def test_a_partition_that_is_only_detached_is_named_with_what_attaches_it(database: Any, service: AsyncConnection[Any]) -> None:
+async def test_a_partition_that_is_only_detached_is_named_with_what_attaches_it(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
     name = await partition(database, "event", 1)
     await as_superuser(database, f"ALTER TABLE statesvc.event DETACH PARTITION statesvc.{name}")
     with pytest.raises(MissingPartitionError) as refused:
@@ -74,7 +83,11 @@ async def test_a_partition_that_is_only_detached_is_named_with_what_attaches_it(
 async def test_a_role_refuses_to_start_by_name_and_ends(database: Any, tmp_path: Path) -> None:
     name = await partition(database, "event")
     await as_superuser(database, f"ALTER TABLE statesvc.event DETACH PARTITION statesvc.{name}")
-    environment = {**os.environ, "DATABASE_URL": database.service_dsn, "STATESVC_MASTER_KEY": MASTER_KEY}
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database.service_dsn,
+        "STATESVC_MASTER_KEY": MASTER_KEY,
+    }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "statesvc", "worker", "--port", "0"),
         env=environment,

@@ -15,14 +15,18 @@ from statesvc.database.pipelined import pipelined_transaction
 @pytest.fixture
 async def connection(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as opened:
-        await opened.execute("CREATE TEMPORARY TABLE number (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+        await opened.execute(
+            "CREATE TEMPORARY TABLE number (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)"
+        )
         yield opened
 
 
 async def numbers(connection: AsyncConnection[Any]) -> list[int]:
     """Return what is stored, on a connection that is in no transaction any more."""
     assert connection.info.transaction_status == TransactionStatus.IDLE
-    return [n for (n,) in await (await connection.execute("SELECT n FROM number ORDER BY n")).fetchall()]
+    return [
+        n for (n,) in await (await connection.execute("SELECT n FROM number ORDER BY n")).fetchall()
+    ]
 
 
 async def test_it_commits_what_it_sent_and_begins_again(connection: AsyncConnection[Any]) -> None:
@@ -38,7 +42,9 @@ async def test_its_limits_end_with_it(connection: AsyncConnection[Any]) -> None:
     assert await (await connection.execute("SHOW lock_timeout")).fetchone() == ("0",)
 
 
-async def store_one(connection: AsyncConnection[Any], *, then: Any = "SELECT 1", error: BaseException | None = None) -> None:
+async def store_one(
+    connection: AsyncConnection[Any], *, then: Any = "SELECT 1", error: BaseException | None = None
+) -> None:
     """Store a number and execute another statement; its answer is not waited for. Then the body ends, or raises `error`."""
     async with pipelined_transaction(connection) as pipeline:
         await pipeline.execute("INSERT INTO number VALUES (1)")
@@ -54,8 +60,14 @@ async def ask(connection: AsyncConnection[Any], query: Any) -> None:
         await (await pipeline.execute(query)).fetchall()
 
 
-@pytest.mark.parametrize("last", ["SELECT 1 / 0", "INSERT INTO number VALUES (1)"], ids=["a statement", "a constraint at the commit"])
-async def test_what_fails_last_is_raised_and_nothing_is_stored(connection: AsyncConnection[Any], last: str) -> None:
+@pytest.mark.parametrize(
+    "last",
+    ["SELECT 1 / 0", "INSERT INTO number VALUES (1)"],
+    ids=["a statement", "a constraint at the commit"],
+)
+async def test_what_fails_last_is_raised_and_nothing_is_stored(
+    connection: AsyncConnection[Any], last: str
+) -> None:
     with pytest.raises((psycopg.errors.DivisionByZero, psycopg.errors.UniqueViolation)):
         await store_one(connection, then=last)
     assert await numbers(connection) == []
@@ -68,13 +80,17 @@ async def test_an_answer_that_is_an_error_undoes_it(connection: AsyncConnection[
 
 
 @pytest.mark.parametrize("error", [ValueError(), asyncio.CancelledError()])
-async def test_an_error_of_the_body_undoes_it(connection: AsyncConnection[Any], error: BaseException) -> None:
+async def test_an_error_of_the_body_undoes_it(
+    connection: AsyncConnection[Any], error: BaseException
+) -> None:
     with pytest.raises(type(error)):
         await store_one(connection, error=error)
     assert await numbers(connection) == []
 
 
-async def test_inside_another_transaction_it_is_refused_and_commits_nothing_of_it(connection: AsyncConnection[Any]) -> None:
+async def test_inside_another_transaction_it_is_refused_and_commits_nothing_of_it(
+    connection: AsyncConnection[Any],
+) -> None:
     with pytest.raises(psycopg.ProgrammingError, match="idle connection"):
         async with connection.transaction():
             await store_one(connection)
@@ -87,9 +103,13 @@ async def test_a_connection_that_breaks_says_so(connection: AsyncConnection[Any]
     assert connection.broken
 
 
-async def test_answers_come_in_any_order_and_as_often_as_they_are_asked_for(connection: AsyncConnection[Any]) -> None:
+async def test_answers_come_in_any_order_and_as_often_as_they_are_asked_for(
+    connection: AsyncConnection[Any],
+) -> None:
     async with pipelined_transaction(connection) as pipeline:
-        first = await pipeline.execute("SELECT %(n)s::int, '100 %%', %(text)s, %(n)s::int + 1", {"n": 1, "text": None})
+        first = await pipeline.execute(
+            "SELECT %(n)s::int, '100 %%', %(text)s, %(n)s::int + 1", {"n": 1, "text": None}
+        )
         second = await pipeline.execute("SELECT generate_series(1, %(n)s)", {"n": 3}, binary=True)
         nothing = await pipeline.execute("INSERT INTO number VALUES (7)")
         assert await second.fetchall() == [(1,), (2,), (3,)]
@@ -99,11 +119,15 @@ async def test_answers_come_in_any_order_and_as_often_as_they_are_asked_for(conn
         assert await nothing.fetchone() is None
 
 
-async def test_nothing_is_sent_before_an_answer_is_asked_for(connection: AsyncConnection[Any], database: Any) -> None:
+async def test_nothing_is_sent_before_an_answer_is_asked_for(
+    connection: AsyncConnection[Any], database: Any
+) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as observer:
 
         async def state() -> str:
-            asked = await observer.execute("SELECT state FROM pg_stat_activity WHERE pid = %s", [connection.info.backend_pid])
+            asked = await observer.execute(
+                "SELECT state FROM pg_stat_activity WHERE pid = %s", [connection.info.backend_pid]
+            )
             row = await asked.fetchone()
             assert row is not None
             return str(row[0])
@@ -115,16 +139,22 @@ async def test_nothing_is_sent_before_an_answer_is_asked_for(connection: AsyncCo
             assert await state() in {"active", "idle in transaction"}
 
 
-async def test_a_statement_is_prepared_once_for_the_types_of_its_parameters(connection: AsyncConnection[Any]) -> None:
+async def test_a_statement_is_prepared_once_for_the_types_of_its_parameters(
+    connection: AsyncConnection[Any],
+) -> None:
     for value in (1, 2, "3", 4):
         async with pipelined_transaction(connection) as pipeline:
             for _ in range(2):
                 await pipeline.execute("SELECT %(value)s::text", {"value": value})
-    prepared = await connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'statesvc%'")
+    prepared = await connection.execute(
+        "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'statesvc%'"
+    )
     assert await prepared.fetchone() == (2,)
 
 
-async def test_what_could_not_be_prepared_is_prepared_again(connection: AsyncConnection[Any]) -> None:
+async def test_what_could_not_be_prepared_is_prepared_again(
+    connection: AsyncConnection[Any],
+) -> None:
     async def select(*, after: Any) -> None:
         async with pipelined_transaction(connection) as pipeline:
             await pipeline.execute(after)
@@ -135,7 +165,9 @@ async def test_what_could_not_be_prepared_is_prepared_again(connection: AsyncCon
     await select(after="SELECT 1")
 
 
-async def test_behind_a_pooler_in_transaction_mode_nothing_is_prepared(connection: AsyncConnection[Any]) -> None:
+async def test_behind_a_pooler_in_transaction_mode_nothing_is_prepared(
+    connection: AsyncConnection[Any],
+) -> None:
     connection.prepare_threshold = None
     async with pipelined_transaction(connection) as pipeline:
         await pipeline.execute("SELECT %(value)s::text", {"value": 1})
@@ -150,7 +182,9 @@ async def test_more_than_the_sockets_hold_goes_both_ways(connection: AsyncConnec
         assert [await each.fetchone() for each in asked] == [(text,)] * 8
 
 
-async def test_a_body_that_is_cancelled_while_it_waits_leaves_a_connection_that_can_go_on(connection: AsyncConnection[Any]) -> None:
+async def test_a_body_that_is_cancelled_while_it_waits_leaves_a_connection_that_can_go_on(
+    connection: AsyncConnection[Any],
+) -> None:
     waiting = asyncio.create_task(ask(connection, "SELECT pg_sleep(60)"))
     await asyncio.sleep(0.1)
     waiting.cancel()
@@ -159,11 +193,17 @@ async def test_a_body_that_is_cancelled_while_it_waits_leaves_a_connection_that_
     assert await numbers(connection) == []
 
 
-@pytest.mark.parametrize("asks", [True, False], ids=["an answer is asked for", "nothing is asked for"])
-async def test_what_psycopg_deallocated_after_a_rollback_is_prepared_again(connection: AsyncConnection[Any], *, asks: bool) -> None:
+@pytest.mark.parametrize(
+    "asks", [True, False], ids=["an answer is asked for", "nothing is asked for"]
+)
+async def test_what_psycopg_deallocated_after_a_rollback_is_prepared_again(
+    connection: AsyncConnection[Any], *, asks: bool
+) -> None:
     async def select(n: int) -> None:
         async with pipelined_transaction(connection) as pipeline:
-            asked = await pipeline.execute("INSERT INTO number VALUES (%(n)s) RETURNING n", {"n": n})
+            asked = await pipeline.execute(
+                "INSERT INTO number VALUES (%(n)s) RETURNING n", {"n": n}
+            )
             if asks:
                 assert await asked.fetchall() == [(n,)]
 
@@ -171,8 +211,12 @@ async def test_what_psycopg_deallocated_after_a_rollback_is_prepared_again(conne
     for _ in range(8):
         with pytest.raises(psycopg.errors.DivisionByZero):
             await fail_in_a_transaction(connection)
-    prepared = await connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'statesvc%'")
-    assert await prepared.fetchone() == (0,), "psycopg deallocates statements that it did not prepare, too"
+    prepared = await connection.execute(
+        "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'statesvc%'"
+    )
+    assert await prepared.fetchone() == (0,), (
+        "psycopg deallocates statements that it did not prepare, too"
+    )
     await select(2)
     await select(3)
     assert await numbers(connection) == [1, 2, 3]

@@ -21,7 +21,13 @@ from statesvc.database.wakeups.direct import connect_direct
 from tests.soak.proxy import proxy_to
 from tests.world.postgres import Server
 
-LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=1.5, lock_seconds=0.75, idle_in_transaction_seconds=15)
+LIMITS = PoolLimits(
+    connections_max=3,
+    acquire_seconds=5,
+    statement_seconds=1.5,
+    lock_seconds=0.75,
+    idle_in_transaction_seconds=15,
+)
 
 _LOCK = "SELECT carrier_id FROM statesvc.lane WHERE carrier_id = '' FOR UPDATE"
 
@@ -43,7 +49,12 @@ async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:
         shown = {
             name: await one(connection, f"SHOW {name}")
             for name in (
-                *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "constraint_exclusion"),
+                *(
+                    "statement_timeout",
+                    "lock_timeout",
+                    "idle_in_transaction_session_timeout",
+                    "constraint_exclusion",
+                ),
                 *("TimeZone", "application_name"),
             )
         }
@@ -57,7 +68,9 @@ async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:
     }
 
 
-async def test_a_client_that_stops_inside_a_pipeline_holds_its_locks_no_longer_than_a_transaction_may_last(database: Any) -> None:
+async def test_a_client_that_stops_inside_a_pipeline_holds_its_locks_no_longer_than_a_transaction_may_last(
+    database: Any,
+) -> None:
     limits = replace(LIMITS, idle_in_transaction_seconds=0.3, transaction_seconds=0.6)
     async with (
         make_pool(database.owner_dsn, name="statesvc test", limits=limits) as pool,
@@ -66,7 +79,11 @@ async def test_a_client_that_stops_inside_a_pipeline_holds_its_locks_no_longer_t
         if other.info.server_version < 170000:
             pytest.skip("PostgreSQL 16 can't limit a whole transaction")
         with pytest.raises(psycopg.Error) as ended:  # noqa: PT012 - the pipeline's end is what raises
-            async with pool.connection() as connection, connection.pipeline(), connection.transaction():
+            async with (
+                pool.connection() as connection,
+                connection.pipeline(),
+                connection.transaction(),
+            ):
                 # answered after a flush, not after a sync: to the server the next statement may come any moment
                 await (await connection.execute(_LOCK)).fetchall()
                 async with asyncio.timeout(5):
@@ -87,10 +104,16 @@ async def test_connections_that_died_while_idle_reach_nobody(pool: Pool, databas
                 assert await one(connection, "SELECT 1") == 1
 
 
-async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(database: Any, server: Server) -> None:
+async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(
+    database: Any, server: Server
+) -> None:
     async with proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
         proxy.cut()
-        attempt = asyncio.create_task(RetryingConnection.connect(make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)))
+        attempt = asyncio.create_task(
+            RetryingConnection.connect(
+                make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
+            )
+        )
         while proxy.refused == 0:  # noqa: ASYNC110 - the proxy says it to nobody
             await asyncio.sleep(0.001)
         proxy.heal()
@@ -98,7 +121,9 @@ async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(databa
             assert await one(connection, "SELECT 1") == 1
 
 
-async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unavailable(database: Any) -> None:
+async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unavailable(
+    database: Any,
+) -> None:
     limits = replace(LIMITS, connections_max=1, acquire_seconds=0.05)
     async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool:
         await pool.wait()
@@ -116,8 +141,13 @@ async def test_a_transaction_exists_only_where_the_code_opens_one(pool: Pool) ->
 
 
 async def test_a_half_open_socket_is_noticed(database: Any, server: Server) -> None:
-    by_tcp = make_conninfo(database.service_dsn, host="127.0.0.1", port=conninfo_to_dict(server.service_dsn)["port"])
-    async with make_pool(by_tcp, name="statesvc test", limits=LIMITS) as pool, pool.connection() as connection:
+    by_tcp = make_conninfo(
+        database.service_dsn, host="127.0.0.1", port=conninfo_to_dict(server.service_dsn)["port"]
+    )
+    async with (
+        make_pool(by_tcp, name="statesvc test", limits=LIMITS) as pool,
+        pool.connection() as connection,
+    ):
         assert _seconds_until_noticed(connection) <= 20
     async with await connect_direct(by_tcp, application_name="statesvc test") as direct:
         assert _seconds_until_noticed(direct) <= 20
@@ -128,7 +158,12 @@ def _seconds_until_noticed(connection: AsyncConnection[Any]) -> float:
         assert watched.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         idle, interval, count, unacknowledged_ms = (
             watched.getsockopt(socket.IPPROTO_TCP, option)
-            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+            for option in (
+                socket.TCP_KEEPIDLE,
+                socket.TCP_KEEPINTVL,
+                socket.TCP_KEEPCNT,
+                socket.TCP_USER_TIMEOUT,
+            )
         )
     return max(idle + interval * count, unacknowledged_ms / 1000)
 

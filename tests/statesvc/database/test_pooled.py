@@ -18,7 +18,13 @@ from tests.acceptance.forced_settings import PARSING
 from tests.world.pgbouncer import pooled
 from tests.world.postgres import Server
 
-LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=0.6, lock_seconds=0.3, idle_in_transaction_seconds=15)
+LIMITS = PoolLimits(
+    connections_max=3,
+    acquire_seconds=5,
+    statement_seconds=0.6,
+    lock_seconds=0.3,
+    idle_in_transaction_seconds=15,
+)
 SHOWN = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
 
@@ -30,7 +36,9 @@ async def through(database: Any) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def pool(through: str) -> AsyncIterator[Pool]:
-    async with make_pool(through, name="statesvc test", limits=LIMITS, prepared_statements=False, direct=False) as opened:
+    async with make_pool(
+        through, name="statesvc test", limits=LIMITS, prepared_statements=False, direct=False
+    ) as opened:
         yield opened
 
 
@@ -41,8 +49,13 @@ async def shown(connection: Sender) -> list[str]:
     return list(row)
 
 
-async def test_a_transaction_and_a_lone_statement_have_the_limits_and_a_stranger_has_none(pool: Pool, through: str) -> None:
-    async with pool.connection() as connection, await AsyncConnection.connect(through, autocommit=True, prepare_threshold=None) as stranger:
+async def test_a_transaction_and_a_lone_statement_have_the_limits_and_a_stranger_has_none(
+    pool: Pool, through: str
+) -> None:
+    async with (
+        pool.connection() as connection,
+        await AsyncConnection.connect(through, autocommit=True, prepare_threshold=None) as stranger,
+    ):
         for _ in range(3):
             assert (await shown(connection))[:2] == ["600ms", "300ms"]
             assert await shown(stranger) == ["0", "0", "0"]
@@ -92,7 +105,9 @@ async def _sleep_in_transaction(connection: AsyncConnection[Any]) -> None:
 async def test_a_transaction_may_still_choose_its_isolation(pool: Pool) -> None:
     async with pool.connection() as connection, connection.transaction():
         await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        row = await (await connection.execute("SELECT current_setting('transaction_isolation')")).fetchone()
+        row = await (
+            await connection.execute("SELECT current_setting('transaction_isolation')")
+        ).fetchone()
     assert row == ("repeatable read",)
 
 
@@ -120,17 +135,23 @@ async def settings_of(connection: Sender) -> dict[str, str]:
     return dict(await rows.fetchall())
 
 
-async def test_settings_forced_after_a_server_connection_was_opened_reach_no_statement(database: Any, server: Server, through: str) -> None:
+async def test_settings_forced_after_a_server_connection_was_opened_reach_no_statement(
+    database: Any, server: Server, through: str
+) -> None:
     # the pool prepares its connection on an old server connection, and then gets a new one
     ours = {**SESSION_SETTINGS, "transaction_isolation": "read committed"}
     name = conninfo_to_dict(database.service_dsn)["dbname"]
     limits = replace(LIMITS, connections_min=1, connections_max=1)
-    async with await AsyncConnection.connect(through, autocommit=True, prepare_threshold=None) as stranger:
+    async with await AsyncConnection.connect(
+        through, autocommit=True, prepare_threshold=None
+    ) as stranger:
         old = await server_process(stranger)
         with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
             for setting, value in PARSING.items():
                 admin.execute(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
-        async with make_pool(through, name="statesvc test", limits=limits, prepared_statements=False, direct=False) as pool:
+        async with make_pool(
+            through, name="statesvc test", limits=limits, prepared_statements=False, direct=False
+        ) as pool:
             await pool.wait()
             async with pool.connection() as connection, stranger.transaction():
                 assert await server_process(stranger) == old
@@ -142,7 +163,9 @@ async def test_settings_forced_after_a_server_connection_was_opened_reach_no_sta
                     assert await settings_of(connection) == ours
                 async with pipelined_transaction(connection) as pipeline:
                     assert await settings_of(pipeline) == ours
-                unknown = await connection.execute("SELECT (%(times)s::timestamptz[])[1]", {"times": [None]})
+                unknown = await connection.execute(
+                    "SELECT (%(times)s::timestamptz[])[1]", {"times": [None]}
+                )
                 assert await unknown.fetchone() == (None,)
 
 
@@ -164,6 +187,8 @@ async def test_a_connection_may_choose_the_isolation_of_its_transactions(pool: P
     async with pool.connection() as connection:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         async with connection.transaction():
-            row = await (await connection.execute("SELECT current_setting('transaction_isolation')")).fetchone()
+            row = await (
+                await connection.execute("SELECT current_setting('transaction_isolation')")
+            ).fetchone()
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
     assert row == ("repeatable read",)

@@ -17,10 +17,16 @@ def niceness(pid: int) -> int:
 
 
 def test_the_process_of_this_connection_and_no_other(database: Database) -> None:
-    with psycopg.connect(database.service_dsn) as bulk, psycopg.connect(database.service_dsn) as other:
+    with (
+        psycopg.connect(database.service_dsn) as bulk,
+        psycopg.connect(database.service_dsn) as other,
+    ):
         before = niceness(other.info.backend_pid)
         assert lower_priority(bulk)
-        assert (niceness(bulk.info.backend_pid), niceness(other.info.backend_pid)) == (NICENESS, before)
+        assert (niceness(bulk.info.backend_pid), niceness(other.info.backend_pid)) == (
+            NICENESS,
+            before,
+        )
         session = Path(f"/proc/{bulk.info.backend_pid}/autogroup")
         assert not session.exists() or session.read_text().endswith(f" nice {NICENESS}\n")
         assert bulk.execute("SELECT 1").fetchone() == (1,)
@@ -38,4 +44,6 @@ def test_a_process_that_the_other_end_did_not_start_is_left_alone(database: Data
 
 def test_a_server_at_the_end_of_a_network_is_left_alone(database: Database) -> None:
     with psycopg.connect(database.service_dsn) as connection, socket.socket() as network:
-        assert not lower_priority(cast("Any", SimpleNamespace(info=connection.info, fileno=network.fileno)))
+        assert not lower_priority(
+            cast("Any", SimpleNamespace(info=connection.info, fileno=network.fileno))
+        )

@@ -26,7 +26,9 @@ from tests.soak.proxy import proxy_to
 from tests.world.pgbouncer import pooled
 from tests.world.postgres import Server
 
-LIMITS = PoolLimits(connections_max=3, connections_min=3, acquire_seconds=5, statement_seconds=0.1, lock_seconds=0.1)
+LIMITS = PoolLimits(
+    connections_max=3, connections_min=3, acquire_seconds=5, statement_seconds=0.1, lock_seconds=0.1
+)
 SLACK_SECONDS = 3.0
 FORCED = PARSING | FORCED_LIMITS
 
@@ -61,11 +63,16 @@ async def opened(database: Any) -> AsyncIterator[tuple[Pool, list[int]]]:
         yield pool, backends
 
 
-async def test_the_first_to_meet_a_stopped_backend_waits_for_its_deadline_and_nobody_after_it(database: Any) -> None:
+async def test_the_first_to_meet_a_stopped_backend_waits_for_its_deadline_and_nobody_after_it(
+    database: Any,
+) -> None:
     async with opened(database) as (pool, backends):
         with stopped(*backends):
             with pytest.raises(ServerSilentError) as silent:
-                async with asyncio.timeout(ANSWER_MARGIN_SECONDS + SLACK_SECONDS), pool.connection() as connection:
+                async with (
+                    asyncio.timeout(ANSWER_MARGIN_SECONDS + SLACK_SECONDS),
+                    pool.connection() as connection,
+                ):
                     await one(connection, "SELECT 1")
             assert failure(silent.value) is Failure.UNAVAILABLE
             async with asyncio.timeout(1):
@@ -77,13 +84,20 @@ async def test_the_first_to_meet_a_stopped_backend_waits_for_its_deadline_and_no
 async def test_statements_that_travel_together_have_one_deadline(database: Any) -> None:
     async with opened(database) as (pool, backends), pool.connection() as connection:
         with stopped(*backends), pytest.raises(ServerSilentError):
-            async with asyncio.timeout(ANSWER_MARGIN_SECONDS + SLACK_SECONDS), pipelined_transaction(connection) as pipeline:
+            async with (
+                asyncio.timeout(ANSWER_MARGIN_SECONDS + SLACK_SECONDS),
+                pipelined_transaction(connection) as pipeline,
+            ):
                 await pipeline.execute("SELECT 1")
         assert connection.closed
 
 
 async def test_a_task_that_is_cancelled_while_the_server_is_silent_ends(database: Any) -> None:
-    async with make_pool(database.service_dsn, name="statesvc test", limits=PoolLimits(connections_max=1, acquire_seconds=5)) as pool:
+    async with make_pool(
+        database.service_dsn,
+        name="statesvc test",
+        limits=PoolLimits(connections_max=1, acquire_seconds=5),
+    ) as pool:
         async with pool.connection() as connection:
             asking = asyncio.create_task(one(connection, "SELECT pg_sleep(60)"))
             while connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:  # noqa: ASYNC110
@@ -98,7 +112,9 @@ async def test_a_task_that_is_cancelled_while_the_server_is_silent_ends(database
 
 
 async def test_an_answer_that_came_while_this_process_was_busy_counts(database: Any) -> None:
-    async with await open_connection(database.service_dsn, application_name="statesvc test", limits=LIMITS) as connection:
+    async with await open_connection(
+        database.service_dsn, application_name="statesvc test", limits=LIMITS
+    ) as connection:
         asking = asyncio.create_task(one(connection, "SELECT 1"))
         await asyncio.sleep(0)
         time.sleep(ANSWER_MARGIN_SECONDS + 0.3)  # noqa: ASYNC251 - as a process that was stopped
@@ -106,7 +122,9 @@ async def test_an_answer_that_came_while_this_process_was_busy_counts(database: 
         assert await one(connection, "SELECT 2") == 2
 
 
-async def test_a_network_that_acknowledges_and_never_answers_is_left(database: Any, server: Server) -> None:
+async def test_a_network_that_acknowledges_and_never_answers_is_left(
+    database: Any, server: Server
+) -> None:
     async with proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
         dsn = make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
         async with make_pool(dsn, name="statesvc test", limits=LIMITS) as pool:
@@ -119,8 +137,12 @@ async def test_a_network_that_acknowledges_and_never_answers_is_left(database: A
                 assert await one(connection, "SELECT 1") == 1
 
 
-async def test_a_pool_leaves_a_server_that_only_reads_and_says_so_until_it_takes_writes_again(database: Any) -> None:
-    limits = PoolLimits(connections_max=3, connections_min=3, acquire_seconds=2, statement_seconds=5)
+async def test_a_pool_leaves_a_server_that_only_reads_and_says_so_until_it_takes_writes_again(
+    database: Any,
+) -> None:
+    limits = PoolLimits(
+        connections_max=3, connections_min=3, acquire_seconds=2, statement_seconds=5
+    )
     async with (
         make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool,
         await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin,
@@ -145,7 +167,9 @@ async def test_a_pool_leaves_a_server_that_only_reads_and_says_so_until_it_takes
 
 async def test_an_address_that_says_which_server_it_means_is_taken_as_it_is(database: Any) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin:
-        await admin.execute(f'ALTER DATABASE "{admin.info.dbname}" SET default_transaction_read_only = on')
+        await admin.execute(
+            f'ALTER DATABASE "{admin.info.dbname}" SET default_transaction_read_only = on'
+        )
     any_server = make_conninfo(database.service_dsn, target_session_attrs="any")
     async with await open_connection(any_server, application_name="statesvc test") as connection:
         assert await one(connection, "SHOW transaction_read_only") == "on"
@@ -188,21 +212,33 @@ async def test_whatever_the_database_sets_what_is_read_is_what_is_there(
     force(database, name, value)
     limits = SessionLimits(statement_seconds=20, lock_seconds=10)
     async with reached(database, is_pooled=is_pooled) as dsn:
-        async with await open_connection(dsn, application_name="statesvc test", limits=limits, direct=not is_pooled) as connection:
+        async with await open_connection(
+            dsn, application_name="statesvc test", limits=limits, direct=not is_pooled
+        ) as connection:
             for _ in range(2):
                 read_all(await (await connection.execute(ASKED, PARAMETERS)).fetchone() or ())
             async with pipelined_transaction(connection) as pipeline:
                 rows = await pipeline.execute(ASKED, PARAMETERS)
                 read_all(await rows.fetchone())
-                assert await (await pipeline.execute("SHOW transaction_isolation")).fetchone() == ("read committed",)
+                assert await (await pipeline.execute("SHOW transaction_isolation")).fetchone() == (
+                    "read committed",
+                )
             assert await one(connection, "SHOW transaction_isolation") == "read committed"
             async with connection.transaction():
                 assert await one(connection, "SHOW transaction_isolation") == "read committed"
             assert await one(connection, "SHOW statement_timeout") == "20s"
             assert await one(connection, "SHOW lock_timeout") == "10s"
-        pool_limits = PoolLimits(connections_max=1, acquire_seconds=5, statement_seconds=20, lock_seconds=10)
+        pool_limits = PoolLimits(
+            connections_max=1, acquire_seconds=5, statement_seconds=20, lock_seconds=10
+        )
         async with (
-            make_pool(dsn, name="statesvc test", limits=pool_limits, prepared_statements=False, direct=not is_pooled) as pool,
+            make_pool(
+                dsn,
+                name="statesvc test",
+                limits=pool_limits,
+                prepared_statements=False,
+                direct=not is_pooled,
+            ) as pool,
             pool.connection() as connection,
         ):
             read_all(await (await connection.execute(ASKED, PARAMETERS)).fetchone() or ())
@@ -220,10 +256,15 @@ async def reached(database: Any, *, is_pooled: bool) -> AsyncIterator[str]:
         yield database.service_dsn
 
 
-@pytest.mark.parametrize(("variable", "value"), [("PGDATESTYLE", "German"), ("PGCLIENTENCODING", "LATIN1"), ("PGTZ", "Asia/Kolkata")])
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("PGDATESTYLE", "German"), ("PGCLIENTENCODING", "LATIN1"), ("PGTZ", "Asia/Kolkata")],
+)
 async def test_whatever_the_environment_sets_what_is_read_is_what_is_there(
     database: Any, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    async with await open_connection(database.service_dsn, application_name="statesvc test") as connection:
+    async with await open_connection(
+        database.service_dsn, application_name="statesvc test"
+    ) as connection:
         read_all(await (await connection.execute(ASKED, PARAMETERS)).fetchone() or ())

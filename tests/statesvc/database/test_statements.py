@@ -11,7 +11,10 @@ from statesvc.database.statements import StatementError, split_statements
     [
         ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
         ("-- only; a comment\n;;/* and; another */", []),
-        ("SELECT ';', 'it''s;', E'\\';', \";\"; SELECT 2;", ["SELECT ';', 'it''s;', E'\\';', \";\"", "SELECT 2"]),
+        (
+            "SELECT ';', 'it''s;', E'\\';', \";\"; SELECT 2;",
+            ["SELECT ';', 'it''s;', E'\\';', \";\"", "SELECT 2"],
+        ),
         ("DO $$ BEGIN; END $$; SELECT $a$;$$;$a$", ["DO $$ BEGIN; END $$", "SELECT $a$;$$;$a$"]),
         ("SELECT 1 /* ; /* ; */ ; */; SELECT 2", ["SELECT 1 /* ; /* ; */ ; */", "SELECT 2"]),
         ("SELECT some$name$ FROM t; SELECT $1", ["SELECT some$name$ FROM t", "SELECT $1"]),
@@ -21,7 +24,9 @@ def test_quotes_and_comments_hide_semicolons(text: str, statements: list[str]) -
     assert split_statements(text) == statements
 
 
-@pytest.mark.parametrize("text", ["SELECT 1;\nSELECT 'open", "SELECT 1;\n/* /* */", "SELECT 1;\nSELECT $x$ $y$"])
+@pytest.mark.parametrize(
+    "text", ["SELECT 1;\nSELECT 'open", "SELECT 1;\n/* /* */", "SELECT 1;\nSELECT $x$ $y$"]
+)
 def test_what_is_never_closed_is_refused_by_line(text: str) -> None:
     with pytest.raises(StatementError, match="line 2"):
         split_statements(text)
@@ -39,4 +44,6 @@ def test_a_concurrent_index_must_bear_repetition(tail: str) -> None:
 
 
 def test_a_concurrent_index_is_known_by_its_table_s_schema() -> None:
-    assert Step.of("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x)", "0002_index").index == ("s", "i", "t", "(x)")
+    assert Step.of(
+        "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x)", "0002_index"
+    ).index == ("s", "i", "t", "(x)")

@@ -62,10 +62,14 @@ STRAY = pytest.mark.parametrize(
 
 
 @STRAY
-async def test_a_status_line_that_was_received_is_the_answer(answer: bytes, status_code: int, body: bytes) -> None:
+async def test_a_status_line_that_was_received_is_the_answer(
+    answer: bytes, status_code: int, body: bytes
+) -> None:
     answers, connections = await send(answer, whole)
     outcome = AttemptOutcome.DELIVERED if status_code < 300 else AttemptOutcome.REFUSED
-    assert [(each.outcome, each.status_code, each.response) for each in answers] == [(outcome, status_code, body)] * 2
+    assert [(each.outcome, each.status_code, each.response) for each in answers] == [
+        (outcome, status_code, body)
+    ] * 2
     assert connections == 2
 
 
@@ -76,21 +80,33 @@ async def test_so_it_is_however_it_arrives(answer: bytes, status_code: int, body
 
 
 @pytest.mark.parametrize("header", [b"Content-Length: 4", b"transfer-encoding: chunked"])
-async def test_a_body_that_is_announced_where_there_can_be_none_does_not_meet_the_next_request(header: bytes) -> None:
-    answers, connections = await send(NO_CONTENT + header + b"\r\n\r\n4\r\nnull\r\n0\r\n\r\n", each_byte)
+async def test_a_body_that_is_announced_where_there_can_be_none_does_not_meet_the_next_request(
+    header: bytes,
+) -> None:
+    answers, connections = await send(
+        NO_CONTENT + header + b"\r\n\r\n4\r\nnull\r\n0\r\n\r\n", each_byte
+    )
     assert [each.outcome for each in answers] == [AttemptOutcome.DELIVERED] * 2
     assert connections == 2
 
 
 @pytest.mark.parametrize("pieces", [whole, each_byte])
-@pytest.mark.parametrize("answer", [NO_CONTENT + b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NO_CONTENT + b"\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ],
+)
 async def test_a_connection_of_a_lawful_answer_is_used_again(answer: bytes, pieces: Pieces) -> None:
     answers, connections = await send(answer, pieces)
     assert [each.outcome for each in answers] == [AttemptOutcome.DELIVERED] * 2
     assert connections == 1
 
 
-@pytest.mark.parametrize("answer", [b"no HTTP at all\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Le", b""])
+@pytest.mark.parametrize(
+    "answer", [b"no HTTP at all\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Le", b""]
+)
 async def test_what_is_no_whole_head_is_no_answer(answer: bytes) -> None:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -100,4 +116,6 @@ async def test_what_is_no_whole_head_is_no_answer(answer: bytes) -> None:
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     async with server, HttpSender(allowed=LOOPBACK, total_seconds=5) as sender:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        assert (await sender.send(url, headers={}, body=b"{}")).outcome is AttemptOutcome.UNREACHABLE
+        assert (
+            await sender.send(url, headers={}, body=b"{}")
+        ).outcome is AttemptOutcome.UNREACHABLE

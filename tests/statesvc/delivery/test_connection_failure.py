@@ -15,9 +15,18 @@ from statesvc.delivery.outcome import AttemptOutcome
     ("error", "outcome"),
     [
         (ConnectionRefusedError(), AttemptOutcome.CONNECTION_REFUSED),
-        (OSError(errno.ECONNREFUSED, "Multiple exceptions: [Errno 111] ..."), AttemptOutcome.CONNECTION_REFUSED),
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), AttemptOutcome.NAME_NOT_FOUND),
-        (ssl.SSLCertVerificationError("self-signed certificate"), AttemptOutcome.CERTIFICATE_NOT_TRUSTED),
+        (
+            OSError(errno.ECONNREFUSED, "Multiple exceptions: [Errno 111] ..."),
+            AttemptOutcome.CONNECTION_REFUSED,
+        ),
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            AttemptOutcome.NAME_NOT_FOUND,
+        ),
+        (
+            ssl.SSLCertVerificationError("self-signed certificate"),
+            AttemptOutcome.CERTIFICATE_NOT_TRUSTED,
+        ),
         (ssl.SSLError("wrong version number"), AttemptOutcome.UNREACHABLE),
         (TimeoutError(), AttemptOutcome.TIMED_OUT),
         (OSError(errno.ETIMEDOUT, "Connect call failed"), AttemptOutcome.TIMED_OUT),
@@ -26,7 +35,9 @@ from statesvc.delivery.outcome import AttemptOutcome
         (AddressRefusedError(), AttemptOutcome.ADDRESS_REFUSED),
     ],
 )
-def test_it_is_named_as_the_error_or_what_it_is_about_says(error: OSError, outcome: AttemptOutcome) -> None:
+def test_it_is_named_as_the_error_or_what_it_is_about_says(
+    error: OSError, outcome: AttemptOutcome
+) -> None:
     assert outcome_of_failure(error) is outcome
     about_it = RuntimeError("a client failed")
     about_it.__cause__ = error

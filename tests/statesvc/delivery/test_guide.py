@@ -85,7 +85,9 @@ def code(language: str) -> str:
 
 
 def run_program(command: list[str], cases: Cases) -> list[Any]:
-    done = subprocess.run(command, input=json.dumps(cases).encode(), capture_output=True, timeout=120, check=True)
+    done = subprocess.run(
+        command, input=json.dumps(cases).encode(), capture_output=True, timeout=120, check=True
+    )
     said: list[Any] = json.loads(done.stdout)
     return said
 
@@ -97,7 +99,9 @@ def by_python(cases: Cases, _folder: Path) -> list[Any]:
     for case in cases:
         said.append(None)
         with contextlib.suppress(ValueError, KeyError):
-            said[-1] = scope["verified"](case["secret"], case["headers"], base64.b64decode(case["body"]))
+            said[-1] = scope["verified"](
+                case["secret"], case["headers"], base64.b64decode(case["body"])
+            )
     return said
 
 
@@ -130,9 +134,17 @@ def signed(*keys: bytes, age: int = 0) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("verify", [by_python, by_node, by_php, by_go])
-def test_a_verifier_takes_what_we_sign_and_nothing_else(verify: Callable[[Cases, Path], list[Any]], tmp_path: Path) -> None:
+def test_a_verifier_takes_what_we_sign_and_nothing_else(
+    verify: Callable[[Cases, Path], list[Any]], tmp_path: Path
+) -> None:
     good = signed(KEY)
-    accepted = [case(good), case(signed(OTHER, KEY)), case(signed(KEY, OTHER)), case(signed(KEY, age=240)), case(signed(KEY, age=-240))]
+    accepted = [
+        case(good),
+        case(signed(OTHER, KEY)),
+        case(signed(KEY, OTHER)),
+        case(signed(KEY, age=240)),
+        case(signed(KEY, age=-240)),
+    ]
     refused = [
         case(good, BODY + b" "),
         case(good, b""),

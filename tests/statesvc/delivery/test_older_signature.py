@@ -20,11 +20,15 @@ BODY = '{"type":"shipment.status_changed","data":{"tracking_number":"1Zü"}}'.en
 
 def as_shopify(secret: str, headers: dict[str, str], body: bytes) -> bool:
     digest = hmac.new(secret.encode("utf-8"), body, digestmod=hashlib.sha256).digest()
-    return hmac.compare_digest(base64.b64encode(digest), headers["x-shopify-hmac-sha256"].encode("utf-8"))
+    return hmac.compare_digest(
+        base64.b64encode(digest), headers["x-shopify-hmac-sha256"].encode("utf-8")
+    )
 
 
 def as_github(secret: str, headers: dict[str, str], body: bytes) -> bool:
-    expected = "sha256=" + hmac.new(secret.encode("utf-8"), msg=body, digestmod=hashlib.sha256).hexdigest()
+    expected = (
+        "sha256=" + hmac.new(secret.encode("utf-8"), msg=body, digestmod=hashlib.sha256).hexdigest()
+    )
     return hmac.compare_digest(expected, headers["x-hub-signature-256"])
 
 
@@ -32,7 +36,9 @@ def as_stripe(secret: str, headers: dict[str, str], body: bytes) -> bool:
     items = [item.split("=", 2) for item in headers["stripe-signature"].split(",")]
     stamp = int(next(value for name, value in items if name == "t"))
     signed = f"{stamp}.{body.decode('utf-8')}"
-    expected = hmac.new(secret.encode("utf-8"), msg=signed.encode("utf-8"), digestmod=hashlib.sha256).hexdigest()
+    expected = hmac.new(
+        secret.encode("utf-8"), msg=signed.encode("utf-8"), digestmod=hashlib.sha256
+    ).hexdigest()
     is_known = any(hmac.compare_digest(expected, value) for name, value in items if name == "v1")
     return is_known and stamp >= time.time() - 300
 
@@ -41,31 +47,53 @@ CHECKS = [(SHOPIFY, as_shopify), (GITHUB, as_github), (STRIPE, as_stripe)]
 
 
 def sent(older: OlderSignature, *keys: bytes) -> dict[str, str]:
-    headers = signed_headers(keys, webhook_id="n1-1", timestamp=int(time.time()), body=BODY, older=older)
+    headers = signed_headers(
+        keys, webhook_id="n1-1", timestamp=int(time.time()), body=BODY, older=older
+    )
     return {name.lower(): value for name, value in headers.items()}
 
 
 @pytest.mark.parametrize(("older", "check"), CHECKS)
-def test_an_old_receiver_takes_it_unchanged_and_refuses_another_secret_or_body(older: OlderSignature, check: object) -> None:
+def test_an_old_receiver_takes_it_unchanged_and_refuses_another_secret_or_body(
+    older: OlderSignature, check: object
+) -> None:
     assert callable(check)
     headers = sent(older, KEY)
     assert check(SECRET, headers, BODY)
     assert not check(FORMER_SECRET, headers, BODY)
     assert not check(SECRET, headers, BODY + b" ")
-    assert {"webhook-id", "webhook-timestamp", "webhook-signature"} <= headers.keys(), "beside Standard Webhooks"
+    assert {"webhook-id", "webhook-timestamp", "webhook-signature"} <= headers.keys(), (
+        "beside Standard Webhooks"
+    )
 
 
 @pytest.mark.parametrize(("older", "check"), CHECKS)
-def test_a_rotation_breaks_no_old_receiver_until_its_grace_is_over(older: OlderSignature, check: object) -> None:
+def test_a_rotation_breaks_no_old_receiver_until_its_grace_is_over(
+    older: OlderSignature, check: object
+) -> None:
     assert callable(check)
     assert check(FORMER_SECRET, sent(older, KEY, FORMER), BODY)
-    assert check(SECRET, sent(older, KEY, FORMER), BODY) == (older is STRIPE), "a header with one signature has that of the former"
+    assert check(SECRET, sent(older, KEY, FORMER), BODY) == (older is STRIPE), (
+        "a header with one signature has that of the former"
+    )
     assert check(SECRET, sent(older, KEY), BODY)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["Host", "content-LENGTH", "Webhook-Id", "traceparent", "Proxy-Authorization", "sec-fetch-mode", "User-Agent", "a b", "", "ü", "a:"],
+    [
+        "Host",
+        "content-LENGTH",
+        "Webhook-Id",
+        "traceparent",
+        "Proxy-Authorization",
+        "sec-fetch-mode",
+        "User-Agent",
+        "a b",
+        "",
+        "ü",
+        "a:",
+    ],
 )
 def test_a_header_of_http_or_of_the_signature_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"header"):

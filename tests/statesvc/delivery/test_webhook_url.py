@@ -27,7 +27,9 @@ LOOPBACK = parse_networks(["127.0.0.0/8"])
         ("/a|b?{c}=<d>", "/a%7Cb?%7Bc%7D=%3Cd%3E"),
     ],
 )
-async def test_path_and_query_are_stored_and_requested_as_registered(registered: str, requested: str | None) -> None:
+async def test_path_and_query_are_stored_and_requested_as_registered(
+    registered: str, requested: str | None
+) -> None:
     wanted = requested or registered
     lines: list[bytes] = []
 

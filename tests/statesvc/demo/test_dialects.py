@@ -38,10 +38,16 @@ def test_the_carriers_normalizer_reads_what_the_sample_carrier_writes(carrier_id
 @pytest.mark.parametrize("carrier_id", ["ups", "fedex", "usps", "dhl_express"])
 def test_a_strange_code_is_unknown_to_the_normalizer(carrier_id: str) -> None:
     parcels = [invent(Random(seed), carrier_id, NOW) for seed in range(200)]
-    parcel = next(parcel for parcel in parcels if any(scan.step is ParcelStep.STRANGE for scan in parcel.scans))
+    parcel = next(
+        parcel
+        for parcel in parcels
+        if any(scan.step is ParcelStep.STRANGE for scan in parcel.scans)
+    )
     strange = [scan for scan in parcel.scans if scan.step is ParcelStep.STRANGE]
     carrier = CARRIERS[carrier_id]
-    (reading,) = carrier.normalizers[carrier.stable](DIALECTS[carrier_id][1](parcel, strange), NOW).readings
+    (reading,) = carrier.normalizers[carrier.stable](
+        DIALECTS[carrier_id][1](parcel, strange), NOW
+    ).readings
     assert reading.kind is Kind.UNMAPPED
 
 
@@ -50,6 +56,8 @@ def test_a_scan_after_the_delivery_contradicts_it(carrier_id: str) -> None:
     parcels = (invent(Random(seed), carrier_id, NOW) for seed in range(400))
     parcel = next(parcel for parcel in parcels if parcel.scans[-2].step is ParcelStep.DELIVERED)
     carrier = CARRIERS[carrier_id]
-    (reading,) = carrier.normalizers[carrier.stable](DIALECTS[carrier_id][1](parcel, parcel.scans[-1:]), NOW).readings
+    (reading,) = carrier.normalizers[carrier.stable](
+        DIALECTS[carrier_id][1](parcel, parcel.scans[-1:]), NOW
+    ).readings
     assert reading.status is not None
     assert MOVES[Status.DELIVERED, reading.status].flag is Flag.CONTRADICTED

@@ -18,7 +18,10 @@ def test_a_sample_is_read_as_the_status_that_was_asked_for(carrier_id: str, stat
 
 
 def test_what_no_sample_says_is_refused_with_what_there_is() -> None:
-    with pytest.raises(NoSampleError, match=r"no sample of ups says 'lost'; they say info_received, picked_up, in_transit"):
+    with pytest.raises(
+        NoSampleError,
+        match=r"no sample of ups says 'lost'; they say info_received, picked_up, in_transit",
+    ):
         sample_push("ups", "lost", at=AT)
     with pytest.raises(NoSampleError, match="of ups, fedex"):
         sample_push("tnt", "delivered", at=AT)

@@ -12,7 +12,11 @@ AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 def signed() -> dict[str, str]:
     signature = Webhook(SECRET).sign("n1-1", AT, BODY.decode())
-    return {"webhook-id": "n1-1", "webhook-timestamp": str(int(AT.timestamp())), "webhook-signature": f"v1,AAAA {signature}"}
+    return {
+        "webhook-id": "n1-1",
+        "webhook-timestamp": str(int(AT.timestamp())),
+        "webhook-signature": f"v1,AAAA {signature}",
+    }
 
 
 def test_what_the_reference_library_signs_is_genuine() -> None:

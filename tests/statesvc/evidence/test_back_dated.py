@@ -44,7 +44,10 @@ async def test_a_back_dated_batch_is_named_in_the_bundle_the_report_and_the_offl
     file.write_text(json.dumps(bundle))
     parser = argparse.ArgumentParser()
     command.configure(parser)
-    assert command.run(parser.parse_args(["--bundle", str(file), "--key", str(keys_of(bundle)[0])])) == 0
+    assert (
+        command.run(parser.parse_args(["--bundle", str(file), "--key", str(keys_of(bundle)[0])]))
+        == 0
+    )
     shown = capsys.readouterr().out
     assert "Look at this: /entries/0: recorded" in shown
     assert "The evidence holds" in shown
@@ -54,7 +57,9 @@ def without(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != "recorded_after"}
 
 
-async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_flaw(database: Any) -> None:
+async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_flaw(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await log.parcel(NUMBER)
         await Clock(database.owner_dsn).advance(7200)
@@ -62,7 +67,9 @@ async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_f
         bundle = await bundle_of(log)
     document = json.dumps(bundle).encode()
     assert (check(document, keys_of(bundle)), remarks(document)) == ([], [])
-    bundle["entries"][0]["recorded_after"] = json.loads(bundle["entries"][0]["canonical"])["recorded_at"]
+    bundle["entries"][0]["recorded_after"] = json.loads(bundle["entries"][0]["canonical"])[
+        "recorded_at"
+    ]
     flaws = check(json.dumps(bundle).encode(), keys_of(bundle))
     assert "/entries/0/recorded_after" in {flaw.pointer for flaw in flaws}
 
@@ -81,6 +88,9 @@ async def test_entries_of_a_bundle_show_it_of_each_other(database: Any) -> None:
         await log.seal()
         bundle = await bundle_of(log)
     stripped = {**bundle, "entries": [without(entry) for entry in bundle["entries"]]}
-    named = [bundle["entries"][int(remark.pointer.split("/")[2])] for remark in remarks(json.dumps(stripped).encode())]
+    named = [
+        bundle["entries"][int(remark.pointer.split("/")[2])]
+        for remark in remarks(json.dumps(stripped).encode())
+    ]
     assert named[-1] == bundle["entries"][-1]
     assert {entry["kind"] for entry in named} <= {"fanout", "attempt"}

@@ -19,16 +19,34 @@ from tests.world.story import Story, scan, story
 NUMBER = "1Z0002"
 
 
-async def bundle_of(log: Story, number: str = NUMBER, *, personal: bool = True, **wish: Any) -> dict[str, Any]:
+async def bundle_of(
+    log: Story, number: str = NUMBER, *, personal: bool = True, **wish: Any
+) -> dict[str, Any]:
     number = normalize_number(number)
-    wanted = Wanted(carrier_id="ups", number=number, discriminator=None, keyring=log.keyring, personal=personal, archive=None, **wish)
+    wanted = Wanted(
+        carrier_id="ups",
+        number=number,
+        discriminator=None,
+        keyring=log.keyring,
+        personal=personal,
+        archive=None,
+        **wish,
+    )
     return (await gather(log.connection, wanted)).sealed()
 
 
 async def gathered(database: Any, *, personal: bool = True) -> dict[str, Any]:
     async with story(database) as log:
         await log.everything()
-        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe", delivery_address="Zanzibar Lane 77"))
+        await log.say(
+            scan(
+                NUMBER,
+                70,
+                Status.DELIVERED,
+                signed_by="J. Doe",
+                delivery_address="Zanzibar Lane 77",
+            )
+        )
         await log.seal()
         return await bundle_of(log, personal=personal)
 
@@ -40,7 +58,9 @@ def keys_of(bundle: dict[str, Any]) -> list[VerifierKey]:
 def both(bundle: dict[str, Any], keys: list[VerifierKey]) -> tuple[bool, bool]:
     """Return whether ours and the verifier in one file, which shares no code with it, accept it."""
     document = json.dumps(bundle, ensure_ascii=False).encode()
-    return not check(document, keys), not all_flaws(json.loads(document), read_keys([str(key) for key in keys]), {})
+    return not check(document, keys), not all_flaws(
+        json.loads(document), read_keys([str(key) for key in keys]), {}
+    )
 
 
 async def test_two_verifiers_accept_what_was_gathered(database: Any) -> None:
@@ -52,7 +72,9 @@ async def test_two_verifiers_accept_what_was_gathered(database: Any) -> None:
     assert bundle["shipment"]["signed_by"] == "J. Doe"
 
 
-async def test_without_the_scope_nothing_personal_is_in_it_and_it_verifies_all_the_same(database: Any) -> None:
+async def test_without_the_scope_nothing_personal_is_in_it_and_it_verifies_all_the_same(
+    database: Any,
+) -> None:
     bundle = await gathered(database, personal=False)
     assert both(bundle, keys_of(bundle)) == (True, True)
     assert "J. Doe" not in json.dumps(bundle)
@@ -63,7 +85,9 @@ async def test_after_an_erasure_it_says_so_and_verifies(database: Any) -> None:
     async with story(database) as log:
         await log.parcel(NUMBER)
         await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
-        await log.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()")
+        await log.connection.execute(
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
+        )
         await log.seal()
         bundle = await bundle_of(log)
     assert both(bundle, keys_of(bundle)) == (True, True)
@@ -128,7 +152,9 @@ async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database
     for place, entry in enumerate(bundle["entries"]):
         forged = copy.deepcopy(bundle)
         forged["entries"][place]["canonical"] = (
-            entry["canonical"].replace("Springfield", "Shelbyville").replace('"sequence":', '"sequence":1')
+            entry["canonical"]
+            .replace("Springfield", "Shelbyville")
+            .replace('"sequence":', '"sequence":1')
         )
         if forged["entries"][place]["canonical"] == entry["canonical"]:
             continue

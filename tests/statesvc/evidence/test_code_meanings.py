@@ -18,10 +18,16 @@ from statesvc.evidence.code_meanings import code_meaning
             Raw(type="STORN", code="", reason="ST"),
             "The previous event was deleted by driver: ICE Details (DD: Data Service)",
         ),
-        ("amazon", Raw(code="ARRIVED"), "The ocean vessel or aircraft arrived at the destination port or airport."),
+        (
+            "amazon",
+            Raw(code="ARRIVED"),
+            "The ocean vessel or aircraft arrived at the destination port or airport.",
+        ),
         ("fedex", Raw(code="no code of theirs"), None),
         ("canonical", Raw(code="80"), None),
     ],
 )
-def test_a_code_means_what_the_list_of_its_carrier_says(carrier_id: str, raw: Raw, meaning: str | None) -> None:
+def test_a_code_means_what_the_list_of_its_carrier_says(
+    carrier_id: str, raw: Raw, meaning: str | None
+) -> None:
     assert code_meaning(carrier_id, raw, "words of the carrier") == meaning

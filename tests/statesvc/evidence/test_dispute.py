@@ -34,7 +34,13 @@ STATED = {
     "case": "dp_1NsHZ2",
     "reason_code": "13.1",
     "order": {"number": "R-77", "placed_on": "2026-02-27", "amount": "129.90 EUR"},
-    "ship_to": {"name": "Erika Mustermann", "line1": "Evergreen Terrace 742", "city": "SPRINGFIELD", "region": "IL", "country": "us"},
+    "ship_to": {
+        "name": "Erika Mustermann",
+        "line1": "Evergreen Terrace 742",
+        "city": "SPRINGFIELD",
+        "region": "IL",
+        "country": "us",
+    },
     "customer": {"name": "Erika Mustermann", "email": "erika@example.com"},
     "merchant": {"name": "Example Sports Ltd"},
 }
@@ -42,16 +48,28 @@ STATEMENT = MerchantStatement.model_validate(STATED)
 
 
 async def gathered_of(log: Story, **wish: Any) -> GatheredEvidence:
-    wanted = Wanted(carrier_id="ups", number=NUMBER, discriminator=None, keyring=log.keyring, personal=True, archive=None, **wish)
+    wanted = Wanted(
+        carrier_id="ups",
+        number=NUMBER,
+        discriminator=None,
+        keyring=log.keyring,
+        personal=True,
+        archive=None,
+        **wish,
+    )
     return await gather(log.connection, wanted)
 
 
 async def delivered(log: Story) -> None:
-    await log.say(scan(NUMBER, 1, Status.PICKED_UP), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await log.say(
+        scan(NUMBER, 1, Status.PICKED_UP), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe")
+    )
     await log.seal()
 
 
-async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_signed_then(database: Any) -> None:
+async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_signed_then(
+    database: Any,
+) -> None:
     clock = database.clock
     async with story(database) as log:
         await log.say(scan(NUMBER, 1, Status.PICKED_UP))
@@ -59,10 +77,15 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
         await clock.advance(3600)
         await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
         await log.seal()
-        row = await log.rows("SELECT created_at FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1")
+        row = await log.rows(
+            "SELECT created_at FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
+        )
         ((later,),) = row
         then = later - timedelta(seconds=1800)
-        past, now = await bundle_of(log, as_of=then), await bundle_of(log, as_of=later + timedelta(days=1))
+        past, now = (
+            await bundle_of(log, as_of=then),
+            await bundle_of(log, as_of=later + timedelta(days=1)),
+        )
         with pytest.raises(UnknownShipmentError, match=f"by {then.year - 1}"):
             await bundle_of(log, as_of=then.replace(year=then.year - 1))
     assert before is not None
@@ -72,7 +95,9 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
     assert report_of(past).summary.notices[0].startswith("What was known on ")
     for bundle in (past, now):
         assert both(bundle, keys_of(bundle)) == (True, True)
-    forged = _resealed({**past, "as_of": {**now["as_of"], "log_index": past["as_of"]["log_index"]}}, past)
+    forged = _resealed(
+        {**past, "as_of": {**now["as_of"], "log_index": past["as_of"]["log_index"]}}, past
+    )
     assert both(forged, keys_of(forged)) == (False, False), "the head is not of that size"
     longer = _resealed({**now, "as_of": past["as_of"]}, now)
     assert both(longer, keys_of(longer)) == (False, False), "an entry was sealed later"
@@ -87,22 +112,33 @@ def _resealed(changed: dict[str, Any], original: dict[str, Any]) -> dict[str, An
     body = {name: value for name, value in changed.items() if name != "seal"}
     return {
         **module.sealed(
-            {**body, "log": {**body["log"], "keys": [*body["log"]["keys"], str(signer.verifier)]}}, [signer], origin=signer.verifier.name
+            {**body, "log": {**body["log"], "keys": [*body["log"]["keys"], str(signer.verifier)]}},
+            [signer],
+            origin=signer.verifier.name,
         )
     }
 
 
-async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_its_commitment(database: Any) -> None:
+async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_its_commitment(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await delivered(log)
         bundle = (await gathered_of(log, statement=STATEMENT)).sealed()
     assert bundle["stated"]["statement"] == {**STATED}
-    salted = bytes.fromhex(bundle["stated"]["salt"]) + json.dumps(STATED, sort_keys=True, separators=(",", ":")).encode()
+    salted = (
+        bytes.fromhex(bundle["stated"]["salt"])
+        + json.dumps(STATED, sort_keys=True, separators=(",", ":")).encode()
+    )
     assert statement_commitment(bundle["stated"]) == hashlib.sha256(salted).hexdigest()
     html = html_of(report_of(bundle)).decode()
     assert "Stated by the merchant" in html
     assert "Evergreen Terrace 742, SPRINGFIELD IL, US" in html
-    assert [each["agreement"] for each in bundle["place_agreement"]] == ["agrees", "cannot_be_compared", "agrees"]
+    assert [each["agreement"] for each in bundle["place_agreement"]] == [
+        "agrees",
+        "cannot_be_compared",
+        "agrees",
+    ]
     assert bundle["stripe"] == {
         "customer_name": "Erika Mustermann",
         "customer_email_address": "erika@example.com",
@@ -117,7 +153,9 @@ async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_i
     assert both(bundle, keys_of(bundle)) == (True, True)
 
 
-async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(database: Any) -> None:
+async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await log.say(scan(NUMBER, 0, Status.INFO_RECEIVED), scan(NUMBER, 5, Status.IN_TRANSIT))
         await log.seal()
@@ -125,22 +163,38 @@ async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(da
         await log.say(scan(NUMBER, 3, Status.PICKED_UP, native_id="pick-up"))
         await log.seal()
         picked = await bundle_of(log)
-        await log.say(scan(NUMBER, 9, None, kind=Kind.CORRECTION, corrects="pick-up", native_id="undo"))
+        await log.say(
+            scan(NUMBER, 9, None, kind=Kind.CORRECTION, corrects="pick-up", native_id="undo")
+        )
         await log.seal()
         taken_back = await bundle_of(log)
-    for bundle, name, shipped in ((unpicked, "First scan", None), (picked, "Shipped", "2026-03-01"), (taken_back, "First scan", None)):
+    for bundle, name, shipped in (
+        (unpicked, "First scan", None),
+        (picked, "Shipped", "2026-03-01"),
+        (taken_back, "First scan", None),
+    ):
         facts = dict(report_of(bundle).summary.facts)
-        assert ({"First scan", "Shipped"} & set(facts), bundle["stripe"]["shipping_date"]) == ({name}, shipped)
-    assert "08:05" in dict(report_of(unpicked).summary.facts)["First scan"], "a label is no scan of a parcel"
+        assert ({"First scan", "Shipped"} & set(facts), bundle["stripe"]["shipping_date"]) == (
+            {name},
+            shipped,
+        )
+    assert "08:05" in dict(report_of(unpicked).summary.facts)["First scan"], (
+        "a label is no scan of a parcel"
+    )
     assert "taken back later" in [line.note for line in report_of(taken_back).statements]
 
 
-async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers_hold_it_against_the_events(database: Any) -> None:
+async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers_hold_it_against_the_events(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await log.say(scan(NUMBER, 0, Status.PICKED_UP))
         await log.seal()
         unnamed = await bundle_of(log)
-        await log.say(scan(NUMBER, 1, Status.IN_TRANSIT, service="UPS Ground"), scan(NUMBER, 2, Status.IN_TRANSIT, service="UPS GROUND"))
+        await log.say(
+            scan(NUMBER, 1, Status.IN_TRANSIT, service="UPS Ground"),
+            scan(NUMBER, 2, Status.IN_TRANSIT, service="UPS GROUND"),
+        )
         await log.seal()
         named = await bundle_of(log)
         await log.say(scan(NUMBER, 3, Status.DELIVERED, service="UPS Next Day Air"))
@@ -161,11 +215,19 @@ async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers
         forged = copy.deepcopy(changed)
         forged["shipment"]["service"] = service
         resealed = sealed(forged, [signer], origin=signer.verifier.name)
-        assert both(resealed, keys_of(resealed)) == (False, service is None), "the one in one file folds no state"
+        assert both(resealed, keys_of(resealed)) == (False, service is None), (
+            "the one in one file folds no state"
+        )
 
 
 def _delivery(**place: Any) -> BundleEntry:
-    return BundleEntry(1, "event", {"location": {name: value for name, value in place.items() if value}}, {}, "none")
+    return BundleEntry(
+        1,
+        "event",
+        {"location": {name: value for name, value in place.items() if value}},
+        {},
+        "none",
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,7 +245,9 @@ def _delivery(**place: Any) -> BundleEntry:
         ("Weifang", None, "cannot_be_compared"),
     ],
 )
-def test_cities_are_compared_by_spelling(carrier: str | None, merchant: str | None, agreement: str) -> None:
+def test_cities_are_compared_by_spelling(
+    carrier: str | None, merchant: str | None, agreement: str
+) -> None:
     (city, *_) = compare_places(_delivery(city=carrier), ShipTo(city=merchant))
     assert city.agreement == agreement
     assert bool(city.why) == (agreement == "cannot_be_compared")
@@ -199,23 +263,31 @@ def test_cities_are_compared_by_spelling(carrier: str | None, merchant: str | No
         ("62702", "62701", "differs"),
     ],
 )
-def test_postcodes_are_compared_without_blanks_and_as_far_as_both_go(carrier: str, merchant: str, agreement: str) -> None:
+def test_postcodes_are_compared_without_blanks_and_as_far_as_both_go(
+    carrier: str, merchant: str, agreement: str
+) -> None:
     (_, postcode, _) = compare_places(_delivery(postal_code=carrier), ShipTo(postal_code=merchant))
     assert postcode.agreement == agreement
 
 
 @pytest.mark.slow
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_a_comparison_of_any_texts_ends_and_is_symmetric_where_none_is_a_list(carrier: str, merchant: str) -> None:
+def test_a_comparison_of_any_texts_ends_and_is_symmetric_where_none_is_a_list(
+    carrier: str, merchant: str
+) -> None:
     def city(first: str, second: str) -> Agreement:
-        return next(iter(compare_places(_delivery(city=first), ShipTo.model_construct(city=second)))).agreement
+        return next(
+            iter(compare_places(_delivery(city=first), ShipTo.model_construct(city=second)))
+        ).agreement
 
     if "," not in carrier + merchant:
         assert city(carrier, merchant) == city(merchant, carrier)
 
 
 def test_without_a_delivery_nothing_can_be_compared() -> None:
-    assert {each.why for each in compare_places(None, ShipTo(city="A", postal_code="1", country="NL"))} == {"no delivery was reported"}
+    assert {
+        each.why for each in compare_places(None, ShipTo(city="A", postal_code="1", country="NL"))
+    } == {"no delivery was reported"}
 
 
 @pytest.mark.parametrize(
@@ -237,13 +309,21 @@ def test_a_statement_that_does_not_fit_is_refused(wrong: dict[str, Any]) -> None
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_the_zip_verifies_offline_with_the_verifier_in_it(database: Any, tmp_path: Path) -> None:
+async def test_the_zip_verifies_offline_with_the_verifier_in_it(
+    database: Any, tmp_path: Path
+) -> None:
     async with story(database) as log:
         await delivered(log)
         gathered = await gathered_of(log, statement=STATEMENT)
         content = print_form(gathered, "application/zip").content
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert sorted(archive.namelist()) == ["README.txt", "checkpoint.txt", "evidence.json", "evidence.pdf", "verify_evidence.py"]
+        assert sorted(archive.namelist()) == [
+            "README.txt",
+            "checkpoint.txt",
+            "evidence.json",
+            "evidence.pdf",
+            "verify_evidence.py",
+        ]
         archive.extractall(tmp_path)
     (key,) = json.loads((tmp_path / "evidence.json").read_bytes())["log"]["keys"]
     zipped = tmp_path / "evidence.zip"
@@ -256,9 +336,17 @@ async def test_the_zip_verifies_offline_with_the_verifier_in_it(database: Any, t
 
     for evidence in (str(zipped), str(tmp_path)):
         code, said = run(evidence, "--key", key)
-        assert (code, "THIS EVIDENCE HOLDS." in said, "evidence.pdf was sealed with it" in said) == (0, True, True)
+        assert (
+            code,
+            "THIS EVIDENCE HOLDS." in said,
+            "evidence.pdf was sealed with it" in said,
+        ) == (0, True, True)
     code, said = run(str(tmp_path / "evidence.json"))
-    assert (code, "CONSISTENT WITH ITSELF" in said, "evidence.pdf is not here, so it was NOT checked" in said) == (3, True, True)
+    assert (
+        code,
+        "CONSISTENT WITH ITSELF" in said,
+        "evidence.pdf is not here, so it was NOT checked" in said,
+    ) == (3, True, True)
     (tmp_path / "evidence.pdf").write_bytes(b"%PDF-1.7 another")
     code, said = run(str(tmp_path), "--key", key)
     assert (code, "evidence.pdf is not the one that was sealed" in said) == (1, True)
@@ -286,20 +374,39 @@ def test_evidence_of_an_earlier_release_still_holds(tmp_path: Path) -> None:
     evidence = read_evidence(file.read_bytes())
     bundle = json.loads(evidence.document)
     assert check(evidence.document, keys_of(bundle), files=evidence.files) == []
-    assert check(evidence.document, keys_of(bundle), files={**evidence.files, "evidence.pdf": b"another"}) != []
+    assert (
+        check(
+            evidence.document, keys_of(bundle), files={**evidence.files, "evidence.pdf": b"another"}
+        )
+        != []
+    )
     assert report_of(bundle).title == "Proof of delivery"
     with zipfile.ZipFile(file) as archive:
         archive.extractall(tmp_path)
     for verifier in (tmp_path / "verify_evidence.py", Path(verify_evidence.__file__)):
-        command = [sys.executable, "-I", "-S", str(verifier), str(file), "--key", str(keys_of(bundle)[0])]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(verifier),
+            str(file),
+            "--key",
+            str(keys_of(bundle)[0]),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (done.returncode, "THIS EVIDENCE HOLDS." in done.stdout) == (0, True), done.stdout + done.stderr
+        assert (done.returncode, "THIS EVIDENCE HOLDS." in done.stdout) == (0, True), (
+            done.stdout + done.stderr
+        )
 
 
 def test_the_verifier_needs_nothing_but_python() -> None:
     source = Path(verify_evidence.__file__).read_text("utf-8")
     compile(source, "verify_evidence.py", "exec")
-    imported = {line.split()[1].split(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))}
+    imported = {
+        line.split()[1].split(".")[0]
+        for line in source.splitlines()
+        if line.startswith(("import ", "from "))
+    }
     assert imported <= {*sys.stdlib_module_names, "__future__"}
 
 
@@ -314,15 +421,23 @@ def test_its_ed25519_is_that_of_rfc_8032() -> None:
         changed = bytearray(signature)
         changed[place] ^= 1
         assert not verify_evidence.is_signed(key, bytes(changed), bytes.fromhex("af82"))
-    higher = signature[:32] + (int.from_bytes(signature[32:], "little") + verify_evidence.ORDER).to_bytes(32, "little")
-    assert not verify_evidence.is_signed(key, higher, bytes.fromhex("af82")), "a signature has one form"
+    higher = signature[:32] + (
+        int.from_bytes(signature[32:], "little") + verify_evidence.ORDER
+    ).to_bytes(32, "little")
+    assert not verify_evidence.is_signed(key, higher, bytes.fromhex("af82")), (
+        "a signature has one form"
+    )
 
 
 async def test_a_statement_that_is_changed_after_the_seal_shows(database: Any) -> None:
     async with story(database) as log:
         await delivered(log)
         bundle = (await gathered_of(log, statement=STATEMENT)).sealed({"evidence.pdf": b"x"})
-    for change in (("stated", "statement", "case"), ("stripe", "shipping_address"), ("documents", "evidence.pdf")):
+    for change in (
+        ("stated", "statement", "case"),
+        ("stripe", "shipping_address"),
+        ("documents", "evidence.pdf"),
+    ):
         forged = copy.deepcopy(bundle)
         holder = forged
         for step in change[:-1]:
@@ -332,5 +447,9 @@ async def test_a_statement_that_is_changed_after_the_seal_shows(database: Any) -
 
 
 def test_the_place_of_a_delivery_is_taken_as_exact_as_the_reader_may_see_it() -> None:
-    shown = BundleEntry(1, "event", {"location": {"postal_code": "627"}}, {"postal_code": "62701"}, "opened")
-    assert [each.agreement for each in compare_places(shown, ShipTo(postal_code="62701"))][1] == "agrees"
+    shown = BundleEntry(
+        1, "event", {"location": {"postal_code": "627"}}, {"postal_code": "62701"}, "opened"
+    )
+    assert [each.agreement for each in compare_places(shown, ShipTo(postal_code="62701"))][
+        1
+    ] == "agrees"

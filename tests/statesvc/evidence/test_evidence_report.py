@@ -27,20 +27,37 @@ async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
     carrier = CARRIERS[carrier_id]
     readings = carrier.normalizers[carrier.stable](body, MORNING).readings
     await log.say(*readings, carrier_id=carrier_id)
-    return identify(readings[0], carrier_id=carrier_id, digest=log.keyring.carrier_digest(carrier_id)).tracking_number
+    return identify(
+        readings[0], carrier_id=carrier_id, digest=log.keyring.carrier_digest(carrier_id)
+    ).tracking_number
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_report_shows_both_clocks_the_signer_and_the_address(database: Any) -> None:
     async with story(database) as log:
         await log.parcel(NUMBER)
-        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe", delivery_address="Zanzibar Lane 77"))
+        await log.say(
+            scan(
+                NUMBER,
+                70,
+                Status.DELIVERED,
+                signed_by="J. Doe",
+                delivery_address="Zanzibar Lane 77",
+            )
+        )
         await log.seal()
         report = report_of(await bundle_of(log))
         withheld = report_of(await bundle_of(log, personal=False))
     facts = dict(report.summary.facts)
-    assert (facts["Signed by"], facts["Address"], facts["Its code"]) == ("J. Doe", "Zanzibar Lane 77", "T/X1: read as “delivered”")
-    assert [one.occurred for one in report.statements][:2] == ["1 Mar 2026, 08:00 UTC", "1 Mar 2026, 08:01 UTC"]
+    assert (facts["Signed by"], facts["Address"], facts["Its code"]) == (
+        "J. Doe",
+        "Zanzibar Lane 77",
+        "T/X1: read as “delivered”",
+    )
+    assert [one.occurred for one in report.statements][:2] == [
+        "1 Mar 2026, 08:00 UTC",
+        "1 Mar 2026, 08:01 UTC",
+    ]
     assert all(one.recorded.endswith(" UTC") for one in report.statements)
     assert len(report.conclusions) == 5
     assert "J. Doe" not in html_of(withheld).decode()
@@ -73,7 +90,12 @@ async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
     from statesvc.evidence.gather import Wanted, gather  # noqa: PLC0415 - only here
 
     wanted = Wanted(
-        carrier_id=carrier_id, number=normalize_number(number), discriminator=None, keyring=log.keyring, personal=True, archive=None
+        carrier_id=carrier_id,
+        number=normalize_number(number),
+        discriminator=None,
+        keyring=log.keyring,
+        personal=True,
+        archive=None,
     )
     return (await gather(log.connection, wanted)).sealed()
 
@@ -89,10 +111,20 @@ async def test_markup_that_a_carrier_sends_stays_text(database: Any) -> None:
 
 def test_a_code_that_is_a_sentence_stands_under_what_it_means() -> None:
     line = StatementLine(
-        index=7, occurred="t", recorded="r", what="in transit", where="Stow", code="transit/ARRIVAL DESTINATION", note="late"
+        index=7,
+        occurred="t",
+        recorded="r",
+        what="in transit",
+        where="Stow",
+        code="transit/ARRIVAL DESTINATION",
+        note="late",
     )
     report = EvidenceReport(
-        title="", reference="", made_at="", summary=EvidenceSummary(lead=()), statements=[line, replace(line, code="I/AR", note="")]
+        title="",
+        reference="",
+        made_at="",
+        summary=EvidenceSummary(lead=()),
+        statements=[line, replace(line, code="I/AR", note="")],
     )
     assert details_of(report)[0].rows == [
         ("", "t", "in transit\nlate\ncode: transit/ARRIVAL DESTINATION", "Stow", "r", "7"),

@@ -23,9 +23,14 @@ async def page_of(log: Story, **wish: Any) -> EvidenceSummary:
     return report_of(bundle).summary
 
 
-async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time_and_signer(database: Any) -> None:
+async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time_and_signer(
+    database: Any,
+) -> None:
     async with story(database) as log:
-        await log.say(scan(NUMBER, 1, Status.PICKED_UP), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+        await log.say(
+            scan(NUMBER, 1, Status.PICKED_UP),
+            scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
+        )
         page = await page_of(log, statement=STATEMENT)
     assert page.merchant == "Example Sports Ltd"
     assert page.case.startswith("Case dp_1NsHZ2 · reason code 13.1 · made ")
@@ -41,7 +46,12 @@ async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time
         ("Delivered", True),
     ]
     assert page.steps[1][1:3] == ("1 Mar 2026, 08:01 UTC", "Springfield, IL")
-    assert ("Street", "not stated by the carrier", "Evergreen Terrace 742", "cannot be compared") in page.agreement
+    assert (
+        "Street",
+        "not stated by the carrier",
+        "Evergreen Terrace 742",
+        "cannot be compared",
+    ) in page.agreement
 
 
 async def test_a_contradiction_is_named_by_time_place_and_statement(database: Any) -> None:
@@ -55,13 +65,25 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(database: An
             "(statement 2). No later statement took the delivery back."
         )
     ]
-    assert [(line.number, line.note) for line in report.statements] == [(1, ""), (2, "contradicts the others: see the first page")]
+    assert [(line.number, line.note) for line in report.statements] == [
+        (1, ""),
+        (2, "contradicts the others: see the first page"),
+    ]
 
 
-async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(database: Any) -> None:
+async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await log.say(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
-        correction = scan(NUMBER, 80, Status.DELIVERY_ATTEMPTED, kind=Kind.CORRECTION, corrects="d", native_id="undo")
+        correction = scan(
+            NUMBER,
+            80,
+            Status.DELIVERY_ATTEMPTED,
+            kind=Kind.CORRECTION,
+            corrects="d",
+            native_id="undo",
+        )
         await log.say(correction)
         page = await page_of(log)
     assert page.verdict.endswith("It reported no delivery that still stands.")
@@ -72,17 +94,27 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
     assert remark.endswith("(statement 2).")
 
 
-async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(database: Any) -> None:
+async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(
+    database: Any,
+) -> None:
     async with story(database) as log:
-        await log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+        await log.say(
+            scan(NUMBER, 10, Status.IN_TRANSIT),
+            scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
+        )
         await log.say(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
         await log.seal()
         report = report_of(await bundle_of(log))
     page = report.summary
     assert "signed by" not in page.verdict
-    assert dict(page.facts)["Signed by"] == "nobody, for a delivery that still stands; J. Doe was named for the one that does not"
+    assert (
+        dict(page.facts)["Signed by"]
+        == "nobody, for a delivery that still stands; J. Doe was named for the one that does not"
+    )
     (remark,) = page.remarks
-    assert remark.startswith("The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 2) and took it back; that came on ")
+    assert remark.startswith(
+        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 2) and took it back; that came on "
+    )
     assert remark.endswith("(statement 3).")
     assert report.statements[2].note == "takes back statement 2"
 
@@ -91,11 +123,14 @@ async def test_who_else_signed_is_to_be_weighed(database: Any) -> None:
     async with story(database) as log:
         await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
         await log.say(
-            scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"), scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe")
+            scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"),
+            scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe"),
         )
         page = await page_of(log)
     assert page.verdict.endswith(", signed by J. Doe.")
-    assert page.remarks == ["The carrier also named another signer: R. Roe, 1 Mar 2026, 09:39 UTC (statement 3)."]
+    assert page.remarks == [
+        "The carrier also named another signer: R. Roe, 1 Mar 2026, 09:39 UTC (statement 3)."
+    ]
 
 
 def test_a_place_names_each_part_once() -> None:
@@ -115,14 +150,20 @@ async def test_the_answer_tells_no_delivery_from_one_before_the_return(database:
         under_way = await page_of(log)
         await log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
         returned = await page_of(log)
-    assert under_way.verdict.startswith("UPS reported parcel 1Z0002 last as in transit, on 1 March 2026 at 08:10 UTC (")
+    assert under_way.verdict.startswith(
+        "UPS reported parcel 1Z0002 last as in transit, on 1 March 2026 at 08:10 UTC ("
+    )
     assert under_way.verdict.endswith(". It reported no delivery.")
     assert dict(under_way.facts)["Signed by"] == "not stated by the carrier"
-    assert returned.verdict.endswith(". Before that it reported a delivery, on 1 March 2026 at 09:10 UTC.")
+    assert returned.verdict.endswith(
+        ". Before that it reported a delivery, on 1 March 2026 at 09:10 UTC."
+    )
     assert dict(returned.facts)["State"] == "returned"
 
 
-async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_is(database: Any) -> None:
+async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_is(
+    database: Any,
+) -> None:
     async with story(database) as log:
         for day, discriminator in enumerate(("old", "new")):
             minute = day * 60 * 24 * 40
@@ -131,12 +172,28 @@ async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_
                 scan(NUMBER, minute + 1500, Status.DELIVERED, discriminator=discriminator),
             )
         await log.seal()
-        wanted = Wanted(carrier_id="ups", number=NUMBER, discriminator=None, keyring=log.keyring, personal=True, archive=None)
+        wanted = Wanted(
+            carrier_id="ups",
+            number=NUMBER,
+            discriminator=None,
+            keyring=log.keyring,
+            personal=True,
+            archive=None,
+        )
         with pytest.raises(SeveralShipmentsError) as refused:
             await gather(log.connection, wanted)
-        asked: dict[str, Any] = {"carrier_id": "ups", "number": NUMBER, "keyring": log.keyring, "personal": True, "archive": None}
+        asked: dict[str, Any] = {
+            "carrier_id": "ups",
+            "number": NUMBER,
+            "keyring": log.keyring,
+            "personal": True,
+            "archive": None,
+        }
         bundle = (await gather(log.connection, Wanted(discriminator="old", **asked))).sealed()
-    assert "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on 2026-03-02" in str(refused.value)
+    assert (
+        "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on 2026-03-02"
+        in str(refused.value)
+    )
     assert both(bundle, keys_of(bundle)) == (True, True)
     assert report_of(bundle).summary.notices == [
         (
@@ -146,15 +203,28 @@ async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_
     ]
 
 
-async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied(database: Any) -> None:
+async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied(
+    database: Any,
+) -> None:
     words = "快件已派送至本人，签收人：张三"
     async with story(database) as log:
         said = scan(NUMBER, 70, Status.DELIVERED)
-        fields = {name: getattr(said, name) for name in ("tracking_number", "kind", "status", "time")}
-        reading = type(said)(**fields, raw=Raw(code="80"), place=EventPlace(city="深圳市"), description=words)
+        fields = {
+            name: getattr(said, name) for name in ("tracking_number", "kind", "status", "time")
+        }
+        reading = type(said)(
+            **fields, raw=Raw(code="80"), place=EventPlace(city="深圳市"), description=words
+        )
         await log.say(reading, carrier_id="sf_express")
         await log.seal()
-        wanted = Wanted(carrier_id="sf_express", number=NUMBER, discriminator=None, keyring=log.keyring, personal=True, archive=None)
+        wanted = Wanted(
+            carrier_id="sf_express",
+            number=NUMBER,
+            discriminator=None,
+            keyring=log.keyring,
+            personal=True,
+            archive=None,
+        )
         facts = dict(report_of((await gather(log.connection, wanted)).sealed()).summary.facts)
     assert facts["Its words"] == f"“{words}”"
     assert facts["Its code"].startswith("80: “")

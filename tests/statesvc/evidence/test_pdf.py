@@ -17,8 +17,21 @@ from tests.evidence_fonts import FONTS, printed_by, spans
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
-SCRIPTS = ("快件已签收", "수령 완료", "ส่งสำเร็จ", "تم التسليم", "मुंबई में", "נמסר", "Доставлено", "Παραδόθηκε", "配達完了です", "Đã giao hàng")
-PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+SCRIPTS = (
+    "快件已签收",
+    "수령 완료",
+    "ส่งสำเร็จ",
+    "تم التسليم",
+    "मुंबई में",
+    "נמסר",
+    "Доставлено",
+    "Παραδόθηκε",
+    "配達完了です",
+    "Đã giao hàng",
+)
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def line(index: int, what: str = "in transit: scanned", *, is_key: bool = False) -> StatementLine:
@@ -35,7 +48,11 @@ def line(index: int, what: str = "in transit: scanned", *, is_key: bool = False)
 
 def report(*lines: StatementLine, **summary: Any) -> EvidenceReport:
     summary = {
-        "lead": [("The carrier reported this parcel as ", False), ("delivered", True), (".", False)],
+        "lead": [
+            ("The carrier reported this parcel as ", False),
+            ("delivered", True),
+            (".", False),
+        ],
         "facts": [("Carrier", "UPS")],
         **summary,
     }
@@ -57,7 +74,12 @@ def text_of(pages: PrintedPages, *places: int) -> str:
 
 
 def test_all_scripts_are_printed_and_what_no_font_has_by_its_code_point() -> None:
-    printed = print_report(report(*(line(place, script) for place, script in enumerate(SCRIPTS)), line(99, "a \U0001f4e6 b")))
+    printed = print_report(
+        report(
+            *(line(place, script) for place, script in enumerate(SCRIPTS)),
+            line(99, "a \U0001f4e6 b"),
+        )
+    )
     text = text_of(printed.document)
     for script in ("快件已签收", "수령", "Доставлено", "Παραδόθηκε", "配達完了です"):
         assert script in text
@@ -71,7 +93,10 @@ def test_no_character_can_make_a_line_read_otherwise() -> None:
 
 
 def test_codes_keys_and_signatures_stay_in_one_piece() -> None:
-    key, signature = "log.example/1992c1e7+48040a75+ASdHkYPx6ak45chhgjvN60W+DCb8I40GTjX5uv3A8OU5", "zAiBh/" * 17 + "=="
+    key, signature = (
+        "log.example/1992c1e7+48040a75+ASdHkYPx6ak45chhgjvN60W+DCb8I40GTjX5uv3A8OU5",
+        "zAiBh/" * 17 + "==",
+    )
     stated = replace(line(0, "out for delivery: on its way"), code="OUT_FOR_DELIVERY")
     printed = print_report(replace(report(stated), keys=[key], checkpoint=signature))
     text = text_of(printed.document)
@@ -81,7 +106,9 @@ def test_codes_keys_and_signatures_stay_in_one_piece() -> None:
 
 def test_the_zone_of_all_statements_is_said_once() -> None:
     home = "carrier's home zone"
-    alike = text_of(print_report(report(*(replace(line(index), zone=home) for index in range(3)))).document)
+    alike = text_of(
+        print_report(report(*(replace(line(index), zone=home) for index in range(3)))).document
+    )
     unlike = text_of(print_report(report(replace(line(0), zone=home), line(1))).document)
     assert (alike.count(home), unlike.count(f"({home})")) == (1, 1)
     assert f"Zone of all times below: {home}." in alike
@@ -93,7 +120,15 @@ def test_the_table_of_what_the_fonts_print_is_theirs() -> None:
     assert stated == list(spans(printed_by(FONTS.glob("*.ttf"))))
 
 
-@pytest.mark.parametrize("markup", ["#panic()", "*bold* _it_ $x^2$ `code` @ref <label>", "= Heading\n- list", "\\u{1F4E6} // gone"])
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "#panic()",
+        "*bold* _it_ $x^2$ `code` @ref <label>",
+        "= Heading\n- list",
+        "\\u{1F4E6} // gone",
+    ],
+)
 def test_markup_stays_text(markup: str) -> None:
     text = text_of(print_report(report(line(0, markup))).document)
     for word in markup.split():
@@ -102,12 +137,19 @@ def test_markup_stays_text(markup: str) -> None:
 
 def test_up_to_some_hundred_statements_are_one_file() -> None:
     printed = print_report(report(*map(line, range(200))))
-    assert (printed.document.pages <= PAGES_MAX, printed.document.summary_page, printed.has_annex) == (True, 1, False)
+    assert (
+        printed.document.pages <= PAGES_MAX,
+        printed.document.summary_page,
+        printed.has_annex,
+    ) == (True, 1, False)
 
 
 @pytest.mark.parametrize("words", ["in transit", "long " * 80])
 def test_thousands_are_a_short_document_and_an_annex_with_all_of_them(words: str) -> None:
-    lines = [line(index, f"{words} {index}.", is_key=index % 10 == 0) for index in range(1_200 if len(words) < 20 else 120)]
+    lines = [
+        line(index, f"{words} {index}.", is_key=index % 10 == 0)
+        for index in range(1_200 if len(words) < 20 else 120)
+    ]
     printed, annex = print_report(report(*lines)), annex_pages(report(*lines))
     assert (printed.document.pages <= PAGES_MAX, printed.has_annex) == (True, True)
     assert "the annex, a file of its own, has all of them" in text_of(printed.document, 1)
@@ -119,7 +161,9 @@ def test_thousands_are_a_short_document_and_an_annex_with_all_of_them(words: str
 
 def test_the_summary_stays_on_its_page() -> None:
     facts = [(f"Fact {number}", "many words " * 20) for number in range(12)]
-    printed = print_report(report(line(0), facts=facts, stated=facts, remarks=["a remark " * 30] * 4))
+    printed = print_report(
+        report(line(0), facts=facts, stated=facts, remarks=["a remark " * 30] * 4)
+    )
     assert printed.document.summary_page <= 2
     assert printed.document.pages <= PAGES_MAX
 
@@ -127,7 +171,9 @@ def test_the_summary_stays_on_its_page() -> None:
 def test_what_does_not_fit_the_first_page_is_cut_behind_a_clause() -> None:
     facts = [(f"Fact {number}", "many words " * 20) for number in range(12)]
     remark = "On 12 Jul 2019 the carrier also reported “in transit” (statement 7). " * 5
-    text = text_of(print_report(report(line(0), facts=facts, stated=facts, remarks=[remark] * 4)).document, 0)
+    text = text_of(
+        print_report(report(line(0), facts=facts, stated=facts, remarks=[remark] * 4)).document, 0
+    )
     assert "(statement 7). …" in text
 
 
@@ -135,7 +181,9 @@ def test_a_picture_is_printed_and_one_that_cannot_be_read_is_left_out() -> None:
     def pictured(image: bytes) -> int:
         proof = DeliveryProof("photograph", "m", image=image, image_format="png")
         printed = print_report(replace(report(line(0)), delivery_proofs=[proof]))
-        return sum(len(page.images) for page in PdfReader(io.BytesIO(printed.document.content)).pages)
+        return sum(
+            len(page.images) for page in PdfReader(io.BytesIO(printed.document.content)).pages
+        )
 
     assert (pictured(PIXEL), pictured(PIXEL[:30])) == (1, 0)
 

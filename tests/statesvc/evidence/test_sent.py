@@ -45,7 +45,9 @@ async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(database
         await log.seal()
         shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
     for bundle in (shown, withheld):
-        assert [(row["body"], row["body_state"], row["attempts"]) for row in bundle["sent"]] == [(bodies[0], "opened", [1])]
+        assert [(row["body"], row["body_state"], row["attempts"]) for row in bundle["sent"]] == [
+            (bodies[0], "opened", [1])
+        ]
         assert both(bundle, keys_of(bundle)) == (True, True)
 
 
@@ -62,13 +64,17 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(dat
     assert "Doe" not in json.dumps(withheld)
     for bundle in (shown, withheld):
         assert both(bundle, keys_of(bundle)) == (True, True)
-        assert [(one.receiver, one.status) for one in report_of(bundle).told] == [("subscriber.invalid", "delivered")]
+        assert [(one.receiver, one.status) for one in report_of(bundle).told] == [
+            ("subscriber.invalid", "delivered")
+        ]
     assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in html_of(report_of(shown)).decode()
     assert "not shown to this reader" in html_of(report_of(withheld)).decode()
 
 
 @pytest.mark.parametrize("pii", [False, True])
-async def test_a_full_body_from_before_they_were_stored_is_made_again(database: Any, monkeypatch: pytest.MonkeyPatch, *, pii: bool) -> None:
+async def test_a_full_body_from_before_they_were_stored_is_made_again(
+    database: Any, monkeypatch: pytest.MonkeyPatch, *, pii: bool
+) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
     async with story(database) as log:
         await subscribe(log, payload="full", pii=pii)
@@ -81,7 +87,9 @@ async def test_a_full_body_from_before_they_were_stored_is_made_again(database: 
     assert both(shown, keys_of(shown)) == (True, True)
 
 
-async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
     async with story(database) as log:
         await subscribe(log)
@@ -104,15 +112,22 @@ async def test_attempts_that_were_sent_different_bodies_are_distinguished(databa
         full = await deliver(log)
         await log.seal()
         shown = await bundle_of(log)
-    assert [(row["body"], row["attempts"]) for row in shown["sent"]] == [(thin[0], [1]), (full[0], [2])]
+    assert [(row["body"], row["attempts"]) for row in shown["sent"]] == [
+        (thin[0], [1]),
+        (full[0], [2]),
+    ]
     assert both(shown, keys_of(shown)) == (True, True)
 
 
-async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_as_left_out(database: Any) -> None:
+async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_as_left_out(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await subscribe(log)
         await log.parcel(NUMBER, steps=3)
-        ((subscription_id,),) = await (await log.connection.execute("SELECT subscription_id FROM statesvc.subscription")).fetchall()
+        ((subscription_id,),) = await (
+            await log.connection.execute("SELECT subscription_id FROM statesvc.subscription")
+        ).fetchall()
         backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
         assert await Coalescer().coalesce(log.connection, backlog) == 2
         (body,) = await deliver(log)
@@ -133,24 +148,34 @@ async def test_after_an_erasure_nothing_shows_which_body_it_was(database: Any) -
         await subscribe(log, payload="full", pii=True)
         await delivered_parcel(log)
         await deliver(log)
-        await log.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()")
+        await log.connection.execute(
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
+        )
         await log.seal()
         shown = await bundle_of(log)
-    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [(None, "erased", "delivered")]
+    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [
+        (None, "erased", "delivered")
+    ]
     assert both(shown, keys_of(shown)) == (True, True)
     assert [one.text for one in report_of(shown).bodies] == ["erased at the person's request"]
 
 
-async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(database: Any) -> None:
+async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await subscribe(log, payload="full", pii=True)
         await delivered_parcel(log)
         (body,) = await deliver(log)
         await log.seal()
         async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-            await owner.execute("TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox")
+            await owner.execute(
+                "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox"
+            )
         shown = await bundle_of(log)
-    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [(body, "opened", "delivered")]
+    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [
+        (body, "opened", "delivered")
+    ]
     assert both(shown, keys_of(shown)) == (True, True)
 
 
@@ -160,7 +185,9 @@ async def test_entries_about_notifications_hold_nothing_personal(database: Any) 
         await delivered_parcel(log)
         (body,) = await deliver(log)
         assert "J. Doe" in body
-        entries = await log.rows("SELECT canonical FROM statesvc.fanout UNION ALL SELECT canonical FROM statesvc.attempt")
+        entries = await log.rows(
+            "SELECT canonical FROM statesvc.fanout UNION ALL SELECT canonical FROM statesvc.attempt"
+        )
         stored = await log.rows("SELECT sealed_part FROM statesvc.attempt")
     assert len(entries) == 2
     assert all(b"Doe" not in decompress_json(content) for (content,) in entries)
@@ -177,11 +204,17 @@ async def test_another_body_is_found_out_even_where_the_seal_could_be_made(datab
     forged = copy.deepcopy(shown)
     forged["sent"][0]["body"] = forged["sent"][0]["body"].replace("delivered", "returning")
     signer = NoteSigner.fresh(keys_of(shown)[0].name)
-    resealed = module.sealed({name: value for name, value in forged.items() if name != "seal"}, [signer], origin=signer.verifier.name)
+    resealed = module.sealed(
+        {name: value for name, value in forged.items() if name != "seal"},
+        [signer],
+        origin=signer.verifier.name,
+    )
     assert both(resealed, [*keys_of(shown), signer.verifier]) == (False, False)
 
 
-async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(database: Any) -> None:
+async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await subscribe(log)
         await delivered_parcel(log)
@@ -189,7 +222,13 @@ async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reporte
         await log.seal()
         shown = await bundle_of(log)
     former = shown | {
-        "sent": [{name: row[name] for name in ("webhook_id", "subscription_id", "receiver", "type", "body")} for row in shown["sent"]]
+        "sent": [
+            {
+                name: row[name]
+                for name in ("webhook_id", "subscription_id", "receiver", "type", "body")
+            }
+            for row in shown["sent"]
+        ]
     }
     assert [one.status for one in report_of(former).told] == ["delivered"]
     assert [one.text for one in report_of(former).bodies] == [row["body"] for row in shown["sent"]]

@@ -57,13 +57,25 @@ _HISTORY = (
 )
 _ROW = b"SELECT flags, due_at, state FROM statesvc.shipment WHERE shipment_id = %(shipment_id)s"
 NEW_YORK, TOKYO = timezone(timedelta(hours=-5)), timezone(timedelta(hours=9))
-STALLS = {"picked_up": 72, "in_transit": 120, "exception": 72, "out_for_delivery": 48, "delivery_attempted": 72, "returning": 240}
+STALLS = {
+    "picked_up": 72,
+    "in_transit": 120,
+    "exception": 72,
+    "out_for_delivery": 48,
+    "delivery_attempted": 72,
+    "returning": 240,
+}
 Hours = dict[str, int | None]
 SERVICES = ["UPS Ground", "UPS SurePost"]
 OTHERS = {"not_picked_up": 120, "overdue": 0, "delivery_missed": 0, "pickup_expiring": 120}
 DAYS_OF_NEWS = 30
 EXAMPLES = settings(
-    max_examples=6, stateful_step_count=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=6,
+    stateful_step_count=20,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
 STATUSES = [
     Status.INFO_RECEIVED,
@@ -94,13 +106,21 @@ class Parcel:
         """Yield kind, cause, and from when the hours count. The life cycle is taken from the fold; the rest is said in another way."""
         state = fold(self.facts)
         status = state.status.value
-        scans = [each for each in self.said if each.kind is not Kind.CORRECTION and each.native_id not in self.retracted]
+        scans = [
+            each
+            for each in self.said
+            if each.kind is not Kind.CORRECTION and each.native_id not in self.retracted
+        ]
         if state.terminal or not self.said:
             return
         promised = [each for each in self.said if each.estimated_delivery is not None]
         if promised and status != "returning":
             day = min(promised, key=lambda each: each.time.instant).estimated_delivery or ""
-            there = max(scans, key=lambda each: each.time.instant).time.instant if scans else state.last_event_at
+            there = (
+                max(scans, key=lambda each: each.time.instant).time.instant
+                if scans
+                else state.last_event_at
+            )
             assert there is not None
             yield "overdue", day, _midnight_after(datetime.fromisoformat(day), there)
         if not scans:
@@ -114,12 +134,18 @@ class Parcel:
         if status == "available_for_pickup":
             yield "pickup_expiring", since.isoformat(), since
         if status == "out_for_delivery":
-            yield "delivery_missed", f"{last.time.instant:%Y-%m-%d}", _midnight_after(last.time.instant, last.time.instant)
+            yield (
+                "delivery_missed",
+                f"{last.time.instant:%Y-%m-%d}",
+                _midnight_after(last.time.instant, last.time.instant),
+            )
 
     def service(self) -> str:
         """Return the service as the newest statement that names one has it; as it is compared."""
         named = [each for each in self.said if each.service is not None]
-        return (max(named, key=lambda each: each.time.instant).service or "").lower() if named else ""
+        return (
+            (max(named, key=lambda each: each.time.instant).service or "").lower() if named else ""
+        )
 
     def pass_by(self, now: datetime, hours: Hours) -> None:
         """Observe what is observed at a pass."""
@@ -163,7 +189,10 @@ class Watched(RuleBasedStateMachine):
 
     def hours_of(self, service: str) -> Hours:
         """Return the most specific hours."""
-        found: Hours = {**{f"stalled.{status}": hours for status, hours in STALLS.items()}, **OTHERS}
+        found: Hours = {
+            **{f"stalled.{status}": hours for status, hours in STALLS.items()},
+            **OTHERS,
+        }
         for scope in (("*", ""), ("ups", ""), *([("ups", service)] if service else [])):
             found |= self.stated.get(scope, {})
         return found
@@ -181,7 +210,14 @@ class Watched(RuleBasedStateMachine):
         service=st.sampled_from([None, None, *SERVICES]),
     )
     def scan(
-        self, *, place: int, status: Status | None, hours_ago: int, eta: int | None, where: timezone, service: str | None = None
+        self,
+        *,
+        place: int,
+        status: Status | None,
+        hours_ago: int,
+        eta: int | None,
+        where: timezone,
+        service: str | None = None,
     ) -> None:
         parcel, now = self.parcel(place), self.now()
         at = (now - timedelta(hours=hours_ago, minutes=self.said)).astimezone(where)
@@ -189,18 +225,35 @@ class Watched(RuleBasedStateMachine):
         kind = Kind.SCAN if status else Kind.UNMAPPED
         self.say(parcel, status, at, kind=kind, estimated_delivery=day, service=service)
 
-    @rule(place=st.integers(0, 3), which=st.integers(0, 20), status=st.sampled_from([None, None, Status.IN_TRANSIT, Status.DELIVERED]))
+    @rule(
+        place=st.integers(0, 3),
+        which=st.integers(0, 20),
+        status=st.sampled_from([None, None, Status.IN_TRANSIT, Status.DELIVERED]),
+    )
     def correct(self, place: int, which: int, status: Status | None) -> None:
         """Correct a scan: it never happened, or meant something else."""
         parcel = self.parcel(place)
-        scans = [each.native_id or "" for each in parcel.said if each.kind is Kind.SCAN and each.native_id not in parcel.retracted]
+        scans = [
+            each.native_id or ""
+            for each in parcel.said
+            if each.kind is Kind.SCAN and each.native_id not in parcel.retracted
+        ]
         if scans:
             corrected = scans[which % len(scans)]
             if status is None:
                 parcel.retracted.add(corrected)
-            self.say(parcel, status, self.now().astimezone(NEW_YORK), kind=Kind.CORRECTION, corrects=corrected)
+            self.say(
+                parcel,
+                status,
+                self.now().astimezone(NEW_YORK),
+                kind=Kind.CORRECTION,
+                corrects=corrected,
+            )
             # what is corrected once is not chosen again: the latest of several holds, which the fold's own tests are about
-            parcel.said = [replace(each, kind=Kind.UNMAPPED) if each.native_id == corrected else each for each in parcel.said]
+            parcel.said = [
+                replace(each, kind=Kind.UNMAPPED) if each.native_id == corrected else each
+                for each in parcel.said
+            ]
 
     @rule(hours=st.sampled_from([1, 13, 30, 60, 130, 250]))
     def time_passes(self, hours: int) -> None:
@@ -220,11 +273,21 @@ class Watched(RuleBasedStateMachine):
         rules=st.fixed_dictionaries(
             {},
             optional={
-                "stalled": st.dictionaries(st.sampled_from(sorted(STALLS)), st.one_of(st.none(), st.integers(1, 200))),
+                "stalled": st.dictionaries(
+                    st.sampled_from(sorted(STALLS)), st.one_of(st.none(), st.integers(1, 200))
+                ),
                 **{name: st.one_of(st.none(), st.integers(1, 200)) for name in OTHERS},
             },
         ),
-        scope=st.sampled_from([("*", ""), ("ups", ""), *(("ups", service) for service in SERVICES), ("fedex", ""), ("fedex", SERVICES[0])]),
+        scope=st.sampled_from(
+            [
+                ("*", ""),
+                ("ups", ""),
+                *(("ups", service) for service in SERVICES),
+                ("fedex", ""),
+                ("fedex", SERVICES[0]),
+            ]
+        ),
     )
     def state(self, rules: dict[str, Any], scope: tuple[str, str] = ("ups", "")) -> None:
         """State other rules of all carriers, of one, or of one of its services; shipments that wait follow before anything else happens."""
@@ -235,7 +298,13 @@ class Watched(RuleBasedStateMachine):
         }
 
         async def change() -> None:
-            await state_rules(self.log.connection, rule_scope(carrier_id, service or None), rules, why="a test", actor="test")
+            await state_rules(
+                self.log.connection,
+                rule_scope(carrier_id, service or None),
+                rules,
+                why="a test",
+                actor="test",
+            )
 
         self.run(change())
         self.move_clock(61)
@@ -270,7 +339,9 @@ class Watched(RuleBasedStateMachine):
         self.run(self._move_clock(seconds))
 
     async def _move_clock(self, seconds: int) -> None:
-        await self.log.connection.execute("UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,))
+        await self.log.connection.execute(
+            "UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,)
+        )
         await self.owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
 
     async def seen(self, wanted: UUID) -> "Seen":
@@ -281,10 +352,15 @@ class Watched(RuleBasedStateMachine):
         if not history:
             return Seen([], None, None)
         observed = [json.loads(canonical) for canonical in history if is_observation(canonical)]
-        ((flags, due_at, state),) = await (await connection.execute(_ROW, {"shipment_id": wanted})).fetchall()
+        ((flags, due_at, state),) = await (
+            await connection.execute(_ROW, {"shipment_id": wanted})
+        ).fetchall()
         row = rebuilt_row(wanted, history, (await read_rules(connection)).of)
         return Seen(
-            [((each["kind"], each["details"]["cause"]), datetime.fromisoformat(each["since"])) for each in observed],
+            [
+                ((each["kind"], each["details"]["cause"]), datetime.fromisoformat(each["since"]))
+                for each in observed
+            ],
             (flags, due_at, decompress_json(state)),
             (row.flags, row.due_at, row.state),
         )
@@ -308,23 +384,45 @@ def a_short_story(machine: type[Watched]) -> None:
     parcels.state({"stalled": {"in_transit": 110}}, ("ups", SERVICES[0]))
     parcels.state({"stalled": {"in_transit": 300}}, ("ups", ""))
     for _ in range(2):
-        parcels.scan(place=0, status=Status.IN_TRANSIT, hours_ago=0, eta=1, where=NEW_YORK, service=SERVICES[0])
+        parcels.scan(
+            place=0,
+            status=Status.IN_TRANSIT,
+            hours_ago=0,
+            eta=1,
+            where=NEW_YORK,
+            service=SERVICES[0],
+        )
         parcels.look()
         parcels.time_passes(130)
         parcels.look()
 
 
 async def run_machine(database: Database, run: Callable[[type[Watched]], None]) -> None:
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner, story(database) as log:
+    async with (
+        await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner,
+        story(database) as log,
+    ):
         await owner.execute(FROZEN_CLOCK.encode())
-        machine = type("WatchedOnThisDatabase", (Watched,), {"loop": asyncio.get_running_loop(), "log": log, "owner": owner})
+        machine = type(
+            "WatchedOnThisDatabase",
+            (Watched,),
+            {"loop": asyncio.get_running_loop(), "log": log, "owner": owner},
+        )
         await asyncio.to_thread(run, machine)
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(database: Database) -> None:
+async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(
+    database: Database,
+) -> None:
     await run_machine(database, by_chance)
-    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
+    task = Rebuild(
+        owner_dsn=database.owner_dsn,
+        actor="t",
+        processes=1,
+        progress=lambda *_: None,
+        archive=History(None),
+    )
     shipments, drift = await task.compare()
     assert (shipments > 0, drift) == (True, [])
 
@@ -355,10 +453,19 @@ def _knows_no_service(book: RuleBook, carrier_id: str, service: str | None = Non
         (projected, "next_deadline", _arms_no_promise),
         (RuleBook, "of", _knows_no_service),
     ],
-    ids=["observes again", "flags outlive their cause", "a promise is not armed", "a service's rules are not those of its carrier"],
+    ids=[
+        "observes again",
+        "flags outlive their cause",
+        "a promise is not armed",
+        "a service's rules are not those of its carrier",
+    ],
 )
 async def test_the_machine_notices_what_is_broken(
-    database: Database, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, broken: Callable[..., Any]
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
+    broken: Callable[..., Any],
 ) -> None:
     await run_machine(database, a_short_story)
     monkeypatch.setattr(module, name, broken)

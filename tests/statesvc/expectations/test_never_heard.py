@@ -38,7 +38,9 @@ async def observed(shop: Shop) -> list[dict[str, Any]]:
 
 async def drifts(shop: Shop) -> list[Any]:
     """Return the shipments whose row is not what the log adds up to."""
-    _, found = await Rebuild(owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None).compare()
+    _, found = await Rebuild(
+        owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None
+    ).compare()
     return found
 
 
@@ -57,9 +59,19 @@ async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
     report = await watch(shop, hours=0.2)
     assert (report.due, len(report.observations), report.notifications) == (1, 1, 1)
     (entry,) = await observed(shop)
-    assert (entry["kind"], entry["version"], entry["shipment_id"]) == ("never_heard", 0, str(awaited_id(CARRIER_ID, "A1")))
-    assert (entry["details"]["carrier_id"], entry["details"]["number"], entry["details"]["hours"]) == (CARRIER_ID, "A1", 48)
-    ((kind, number, sequence, to_status),) = await shop.rows("SELECT type, tracking_number, sequence, to_status FROM statesvc.notification")
+    assert (entry["kind"], entry["version"], entry["shipment_id"]) == (
+        "never_heard",
+        0,
+        str(awaited_id(CARRIER_ID, "A1")),
+    )
+    assert (
+        entry["details"]["carrier_id"],
+        entry["details"]["number"],
+        entry["details"]["hours"],
+    ) == (CARRIER_ID, "A1", 48)
+    ((kind, number, sequence, to_status),) = await shop.rows(
+        "SELECT type, tracking_number, sequence, to_status FROM statesvc.notification"
+    )
     assert (kind, number, to_status) == ("shipment.never_heard", "A1", "unknown")
     assert sequence == entry["details"]["sequence"] < FIRST_SEQUENCE
     assert (await watch(shop, hours=24 * 29)).due == 0
@@ -69,7 +81,9 @@ async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
 async def test_an_event_in_time_cancels_it_and_costs_the_push_nothing(shop: Shop) -> None:
     await awaits(shop, "A1")
     await shop.say({"number": "a-1", "status": "in_transit"})
-    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 1, "no append looks at it"
+    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 1, (
+        "no append looks at it"
+    )
     assert (await watch(shop, hours=49)).observations == []
     assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 0
 
@@ -77,7 +91,10 @@ async def test_an_event_in_time_cancels_it_and_costs_the_push_nothing(shop: Shop
 async def test_an_aggregator_that_names_the_carrier_is_heard_too(shop: Shop) -> None:
     shop.context.carriers["hub"] = replace(ACME, carrier_id="hub")  # type: ignore[index]
     await awaits(shop, "A1")
-    await shop.push(says({"number": "A1", "status": "in_transit", "parcel_carrier_id": CARRIER_ID}), carrier_id="hub")
+    await shop.push(
+        says({"number": "A1", "status": "in_transit", "parcel_carrier_id": CARRIER_ID}),
+        carrier_id="hub",
+    )
     await shop.work()
     assert (await watch(shop, hours=49)).observations == []
 
@@ -113,14 +130,18 @@ async def test_it_can_be_awaited_again_and_no_longer(shop: Shop) -> None:
     assert len((await watch(shop, hours=25)).observations) == 1
     await awaits(shop, "A1", 24)
     assert await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={})
-    assert not await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={})
+    assert not await stop_awaiting(
+        shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={}
+    )
     assert (await watch(shop, hours=25)).observations == []
     assert await shop.value("SELECT count(DISTINCT sequence) FROM statesvc.notification") == 2
     verbs = await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")
     assert [verb for (verb,) in verbs] == [*["await_shipment"] * 3, "stop_awaiting_shipment"]
 
 
-async def test_the_same_hours_again_change_nothing_and_others_count_from_the_first_time(shop: Shop) -> None:
+async def test_the_same_hours_again_change_nothing_and_others_count_from_the_first_time(
+    shop: Shop,
+) -> None:
     await awaits(shop, "A1", 48)
     await shop.database.clock.advance(10 * HOUR)
     await awaits(shop, "A1", 48)
@@ -131,17 +152,22 @@ async def test_the_same_hours_again_change_nothing_and_others_count_from_the_fir
 
 
 @pytest.mark.parametrize("scope", [CARRIER_ID, "*"])
-async def test_of_a_carrier_that_is_held_nothing_is_concluded_though_it_never_pushed(shop: Shop, scope: str) -> None:
+async def test_of_a_carrier_that_is_held_nothing_is_concluded_though_it_never_pushed(
+    shop: Shop, scope: str
+) -> None:
     await awaits(shop, "A1")
     await shop.connection.execute(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true, now(), 't')", (scope,)
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true, now(), 't')",
+        (scope,),
     )
     report = await watch(shop, hours=49)
     assert (report.due, report.put_off, report.observations) == (1, 1, [])
     await shop.connection.execute("UPDATE statesvc.rollout SET hold = false")
     report = await watch(shop, hours=2)
     (since,) = [one.deadline.due_at for one in report.observations]
-    assert since == await shop.value("SELECT awaited_at + interval '48 hours' FROM statesvc.awaited_number"), "not when it was looked at"
+    assert since == await shop.value(
+        "SELECT awaited_at + interval '48 hours' FROM statesvc.awaited_number"
+    ), "not when it was looked at"
 
 
 async def test_a_first_message_that_is_being_appended_goes_first(shop: Shop) -> None:
@@ -160,20 +186,34 @@ async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.Monk
         await awaits(shop, f"A{number}")
     await shop.database.clock.advance(49 * HOUR)
     reports = [await watch(shop) for _ in range(3)]
-    assert [(len(report.observations), report.is_full) for report in reports] == [(3, True), (3, True), (1, False)]
+    assert [(len(report.observations), report.is_full) for report in reports] == [
+        (3, True),
+        (3, True),
+        (1, False),
+    ]
 
 
-async def test_after_a_restore_nothing_is_concluded_before_carriers_had_time_to_push_again(shop: Shop) -> None:
+async def test_after_a_restore_nothing_is_concluded_before_carriers_had_time_to_push_again(
+    shop: Shop,
+) -> None:
     await subscribe(shop)
     await awaits(shop, "BEFORE", 1)
     assert len((await watch(shop, hours=2)).observations) == 1
     await awaits(shop, "AFTER", 1)
-    await shop.connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back', statesvc.clock())")
+    await shop.connection.execute(
+        "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back', statesvc.clock())"
+    )
     assert (await watch(shop, hours=2)).put_off == 1
     await shop.connection.execute("DELETE FROM statesvc.sealing_refusal")
-    await shop.as_owner("INSERT INTO statesvc.log_epoch (epoch, begins, started_at) VALUES (2, 1, statesvc.clock())")
+    await shop.as_owner(
+        "INSERT INTO statesvc.log_epoch (epoch, begins, started_at) VALUES (2, 1, statesvc.clock())"
+    )
     assert (await watch(shop, hours=2)).put_off == 1
     report = await watch(shop, hours=2.1)
-    assert [one.shipment.number for one in report.observations] == ["AFTER"], "what is in the backup is not raised again"
-    told = await shop.rows("SELECT tracking_number, coalesce(epoch, 1) FROM statesvc.notification ORDER BY created_at")
+    assert [one.shipment.number for one in report.observations] == ["AFTER"], (
+        "what is in the backup is not raised again"
+    )
+    told = await shop.rows(
+        "SELECT tracking_number, coalesce(epoch, 1) FROM statesvc.notification ORDER BY created_at"
+    )
     assert told == [("BEFORE", 1), ("AFTER", 2)]

@@ -16,7 +16,13 @@ from typing import Any, NamedTuple, TypeVar
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
@@ -39,7 +45,12 @@ T = TypeVar("T")
 EXAMPLE = count()
 """Each example has numbers of its own: the log is not emptied."""
 EXAMPLES = settings(
-    max_examples=10, stateful_step_count=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=10,
+    stateful_step_count=20,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
 NUMBERS = 3
 PLACES = st.integers(0, NUMBERS - 1)
@@ -134,7 +145,9 @@ class Awaited(RuleBasedStateMachine):
     @rule(place=PLACES, hours=st.sampled_from([1, 12, 48]))
     def await_number(self, place: int, hours: int) -> None:
         one, now = self.numbers[place], self.tick()
-        asked = await_number(self.api.connection, AttachedTo("ups", one.number), hours, actor="shop", why={})
+        asked = await_number(
+            self.api.connection, AttachedTo("ups", one.number), hours, actor="shop", why={}
+        )
         if one.is_erased:
             with pytest.raises(NumberErasedError):
                 self.run(asked)
@@ -146,7 +159,9 @@ class Awaited(RuleBasedStateMachine):
     def stop(self, place: int) -> None:
         self.tick()
         one = self.numbers[place]
-        assert self.run(stop_awaiting(self.api.connection, AttachedTo("ups", one.number), actor="shop", why={})) is (one.hours is not None)
+        assert self.run(
+            stop_awaiting(self.api.connection, AttachedTo("ups", one.number), actor="shop", why={})
+        ) is (one.hours is not None)
         one.stop()
 
     @rule(place=PLACES, by_carrier=st.sampled_from([True, False]))
@@ -169,7 +184,16 @@ class Awaited(RuleBasedStateMachine):
         if one.has_events or one.hours is None:
             return
         self.run(
-            erase(self.api.connection, Erasure(carrier_id="ups", tracking_number=one.number, why="asked to", actor="t", backup_days=7))
+            erase(
+                self.api.connection,
+                Erasure(
+                    carrier_id="ups",
+                    tracking_number=one.number,
+                    why="asked to",
+                    actor="t",
+                    backup_days=7,
+                ),
+            )
         )
         one.stop()
         one.is_erased = True
@@ -215,7 +239,9 @@ class Awaited(RuleBasedStateMachine):
         return self.run(self._tick(seconds))
 
     async def _tick(self, seconds: int) -> datetime:
-        await self.api.connection.execute("UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,))
+        await self.api.connection.execute(
+            "UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,)
+        )
         if seconds > 1:
             await self.owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
         row = await (await self.api.connection.execute("SELECT statesvc.clock()")).fetchone()
@@ -234,7 +260,10 @@ class Awaited(RuleBasedStateMachine):
         found: dict[str, list[tuple[datetime, datetime]]] = {}
         for (canonical,) in await (await self.api.connection.execute(OBSERVED.encode())).fetchall():
             entry = json.loads(decompress_json(canonical))
-            times = datetime.fromisoformat(entry["since"]), datetime.fromisoformat(entry["recorded_at"])
+            times = (
+                datetime.fromisoformat(entry["since"]),
+                datetime.fromisoformat(entry["recorded_at"]),
+            )
             found.setdefault(entry["details"]["number"], []).append(times)
         return found
 
@@ -242,7 +271,11 @@ class Awaited(RuleBasedStateMachine):
         reply = await self.api.get(f"/v1/shipments/ups/{number}", params=asked)
         assert reply.status in {200, 404}, reply.body
         body = reply.body
-        return Shown(body["status"], body["version"] > 0, body["flags"]) if reply.status == 200 else None
+        return (
+            Shown(body["status"], body["version"] > 0, body["flags"])
+            if reply.status == 200
+            else None
+        )
 
 
 def by_chance(machine: type[Awaited]) -> None:
@@ -267,14 +300,26 @@ def a_short_story(machine: type[Awaited]) -> None:
 async def run_machine(api: Api, database: Database, run: Callable[[type[Awaited]], None]) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
         await owner.execute(FROZEN_CLOCK.encode())
-        machine = type("AwaitedOnThisDatabase", (Awaited,), {"loop": asyncio.get_running_loop(), "api": api, "owner": owner})
+        machine = type(
+            "AwaitedOnThisDatabase",
+            (Awaited,),
+            {"loop": asyncio.get_running_loop(), "api": api, "owner": owner},
+        )
         await asyncio.to_thread(run, machine)
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_is_raised_and_answered_keeps_to_its_model_and_a_rebuild_says_the_same(api: Api, database: Database) -> None:
+async def test_what_is_raised_and_answered_keeps_to_its_model_and_a_rebuild_says_the_same(
+    api: Api, database: Database
+) -> None:
     await run_machine(api, database, by_chance)
-    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
+    task = Rebuild(
+        owner_dsn=database.owner_dsn,
+        actor="t",
+        processes=1,
+        progress=lambda *_: None,
+        archive=History(None),
+    )
     shipments, drift = await task.compare()
     assert (shipments > 0, drift) == (True, [])
     await check_log(api.connection, api.keyring)
@@ -291,8 +336,16 @@ def _knows_no_end(before: AwaitedHours | None, entry: Any) -> AwaitedHours:
 
 @pytest.mark.parametrize(
     "broken",
-    [(watching, "heard_numbers", _hears_nothing), (awaiting, "_after", _knows_no_end), (awaiting, "SHOWN_DAYS", -1)],
-    ids=["raises what was heard of", "what was given up is awaited in the past", "what was observed is not shown in the past"],
+    [
+        (watching, "heard_numbers", _hears_nothing),
+        (awaiting, "_after", _knows_no_end),
+        (awaiting, "SHOWN_DAYS", -1),
+    ],
+    ids=[
+        "raises what was heard of",
+        "what was given up is awaited in the past",
+        "what was observed is not shown in the past",
+    ],
 )
 async def test_the_machine_notices_what_is_broken(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, broken: tuple[Any, str, Any]

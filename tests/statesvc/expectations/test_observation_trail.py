@@ -22,7 +22,9 @@ HOUR = 3600.0
 async def log(api: Any) -> Story:
     """Make a parcel of which nothing is heard: stalled, then sealed."""
     request = store.SubscriptionRequest(url="https://example.test/hook")
-    await store.create(api.carriers.connection, api.carriers.keyring, request, actor="test", owner="bootstrap")
+    await store.create(
+        api.carriers.connection, api.carriers.keyring, request, actor="test", owner="bootstrap"
+    )
     return Story(api.connection, api.keyring)
 
 
@@ -44,10 +46,18 @@ async def get(api: Any, path: str, **query: Any) -> Any:
     return reply.body
 
 
-async def test_history_and_audit_list_it_and_as_of_a_day_before_they_do_not(api: Any, scan: Any, database: Any, log: Story) -> None:
+async def test_history_and_audit_list_it_and_as_of_a_day_before_they_do_not(
+    api: Any, scan: Any, database: Any, log: Story
+) -> None:
     before = (await stall(api, scan, database, log)).isoformat()
     (seen,) = (await get(api, "/history"))["observations"]
-    assert (seen["kind"], seen["hours"], seen["status"], seen["rules"], seen["version"]) == ("stalled", 120, "in_transit", 0, 1)
+    assert (seen["kind"], seen["hours"], seen["status"], seen["rules"], seen["version"]) == (
+        "stalled",
+        120,
+        "in_transit",
+        0,
+        1,
+    )
     assert seen["log_index"] is not None
     audit = await get(api, "/audit")
     assert audit["observations"] == [seen]
@@ -55,17 +65,25 @@ async def test_history_and_audit_list_it_and_as_of_a_day_before_they_do_not(api:
     waits = {each["type"]: each for each in audit["notifications"]}
     assert waits.keys() == {"shipment.status_changed", "shipment.stalled"}
     notified = waits["shipment.stalled"]
-    assert (notified["sequence"], notified["occurred_at"], notified["waiting"]) == (seen["sequence"], seen["since"], True)
+    assert (notified["sequence"], notified["occurred_at"], notified["waiting"]) == (
+        seen["sequence"],
+        seen["since"],
+        True,
+    )
     for _ in range(2):  # one of a shipment at a time
         await deliver(api.carriers.connection, api.carriers.keyring)
-    assert {each["outcome"] for each in (await get(api, "/audit"))["notifications"]} == {"delivered"}
+    assert {each["outcome"] for each in (await get(api, "/audit"))["notifications"]} == {
+        "delivered"
+    }
     then = await get(api, "/audit", as_of=before)
     assert (then["observations"], then["shipment"]["flags"]) == ([], [])
     assert [each["type"] for each in then["notifications"]] == ["shipment.status_changed"]
     assert (await get(api, "/history", as_of=before))["observations"] == []
 
 
-async def test_later_pages_of_a_history_do_not_repeat_it(api: Any, scan: Any, database: Any, log: Story) -> None:
+async def test_later_pages_of_a_history_do_not_repeat_it(
+    api: Any, scan: Any, database: Any, log: Story
+) -> None:
     await stall(api, scan, database, log)
     await api.carriers.say(scan("5", Status.PICKED_UP))
     first = await get(api, "/history", limit=1)
@@ -74,11 +92,22 @@ async def test_later_pages_of_a_history_do_not_repeat_it(api: Any, scan: Any, da
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_evidence_proves_it_and_an_erasure_takes_nothing_of_it_away(api: Any, scan: Any, database: Any, log: Story) -> None:
+async def test_evidence_proves_it_and_an_erasure_takes_nothing_of_it_away(
+    api: Any, scan: Any, database: Any, log: Story
+) -> None:
     await stall(api, scan, database, log)
     bundle = await get(api, "/evidence")
-    assert check(json.dumps(bundle).encode(), [VerifierKey.parse(key) for key in bundle["log"]["keys"]]) == []
-    assert [json.loads(each["canonical"])["kind"] for each in bundle["entries"] if each["kind"] == "observation"] == ["stalled"]
+    assert (
+        check(
+            json.dumps(bundle).encode(), [VerifierKey.parse(key) for key in bundle["log"]["keys"]]
+        )
+        == []
+    )
+    assert [
+        json.loads(each["canonical"])["kind"]
+        for each in bundle["entries"]
+        if each["kind"] == "observation"
+    ] == ["stalled"]
     erased = await api.call("POST", f"{ONE}/erase", scopes="admin", json={"why": "asked to"})
     assert erased.status in {200, 202}, erased.body
     assert len((await get(api, "/history"))["observations"]) == 1

@@ -25,7 +25,9 @@ async def minute(shop: Shop, hours: float = 0) -> int:
 
 
 async def say(shop: Shop, number: str, status: str, *, hours: float = 0, **more: Any) -> None:
-    await shop.say({"number": number, "status": status, "minute": await minute(shop, hours), **more})
+    await shop.say(
+        {"number": number, "status": status, "minute": await minute(shop, hours), **more}
+    )
 
 
 async def watch(shop: Shop, *, hours: float = 0) -> WatchReport:
@@ -34,7 +36,9 @@ async def watch(shop: Shop, *, hours: float = 0) -> WatchReport:
 
 
 async def flags(shop: Shop, number: str) -> list[str]:
-    found: list[str] = await shop.value("SELECT flags FROM statesvc.shipment WHERE shipment_id = %s", shipment(number))
+    found: list[str] = await shop.value(
+        "SELECT flags FROM statesvc.shipment WHERE shipment_id = %s", shipment(number)
+    )
     return found
 
 
@@ -57,7 +61,11 @@ async def test_a_silence_is_observed_once_as_entry_flag_and_notification(shop: S
     report = await watch(shop, hours=1.1)
     assert (report.due, len(report.observations), report.notifications) == (1, 1, 1)
     (entry,) = await observations(shop)
-    assert (entry["kind"], entry["version"], entry["shipment_id"]) == ("stalled", 1, str(shipment("A1")))
+    assert (entry["kind"], entry["version"], entry["shipment_id"]) == (
+        "stalled",
+        1,
+        str(shipment("A1")),
+    )
     assert entry["details"] == {
         "cause": (await shop.events("A1"))[0]["event_id"],
         "hours": 120,
@@ -66,7 +74,9 @@ async def test_a_silence_is_observed_once_as_entry_flag_and_notification(shop: S
         "status": "in_transit",
     }
     assert await flags(shop, "A1") == ["stalled"]
-    assert await shop.rows("SELECT type, sequence, from_status, to_status FROM statesvc.notification ORDER BY sequence") == [
+    assert await shop.rows(
+        "SELECT type, sequence, from_status, to_status FROM statesvc.notification ORDER BY sequence"
+    ) == [
         ("shipment.stalled", FIRST_SEQUENCE + 1, "in_transit", "in_transit"),
         ("shipment.status_changed", 1, "unknown", "in_transit"),
     ]
@@ -97,7 +107,9 @@ async def test_a_shipment_that_an_append_holds_is_left_for_the_next_pass(shop: S
     await say(shop, "A1", "in_transit")
     await say(shop, "A2", "in_transit")
     async with shop.context.pool.connection() as other, other.transaction():
-        await other.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR NO KEY UPDATE", [shipment("A1")])
+        await other.execute(
+            "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR NO KEY UPDATE", [shipment("A1")]
+        )
         report = await watch(shop, hours=121)
         assert [one.shipment.number for one in report.observations] == ["A2"]
     assert [one.shipment.number for one in (await watch(shop)).observations] == ["A1"]
@@ -121,12 +133,18 @@ async def test_a_pass_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch) ->
     for number in range(7):
         await say(shop, f"A{number}", "in_transit")
     found = [await watch(shop, hours=121)] + [await watch(shop) for _ in range(2)]
-    assert [(len(report.observations), report.is_full) for report in found] == [(3, True), (3, True), (1, False)]
+    assert [(len(report.observations), report.is_full) for report in found] == [
+        (3, True),
+        (3, True),
+        (1, False),
+    ]
 
 
 async def test_nothing_is_concluded_of_a_carrier_that_is_held(shop: Shop) -> None:
     await say(shop, "A1", "in_transit")
-    await shop.rows("INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('acme', true, now(), 't') RETURNING 1")
+    await shop.rows(
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('acme', true, now(), 't') RETURNING 1"
+    )
     report = await watch(shop, hours=121)
     assert (report.put_off, report.observations) == (1, [])
     await shop.rows("UPDATE statesvc.rollout SET hold = false RETURNING 1")
@@ -136,7 +154,9 @@ async def test_nothing_is_concluded_of_a_carrier_that_is_held(shop: Shop) -> Non
 
 async def test_nothing_is_concluded_while_messages_wait(shop: Shop) -> None:
     await say(shop, "A1", "in_transit")
-    await shop.push(says({"number": "A1", "status": "delivered", "minute": await minute(shop, 100)}))
+    await shop.push(
+        says({"number": "A1", "status": "delivered", "minute": await minute(shop, 100)})
+    )
     assert (await watch(shop, hours=121)).put_off == 1
     await shop.work()
     assert (await watch(shop, hours=2)).due == 0
@@ -158,17 +178,43 @@ async def test_a_silent_carrier_raises_no_storm(shop: Shop) -> None:
 @pytest.mark.usefixtures("own_processes")
 async def test_a_rebuild_notifies_nobody_and_says_the_same(shop: Shop) -> None:
     await subscribe(shop)
-    for number, status in enumerate(["in_transit", "picked_up", "out_for_delivery", "available_for_pickup", "info_received", "delivered"]):
+    for number, status in enumerate(
+        [
+            "in_transit",
+            "picked_up",
+            "out_for_delivery",
+            "available_for_pickup",
+            "info_received",
+            "delivered",
+        ]
+    ):
         await say(shop, f"A{number}", status)
     await watch(shop, hours=100)
     await say(shop, "A1", "in_transit")
     await watch(shop, hours=50)
     rows = await shop.rows("SELECT * FROM statesvc.shipment ORDER BY shipment_id")
     sent = await shop.value("SELECT count(*) FROM statesvc.notification")
-    task = Rebuild(owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
+    task = Rebuild(
+        owner_dsn=shop.database.owner_dsn,
+        actor="t",
+        processes=1,
+        progress=lambda *_: None,
+        archive=History(None),
+    )
     assert (await task.compare())[1] == []
-    await shop.as_owner('UPDATE statesvc.shipment SET flags = \'{}\', due_at = NULL, state = \'{"format":0,"status":"lost"}\'')
+    await shop.as_owner(
+        'UPDATE statesvc.shipment SET flags = \'{}\', due_at = NULL, state = \'{"format":0,"status":"lost"}\''
+    )
     await task.rebuild()
     assert await shop.rows("SELECT * FROM statesvc.shipment ORDER BY shipment_id") == rows
     assert await shop.value("SELECT count(*) FROM statesvc.notification") == sent
-    assert len({flag for (found,) in await shop.rows("SELECT flags FROM statesvc.shipment") for flag in found}) == 4
+    assert (
+        len(
+            {
+                flag
+                for (found,) in await shop.rows("SELECT flags FROM statesvc.shipment")
+                for flag in found
+            }
+        )
+        == 4
+    )

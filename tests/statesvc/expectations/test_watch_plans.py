@@ -28,7 +28,9 @@ SELECT 'N' || n, 'ups', 48, now(), now() + n * interval '1 minute' FROM generate
 """
 
 
-async def plan(connection: AsyncConnection[Any], module: str, name: str, asked: dict[str, Any]) -> str:
+async def plan(
+    connection: AsyncConnection[Any], module: str, name: str, asked: dict[str, Any]
+) -> str:
     """Return the plan as it ran, rolled back."""
     query = queries("statesvc.expectations", module)[name]
     async with connection.transaction(force_rollback=True):
@@ -42,14 +44,27 @@ async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
         await owner.execute(FILL.encode())
         await owner.execute("VACUUM ANALYZE statesvc.shipment")
     connection = shop.connection
-    due = await shop.rows("SELECT shipment_id FROM statesvc.shipment WHERE due_at <= now() LIMIT 200")
+    due = await shop.rows(
+        "SELECT shipment_id FROM statesvc.shipment WHERE due_at <= now() LIMIT 200"
+    )
     wanted = {"shipment_ids": uuids([shipment_id for (shipment_id,) in due])}
     assert len(due) == AT_ONCE
-    end = {"carrier_id": "acme", "before_recorded_at": "2099-01-01", "before_shipment_id": UUID(int=0), "limit": 500}
+    end = {
+        "carrier_id": "acme",
+        "before_recorded_at": "2099-01-01",
+        "before_shipment_id": UUID(int=0),
+        "limit": 500,
+    }
     start = {"after_recorded_at": "2000-01-01", "after_shipment_id": UUID(int=0), "limit": 1_000}
     for module, name, asked, index, pages_max in (
         ("observe", "due", {"limit": AT_ONCE}, "shipment_due", 300),
-        ("observe", "put_off", {"carrier_ids": ["acme"], "limit": PUT_OFF_AT_ONCE}, "shipment_due", 5_000),
+        (
+            "observe",
+            "put_off",
+            {"carrier_ids": ["acme"], "limit": PUT_OFF_AT_ONCE},
+            "shipment_due",
+            5_000,
+        ),
         ("observe", "read_due", wanted, "shipment_pkey", 2_000),
         ("rearm", "unfinished", start, "shipment_updated", 2_000),
         ("rule_preview", "newest_unfinished", end, "shipment_updated", 2_000),
@@ -61,9 +76,13 @@ async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
 
 
 @pytest.mark.slow
-async def test_the_look_of_each_minute_reads_the_ends_of_indexes(shop: Shop, database: Database) -> None:
+async def test_the_look_of_each_minute_reads_the_ends_of_indexes(
+    shop: Shop, database: Database
+) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute(FILL.replace("now() - interval '1 hour'", "now() + interval '1 hour'").encode())
+        await owner.execute(
+            FILL.replace("now() - interval '1 hour'", "now() + interval '1 hour'").encode()
+        )
         await owner.execute(AWAITED.encode())
         await owner.execute("VACUUM ANALYZE statesvc.shipment, statesvc.awaited_number")
     read = await plan(shop.connection, "watcher", "is_due", {})

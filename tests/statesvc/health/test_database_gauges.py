@@ -11,7 +11,13 @@ from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.health.database_gauges import SAMPLE_SECONDS, DatabaseGauges
 from statesvc.telemetry.metrics import Telemetry
 
-LIMITS = PoolLimits(connections_max=1, acquire_seconds=0.2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=1,
+    acquire_seconds=0.2,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 DAY = 86_400
 
 
@@ -24,7 +30,11 @@ class Scraper:
 
     async def scrape(self) -> dict[str, float]:
         await self._gauges.sample()
-        lines = [line.rpartition(" ") for line in self._telemetry.exposition().decode().splitlines() if line.startswith("statesvc_")]
+        lines = [
+            line.rpartition(" ")
+            for line in self._telemetry.exposition().decode().splitlines()
+            if line.startswith("statesvc_")
+        ]
         return {name: float(value) for name, _, value in lines}
 
 
@@ -34,7 +44,9 @@ async def pool(database: Any) -> AsyncIterator[Pool]:
         yield opened
 
 
-async def test_dead_letters_show_by_cause_and_carriers_by_their_last_push(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_dead_letters_show_by_cause_and_carriers_by_their_last_push(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     await owner.execute(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at)"
         " SELECT 'message', c, 'ups', statesvc.clock() FROM unnest(ARRAY['unreadable', 'unreadable', 'unknown_format']) c"
@@ -60,11 +72,15 @@ async def test_the_state_of_the_database_shows(pool: Pool, tmp_path: Path) -> No
     assert told["statesvc_database_wal_bytes_total"] > 0
     assert told["statesvc_sealer_oldest_unsealed_seconds"] == 0
     assert told['statesvc_disk_free_bytes{volume="data"}'] > 0
-    assert 'statesvc_disk_free_bytes{volume="archive"}' not in told, "a folder that is away has no free room, and no series"
+    assert 'statesvc_disk_free_bytes{volume="archive"}' not in told, (
+        "a folder that is away has no free room, and no series"
+    )
     assert told['statesvc_promises_missing{promise="notified"}'] == 0
 
 
-async def test_only_the_subscriptions_with_the_most_waiting_show(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_only_the_subscriptions_with_the_most_waiting_show(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     await owner.execute(
         "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
         " SELECT lpad(n::text, 32, '0')::uuid, statesvc.clock(), 'x', 'x', 'https://x', '{}' FROM generate_series(1, 30) n"
@@ -74,11 +90,17 @@ async def test_only_the_subscriptions_with_the_most_waiting_show(pool: Pool, own
         " SELECT lpad(n::text, 32, '0')::uuid, gen_random_uuid(), 1, statesvc.clock() - n * interval '1 minute', statesvc.clock()"
         " FROM generate_series(1, 30) n, generate_series(1, n)"
     )
-    await owner.execute("UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE subscription_id = lpad('30', 32, '0')::uuid")
+    await owner.execute(
+        "UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE subscription_id = lpad('30', 32, '0')::uuid"
+    )
     told = await Scraper(pool).scrape()
-    waiting = sorted(value for name, value in told.items() if name.startswith("statesvc_outbox_waiting"))
+    waiting = sorted(
+        value for name, value in told.items() if name.startswith("statesvc_outbox_waiting")
+    )
     assert waiting == list(range(10, 30)), "twenty, the paused one left out"
-    oldest = max(value for name, value in told.items() if name.startswith("statesvc_outbox_oldest_ready"))
+    oldest = max(
+        value for name, value in told.items() if name.startswith("statesvc_outbox_oldest_ready")
+    )
     assert 29 * 60 <= oldest < 30 * 60
 
 

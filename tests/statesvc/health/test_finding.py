@@ -5,7 +5,10 @@ from dataclasses import replace
 from statesvc.health.finding import Finding, Urgency, worst_first
 
 DEAD = Finding(urgency=Urgency.NOW, about="processes", text="no worker", page="RoleDown")
-WAITS = [Finding(urgency=Urgency.NOW, about=name, text="waits", page="Lag", cause="RoleDown") for name in ("fedex", "ups")]
+WAITS = [
+    Finding(urgency=Urgency.NOW, about=name, text="waits", page="Lag", cause="RoleDown")
+    for name in ("fedex", "ups")
+]
 NOTE = Finding(urgency=Urgency.NOTE, about="gls", text="on hold", page="CarrierHeld")
 OTHER = Finding(urgency=Urgency.NOW, about="pushes", text="refused", page="AckAvailability")
 
@@ -20,4 +23,7 @@ def test_two_findings_of_one_cause_are_followed_once() -> None:
 
 
 def test_what_follows_from_nothing_that_was_found_stands_for_itself() -> None:
-    assert worst_first([NOTE, *WAITS]) == [*(replace(finding, cause=None) for finding in WAITS), NOTE]
+    assert worst_first([NOTE, *WAITS]) == [
+        *(replace(finding, cause=None) for finding in WAITS),
+        NOTE,
+    ]

@@ -26,7 +26,9 @@ async def _until(service: AsyncConnection[Any], *states: WorkerState) -> list[Wo
             await asyncio.sleep(0.01)
 
 
-async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, service: AsyncConnection[Any]) -> None:
+async def test_a_process_shows_from_its_start_to_its_clean_exit(
+    pool: Pool, service: AsyncConnection[Any]
+) -> None:
     stopping = asyncio.Event()
     heartbeat = Heartbeat(pool, [ME], stopping=stopping, beat_seconds=0.02)
     await heartbeat.stop()
@@ -37,14 +39,18 @@ async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, serv
     (again,) = await _until(service, WorkerState.ALIVE)
     assert again.started_at is not None
     assert first.started_at is not None
-    assert abs((again.started_at - first.started_at).total_seconds()) < 0.5, "the start is the start, whenever the row was made"
+    assert abs((again.started_at - first.started_at).total_seconds()) < 0.5, (
+        "the start is the start, whenever the row was made"
+    )
     stopping.set()
     await _until(service, WorkerState.STOPPING)
     await heartbeat.stop()
     await _until(service)
 
 
-async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
+async def test_a_process_that_is_killed_falls_silent(
+    database: Any, pool: Pool, service: AsyncConnection[Any]
+) -> None:
     heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
     await heartbeat.start()
     await _until(service, WorkerState.ALIVE)
@@ -53,9 +59,21 @@ async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, 
     await heartbeat.stop()
 
 
-async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
-    heartbeat = Heartbeat(pool, [replace(ME, role="ingress")], stopping=asyncio.Event(), ingest_beat_seconds=HOUR_SECONDS)
-    report = IngestReport(acknowledged=3, refused={"storage_low": 1, "bad_signature": 2}, disk_free_bytes=5, disk_free_bytes_min=9)
+async def test_who_takes_webhooks_reports_the_last_minute_until_silent(
+    database: Any, pool: Pool, service: AsyncConnection[Any]
+) -> None:
+    heartbeat = Heartbeat(
+        pool,
+        [replace(ME, role="ingress")],
+        stopping=asyncio.Event(),
+        ingest_beat_seconds=HOUR_SECONDS,
+    )
+    report = IngestReport(
+        acknowledged=3,
+        refused={"storage_low": 1, "bad_signature": 2},
+        disk_free_bytes=5,
+        disk_free_bytes_min=9,
+    )
     heartbeat.report_ingest(lambda: report)
     await heartbeat.start()
     await _until(service, WorkerState.ALIVE)
@@ -70,8 +88,12 @@ async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database:
     await heartbeat.stop()
 
 
-async def test_who_takes_pushes_beats_faster_than_who_is_idle(pool: Pool, service: AsyncConnection[Any]) -> None:
-    heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02, ingest_beat_seconds=0.01)
+async def test_who_takes_pushes_beats_faster_than_who_is_idle(
+    pool: Pool, service: AsyncConnection[Any]
+) -> None:
+    heartbeat = Heartbeat(
+        pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02, ingest_beat_seconds=0.01
+    )
     report = IngestReport(acknowledged=0)
     heartbeat.report_ingest(lambda: report)
     await heartbeat.start()
@@ -86,13 +108,17 @@ async def test_who_takes_pushes_beats_faster_than_who_is_idle(pool: Pool, servic
 async def _until_beating(service: AsyncConnection[Any], *, every_seconds: float) -> None:
     async with asyncio.timeout(10):
         while True:
-            row = await (await service.execute("SELECT beat_seconds::numeric::float8 FROM statesvc.worker")).fetchone()
+            row = await (
+                await service.execute("SELECT beat_seconds::numeric::float8 FROM statesvc.worker")
+            ).fetchone()
             if row == (every_seconds,):
                 return
             await asyncio.sleep(0.01)
 
 
-async def test_a_beat_that_fails_is_followed_by_another(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
+async def test_a_beat_that_fails_is_followed_by_another(
+    database: Any, pool: Pool, service: AsyncConnection[Any]
+) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ALTER TABLE statesvc.worker RENAME TO worker_away")
         heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02)

@@ -25,6 +25,8 @@ def test_pushes_are_counted_for_a_minute() -> None:
 
 
 def test_a_disk_is_at_its_bound_only_where_it_is_seen() -> None:
-    assert not IngestReport(acknowledged=0, disk_free_bytes=None, disk_free_bytes_min=9).is_disk_full
+    assert not IngestReport(
+        acknowledged=0, disk_free_bytes=None, disk_free_bytes_min=9
+    ).is_disk_full
     assert not IngestReport(acknowledged=0, disk_free_bytes=9, disk_free_bytes_min=9).is_disk_full
     assert IngestReport(acknowledged=0, disk_free_bytes=8, disk_free_bytes_min=9).is_disk_full

@@ -18,11 +18,15 @@ MINUTE = 29_000_000
 
 
 async def _minutes_pass(owner: AsyncConnection[Any], minutes: int) -> None:
-    await owner.execute("UPDATE statesvc.test_clock SET shift = shift + make_interval(mins => %s)", (minutes,))
+    await owner.execute(
+        "UPDATE statesvc.test_clock SET shift = shift + make_interval(mins => %s)", (minutes,)
+    )
 
 
 async def _now(owner: AsyncConnection[Any]) -> float:
-    row = await (await owner.execute("SELECT extract(epoch FROM statesvc.clock())::float8")).fetchone()
+    row = await (
+        await owner.execute("SELECT extract(epoch FROM statesvc.clock())::float8")
+    ).fetchone()
     assert row is not None
     return float(row[0])
 
@@ -56,7 +60,9 @@ async def _promise(connection: AsyncConnection[Any], name: str) -> tuple[int, in
     return found.expected, found.waiting, found.missing
 
 
-async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_an_acknowledged_message_waits_is_settled_or_is_missing(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     second = int(await _now(owner)) // 60 * 60 + 1
     messages = [message_id(second * 1000 + place, bytes(10)) for place in range(6)]
@@ -80,7 +86,9 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool
         assert await reconcile(connection) == [], "the minute is not over for long enough"
         await _minutes_pass(owner, 4)
         (found,) = await reconcile(connection)
-        assert (found.expected, found.waiting, found.missing) == (6, 1, 2), f"{lost} and {never_stored} are nowhere"
+        assert (found.expected, found.waiting, found.missing) == (6, 1, 2), (
+            f"{lost} and {never_stored} are nowhere"
+        )
         assert await _promise(connection, "settled") == (6, 1, 2)
         # once it is settled the minute is closed, but for what is missing
         await _settled(owner, waiting)
@@ -91,7 +99,9 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool
         assert await _promise(connection, "settled") == (6, 0, 1)
 
 
-async def test_messages_stored_while_the_databases_clock_was_ahead_are_not_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_messages_stored_while_the_databases_clock_was_ahead_are_not_missing(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     second = int(await _now(owner)) // 60 * 60 + 1
     waiting, settled, lost = (message_id(second * 1000 + place, bytes(10)) for place in range(3))
@@ -109,9 +119,14 @@ async def test_messages_stored_while_the_databases_clock_was_ahead_are_not_missi
     assert (counted.expected, counted.waiting, counted.missing) == (3, 1, 1)
 
 
-async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     waiting, delivered, covered, deleted, lost, no_row = (UUID(int=place) for place in range(1, 7))
-    shipment, batch = UUID(int=99), await _fan_out(owner, UUID(int=99), [waiting, delivered, covered, deleted, lost, no_row])
+    shipment, batch = (
+        UUID(int=99),
+        await _fan_out(owner, UUID(int=99), [waiting, delivered, covered, deleted, lost, no_row]),
+    )
     for one in (waiting, delivered, covered, deleted, lost):
         await owner.execute(
             "INSERT INTO statesvc.notification (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type,"
@@ -122,7 +137,8 @@ async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(pool: Po
     await _queue(owner, waiting, shipment, 1)
     await _queue(owner, covered, shipment, 3)
     await owner.execute(
-        "INSERT INTO statesvc.notification_gap VALUES (%s, 3, %s, statesvc.clock(), 1, 1, 2, ARRAY[1])", (shipment, covered)
+        "INSERT INTO statesvc.notification_gap VALUES (%s, 3, %s, statesvc.clock(), 1, 1, 2, ARRAY[1])",
+        (shipment, covered),
     )
     for one in (delivered, no_row):
         await _end(owner, shipment, one, batch)
@@ -135,12 +151,16 @@ async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(pool: Po
         assert await reconcile(connection) == [], "it was sealed just now"
         await _minutes_pass(owner, 4)
         (found,) = await reconcile(connection)
-        assert (found.expected, found.waiting, found.missing) == (6, 2, 2), "one is nowhere, one has an end and no row"
+        assert (found.expected, found.waiting, found.missing) == (6, 2, 2), (
+            "one is nowhere, one has an end and no row"
+        )
         await owner.execute("DELETE FROM statesvc.outbox")
         await _end(owner, shipment, waiting, batch)
         await _minutes_pass(owner, 10)
         await reconcile(connection)
-        assert await _promise(connection, "notified") == (6, 0, 3), "what covered the third is gone as well"
+        assert await _promise(connection, "notified") == (6, 0, 3), (
+            "what covered the third is gone as well"
+        )
 
 
 async def _fan_out(owner: AsyncConnection[Any], shipment: UUID, subscriptions: list[UUID]) -> int:
@@ -166,7 +186,9 @@ async def _fan_out(owner: AsyncConnection[Any], shipment: UUID, subscriptions: l
     return int(row[0])
 
 
-async def _queue(owner: AsyncConnection[Any], subscription: UUID, shipment: UUID, sequence: int) -> None:
+async def _queue(
+    owner: AsyncConnection[Any], subscription: UUID, shipment: UUID, sequence: int
+) -> None:
     await owner.execute(
         "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
         " VALUES (%s, %s, %s, statesvc.clock(), statesvc.clock())",
@@ -183,7 +205,9 @@ async def _end(owner: AsyncConnection[Any], shipment: UUID, subscription: UUID, 
     )
 
 
-async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_a_count_that_is_written_twice_is_the_same(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     ack_counts = AckCounts(pool, process="test")
     one = message_id(int(time.time() * 1000), bytes(10))
     ack_counts.accepted("ups", one)
@@ -194,12 +218,16 @@ async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: Asyn
     await ack_counts.flush()
     await ack_counts.flush()
     rows = await (
-        await owner.execute("SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ack_count")
+        await owner.execute(
+            "SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ack_count"
+        )
     ).fetchall()
     assert rows == [(2, 1, 1, True)]
 
 
-async def test_counts_survive_a_database_that_is_away(pool: Pool, owner: AsyncConnection[Any]) -> None:
+async def test_counts_survive_a_database_that_is_away(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     ack_counts = AckCounts(pool, process="test")
     ack_counts.accepted("ups", message_id(int(time.time() * 1000), bytes(10)))
     await owner.execute("ALTER TABLE statesvc.ack_count RENAME TO away")
@@ -207,8 +235,15 @@ async def test_counts_survive_a_database_that_is_away(pool: Pool, owner: AsyncCo
         await ack_counts.flush()
     await owner.execute("ALTER TABLE statesvc.away RENAME TO ack_count")
     await ack_counts.flush()
-    assert await (await owner.execute("SELECT accepted FROM statesvc.ack_count")).fetchall() == [(1,)]
+    assert await (await owner.execute("SELECT accepted FROM statesvc.ack_count")).fetchall() == [
+        (1,)
+    ]
 
 
 def test_the_first_id_of_a_second_lies_below_all_of_it() -> None:
-    assert first_id(MINUTE) <= message_id(MINUTE * 1000, bytes(10)) < message_id(MINUTE * 1000 + 999, b"\xff" * 10) < first_id(MINUTE + 1)
+    assert (
+        first_id(MINUTE)
+        <= message_id(MINUTE * 1000, bytes(10))
+        < message_id(MINUTE * 1000 + 999, b"\xff" * 10)
+        < first_id(MINUTE + 1)
+    )

@@ -40,7 +40,10 @@ async def run(label: str, source: str, environment: Mapping[str, str], folder: P
             folder.joinpath("sample.mjs").write_text(source.replace("answer.status, ", ""), "utf-8")
             command = [required("node", "nodejs"), str(folder / "sample.mjs")]
     process = await asyncio.create_subprocess_exec(
-        *command, env={**os.environ, **environment}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *command,
+        env={**os.environ, **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     printed, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0, (source, printed, errors)
@@ -48,7 +51,9 @@ async def run(label: str, source: str, environment: Mapping[str, str], folder: P
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_sample_answers_what_the_call_answers(api: Api, scan: Statement, tmp_path: Path) -> None:
+async def test_a_sample_answers_what_the_call_answers(
+    api: Api, scan: Statement, tmp_path: Path
+) -> None:
     await api.carriers.say(scan(NUMBER, None))
     environment = {"API": str(api.client.make_url("")).rstrip("/"), "KEY": await api.key("read")}
     written = samples()
@@ -65,6 +70,9 @@ def test_every_call_has_samples_that_are_well_formed() -> None:
             compile(written["Python"], name, "exec")
 
 
-@pytest.mark.parametrize("tag", sorted({call["tags"][0] for calls in document()["paths"].values() for call in calls.values()}))
+@pytest.mark.parametrize(
+    "tag",
+    sorted({call["tags"][0] for calls in document()["paths"].values() for call in calls.values()}),
+)
 def test_every_part_of_the_page_has_its_place(tag: str) -> None:
     assert tag in TAGS

@@ -14,7 +14,13 @@ from statesvc.http.app import build_app
 from statesvc.http.health import REMEMBERED_SECONDS, Readiness, health_routes, shipped_migrations
 from statesvc.http.keys.api_keys import Keys
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=2,
+    acquire_seconds=0.2,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 
 
 class Clock:
@@ -42,29 +48,43 @@ async def test_a_pending_migration_is_named(pool: Pool) -> None:
 
 async def test_a_log_that_the_sealer_refuses_is_named(pool: Pool) -> None:
     async with pool.connection() as connection:
-        await connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
+        await connection.execute(
+            "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())"
+        )
     (reason,) = await Readiness(pool, migrations=shipped_migrations()).reasons()
     assert reason.endswith("nothing is sealed and nobody is notified: a backup was restored")
 
 
 async def test_a_database_that_only_reads_is_not_ready(database: Any) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin:
-        await admin.execute(f'ALTER DATABASE "{admin.info.dbname}" SET default_transaction_read_only = on')
-    async with make_pool(database.service_dsn, name="test health", limits=LIMITS, writes=False) as pool:
+        await admin.execute(
+            f'ALTER DATABASE "{admin.info.dbname}" SET default_transaction_read_only = on'
+        )
+    async with make_pool(
+        database.service_dsn, name="test health", limits=LIMITS, writes=False
+    ) as pool:
         (reason,) = await Readiness(pool, migrations=()).reasons()
-        assert reason.startswith("the database takes no writes (default_transaction_read_only is on): no push is acknowledged")
+        assert reason.startswith(
+            "the database takes no writes (default_transaction_read_only is on): no push is acknowledged"
+        )
     async with make_pool(database.service_dsn, name="test health", limits=LIMITS) as pool:
-        assert await Readiness(pool, migrations=()).reasons() == ["no connection to the database: session is read-only"]
+        assert await Readiness(pool, migrations=()).reasons() == [
+            "no connection to the database: session is read-only"
+        ]
 
 
 async def test_a_login_that_is_refused_is_not_ready_and_names_nobody(database: Any) -> None:
-    async with make_pool(make_conninfo(database.service_dsn, user="somebody"), name="test health", limits=LIMITS) as pool:
+    async with make_pool(
+        make_conninfo(database.service_dsn, user="somebody"), name="test health", limits=LIMITS
+    ) as pool:
         assert await Readiness(pool, migrations=()).reasons() == [
             "no connection to the database: password authentication failed for user ..."
         ]
 
 
-async def test_a_database_whose_clock_leapt_by_months_is_not_ready_and_the_clock_is_named(pool: Pool, database: Any) -> None:
+async def test_a_database_whose_clock_leapt_by_months_is_not_ready_and_the_clock_is_named(
+    pool: Pool, database: Any
+) -> None:
     readiness = Readiness(pool, migrations=shipped_migrations())
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("UPDATE statesvc.test_clock SET shift = '100 days'")
@@ -74,10 +94,14 @@ async def test_a_database_whose_clock_leapt_by_months_is_not_ready_and_the_clock
     assert "nothing can be stored" in reason
 
 
-async def test_missing_partitions_are_named_where_the_clock_is_right(pool: Pool, database: Any) -> None:
+async def test_missing_partitions_are_named_where_the_clock_is_right(
+    pool: Pool, database: Any
+) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         name = datetime.now(UTC).strftime("body_%Y%m%d")
-        await owner.execute(f"ALTER TABLE statesvc.body DETACH PARTITION statesvc.{name}; DROP TABLE statesvc.{name}")
+        await owner.execute(
+            f"ALTER TABLE statesvc.body DETACH PARTITION statesvc.{name}; DROP TABLE statesvc.{name}"
+        )
     (reason,) = await Readiness(pool, migrations=shipped_migrations()).reasons()
     assert reason.startswith("nothing can be stored: no partition of today in body")
 
@@ -109,7 +133,11 @@ async def test_draining_and_a_lost_database_are_not_ready_but_alive(pool: Pool) 
         readiness.drain("the process is stopping")
         answer = await client.get("/readyz")
         problem = await answer.json(content_type=None)
-        assert (answer.status, problem["code"], problem["reasons"]) == (503, "not_ready", ["the process is stopping"])
+        assert (answer.status, problem["code"], problem["reasons"]) == (
+            503,
+            "not_ready",
+            ["the process is stopping"],
+        )
         assert (await client.get("/livez")).status == 200
         assert (await client.get("/metrics")).status == 404
     (reason,) = await Readiness(pool, migrations=()).reasons()

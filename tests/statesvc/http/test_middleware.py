@@ -31,5 +31,9 @@ def test_the_names_that_a_call_takes_are_those_of_its_schema() -> None:
     variants = {name: [schema, *schema.get("anyOf", ())] for name, schema in properties.items()}
     names, repeatable = names_of(Asked)
     assert names == set(properties) == {"limit", "carrier", "status", "from", "tracking_number"}
-    assert repeatable == {name for name, each in variants.items() if any(variant.get("type") == "array" for variant in each)}
+    assert repeatable == {
+        name
+        for name, each in variants.items()
+        if any(variant.get("type") == "array" for variant in each)
+    }
     assert repeatable == {"carrier", "status", "tracking_number"}

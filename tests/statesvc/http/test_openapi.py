@@ -52,7 +52,13 @@ ROUTES = [
         "GET",
         "/v1/paints/{shop}",
         stock,
-        operation(operation_id="call_1", summary="List", scope="read", parameters=Wanted, response=Page[Sold]),
+        operation(
+            operation_id="call_1",
+            summary="List",
+            scope="read",
+            parameters=Wanted,
+            response=Page[Sold],
+        ),
     ),
     Route(
         "POST",
@@ -79,7 +85,10 @@ def test_the_document_is_valid() -> None:
 
 def test_the_document_says_what_is_checked() -> None:
     document = build_document(ROUTES, version="1")
-    listing, buying = document["paths"]["/v1/paints/{shop}"]["get"], document["paths"]["/v1/paints/{shop}"]["post"]
+    listing, buying = (
+        document["paths"]["/v1/paints/{shop}"]["get"],
+        document["paths"]["/v1/paints/{shop}"]["post"],
+    )
     assert {(given["name"], given["in"], given["required"]) for given in listing["parameters"]} == {
         ("shop", "path", True),
         ("limit", "query", False),
@@ -89,10 +98,17 @@ def test_the_document_says_what_is_checked() -> None:
     }
     assert (listing["security"], buying["security"]) == ([{"key": ["read"]}], [{"key": ["ops"]}])
     assert set(buying["responses"]) == {"201", "401", "403", "409", "422", "429", "503", "default"}
-    assert buying["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Paint"}
+    assert buying["requestBody"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Paint"
+    }
     schemas = document["components"]["schemas"]
-    assert buying["responses"]["201"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Sold"}
-    assert (schemas["Sold"]["required"], schemas["SoldPage"]["required"]) == (["colour"], ["items", "next_cursor"])
+    assert buying["responses"]["201"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Sold"
+    }
+    assert (schemas["Sold"]["required"], schemas["SoldPage"]["required"]) == (
+        ["colour"],
+        ["items", "next_cursor"],
+    )
     assert "held" in buying["responses"]["503"]["description"]
     assert "not_ready" in buying["responses"]["503"]["description"]
 
@@ -100,7 +116,9 @@ def test_the_document_says_what_is_checked() -> None:
 async def test_it_is_served_with_a_page_that_loads_nothing_from_elsewhere() -> None:
     app = build_app([*ROUTES, *documentation_routes(ROUTES, version="1")], keys=Keys(None))  # type: ignore[arg-type]
     async with TestClient(TestServer(app)) as client:
-        assert (await (await client.get("/openapi.json")).json()) == build_document(ROUTES, version="1")
+        assert (await (await client.get("/openapi.json")).json()) == build_document(
+            ROUTES, version="1"
+        )
         page = await client.get("/")
         assert page.url.path == "/docs"
         text = await page.text()

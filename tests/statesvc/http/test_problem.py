@@ -61,18 +61,43 @@ async def slow(_request: web.Request) -> web.StreamResponse:
 
 
 ROUTES = [
-    Route("POST", "/echo/{place}", echo, operation(operation_id="call_1", summary="", scope=None, parameters=Wanted, request=Thing)),
-    Route("GET", "/plain", failing(Problem(Code.CONFLICT, "was sold")), operation(operation_id="call_2", summary="", scope=None)),
-    Route("GET", "/defect", failing(RuntimeError("Mrs Miller lives there")), operation(operation_id="call_3", summary="", scope=None)),
+    Route(
+        "POST",
+        "/echo/{place}",
+        echo,
+        operation(operation_id="call_1", summary="", scope=None, parameters=Wanted, request=Thing),
+    ),
+    Route(
+        "GET",
+        "/plain",
+        failing(Problem(Code.CONFLICT, "was sold")),
+        operation(operation_id="call_2", summary="", scope=None),
+    ),
+    Route(
+        "GET",
+        "/defect",
+        failing(RuntimeError("Mrs Miller lives there")),
+        operation(operation_id="call_3", summary="", scope=None),
+    ),
     Route(
         "GET",
         "/away",
         failing(psycopg.OperationalError("connection to Mrs Miller failed")),
         operation(operation_id="call_4", summary="", scope=None),
     ),
-    Route("GET", "/broken", failing(psycopg.errors.UndefinedTable("no table")), operation(operation_id="call_5", summary="", scope=None)),
+    Route(
+        "GET",
+        "/broken",
+        failing(psycopg.errors.UndefinedTable("no table")),
+        operation(operation_id="call_5", summary="", scope=None),
+    ),
     Route("GET", "/why", why, operation(operation_id="call_7", summary="", scope=None)),
-    Route("GET", "/slow", slow, operation(operation_id="call_6", summary="", scope=None, deadline_seconds=0.05)),
+    Route(
+        "GET",
+        "/slow",
+        slow,
+        operation(operation_id="call_6", summary="", scope=None, deadline_seconds=0.05),
+    ),
 ]
 
 
@@ -100,7 +125,9 @@ def aiohttp_app() -> web.Application:
         ("GET", "/slow", 503, "timed_out"),
     ],
 )
-async def test_each_error_is_a_problem_with_its_code(client: Client, method: str, path: str, status: int, code: str) -> None:
+async def test_each_error_is_a_problem_with_its_code(
+    client: Client, method: str, path: str, status: int, code: str
+) -> None:
     answer = await client.request(method, path)
     problem = await answer.json(content_type="application/problem+json")
     assert (answer.status, problem["status"], problem["code"]) == (status, status, code)
@@ -119,16 +146,27 @@ async def test_what_fits_the_contract_reaches_the_handler(client: Client) -> Non
 
 @pytest.mark.parametrize(
     ("query", "pointer"),
-    [("size=0", "/query/size"), ("", "/query/size"), ("size=1&colour=red", "/query/colour"), ("size=1&size=2", "/query/size")],
+    [
+        ("size=0", "/query/size"),
+        ("", "/query/size"),
+        ("size=1&colour=red", "/query/colour"),
+        ("size=1&size=2", "/query/size"),
+    ],
 )
-async def test_a_parameter_outside_the_contract_is_named(client: Client, query: str, pointer: str) -> None:
+async def test_a_parameter_outside_the_contract_is_named(
+    client: Client, query: str, pointer: str
+) -> None:
     answer = await client.post(f"/echo/x?{query}", json={"name": "n", "count": 1})
     assert answer.status == 422
-    assert [error["pointer"] for error in (await answer.json(content_type=None))["errors"]] == [pointer]
+    assert [error["pointer"] for error in (await answer.json(content_type=None))["errors"]] == [
+        pointer
+    ]
 
 
 async def test_a_wrong_body_is_refused_without_quoting_it(client: Client) -> None:
-    answer = await client.post("/echo/x?size=1", json={"name": "n", "count": "Mrs Miller", "more": 1})
+    answer = await client.post(
+        "/echo/x?size=1", json={"name": "n", "count": "Mrs Miller", "more": 1}
+    )
     problem = await answer.json(content_type=None)
     assert answer.status == 422
     assert {error["pointer"] for error in problem["errors"]} == {"/body/count", "/body/more"}
@@ -137,26 +175,48 @@ async def test_a_wrong_body_is_refused_without_quoting_it(client: Client) -> Non
 
 @pytest.mark.parametrize(
     ("count", "status"),
-    [("1.0", 200), ("1e3", 200), ("1.5", 422), ("1e400", 422), ("true", 422), ('"1"', 422), ("1" + "0" * 400 + ".0", 422)],
+    [
+        ("1.0", 200),
+        ("1e3", 200),
+        ("1.5", 422),
+        ("1e400", 422),
+        ("true", 422),
+        ('"1"', 422),
+        ("1" + "0" * 400 + ".0", 422),
+    ],
 )
-async def test_an_integer_is_what_json_schema_calls_one(client: Client, count: str, status: int) -> None:
+async def test_an_integer_is_what_json_schema_calls_one(
+    client: Client, count: str, status: int
+) -> None:
     document = f'{{"name": "n", "count": {count}}}'
-    answer = await client.post("/echo/x?size=1", data=document, headers={"Content-Type": "application/json"})
+    answer = await client.post(
+        "/echo/x?size=1", data=document, headers={"Content-Type": "application/json"}
+    )
     assert answer.status == status
 
 
 async def test_a_reason_in_a_header_is_utf_8_or_iso_8859_1(client: Client) -> None:
     for written in ("gelöscht".encode(), "gelöscht".encode("latin-1")):
         reader, writer = await asyncio.open_connection(client.host, client.port)
-        writer.write(b"GET /why HTTP/1.1\r\nHost: x\r\nConnection: close\r\nStatesvc-Why: " + written + b"\r\n\r\n")
+        writer.write(
+            b"GET /why HTTP/1.1\r\nHost: x\r\nConnection: close\r\nStatesvc-Why: "
+            + written
+            + b"\r\n\r\n"
+        )
         assert orjson.loads((await reader.read()).rpartition(b"\r\n")[2]) == {"why": "gelöscht"}
         writer.close()
 
 
 async def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) -> None:
-    assert (await client.post("/echo/x?size=1", data=b"{", headers={"Content-Type": "application/json"})).status == 422
-    assert (await client.post("/echo/x?size=1", data=b"<a/>", headers={"Content-Type": "text/xml"})).status == 415
-    answer = await client.post("/echo/x?size=1", data=b" " * 1001, headers={"Content-Type": "application/json"})
+    assert (
+        await client.post("/echo/x?size=1", data=b"{", headers={"Content-Type": "application/json"})
+    ).status == 422
+    assert (
+        await client.post("/echo/x?size=1", data=b"<a/>", headers={"Content-Type": "text/xml"})
+    ).status == 415
+    answer = await client.post(
+        "/echo/x?size=1", data=b" " * 1001, headers={"Content-Type": "application/json"}
+    )
     assert (answer.status, (await answer.json(content_type=None))["code"]) == (413, "too_large")
 
 

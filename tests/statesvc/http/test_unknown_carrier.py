@@ -21,8 +21,12 @@ def test_the_carrier_that_was_meant_is_named(written: str, meant: str) -> None:
 
 
 def test_all_of_a_group_are_named() -> None:
-    assert no_such_carrier("dhl", CARRIERS).startswith("no such carrier_id: did you mean `dhl_ecommerce` or `dhl_express` or")
+    assert no_such_carrier("dhl", CARRIERS).startswith(
+        "no such carrier_id: did you mean `dhl_ecommerce` or `dhl_express` or"
+    )
 
 
 def test_nothing_is_guessed_of_what_resembles_nothing() -> None:
-    assert no_such_carrier("zzzzzz", CARRIERS) == "no such carrier_id; `statesvc carriers` lists them"
+    assert (
+        no_such_carrier("zzzzzz", CARRIERS) == "no such carrier_id; `statesvc carriers` lists them"
+    )

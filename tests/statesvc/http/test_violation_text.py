@@ -42,15 +42,24 @@ class Asked(ClosedModel):
         ({"count": 10}, "should be at most 9"),
         ({"is_good": "maybe"}, "should be true or false"),
         ({"at": "2026-05-03"}, "should be a time with its offset, such as 2026-03-01T14:05:00Z"),
-        ({"at": "2026-05-03T00:00:00"}, "should be a time with its offset, such as 2026-03-01T14:05:00Z"),
-        ({"at": "2026-02-30T00:00:00Z"}, "should be a time with its offset, such as 2026-03-01T14:05:00Z"),
+        (
+            {"at": "2026-05-03T00:00:00"},
+            "should be a time with its offset, such as 2026-03-01T14:05:00Z",
+        ),
+        (
+            {"at": "2026-02-30T00:00:00Z"},
+            "should be a time with its offset, such as 2026-03-01T14:05:00Z",
+        ),
         ({"at": "03.05.2026"}, "should be a time with its offset, such as 2026-03-01T14:05:00Z"),
         ({"day": "1 May"}, "should be a day, such as 2026-03-01"),
         ({"wait": "long"}, "should be a duration, such as P3D or PT36H"),
         ({"numbers": "1Z"}, "should be a list: [...]"),
         ({"numbers": []}, "should have at least 1 member"),
         ({"word": "c"}, "should be 'a' or 'b'"),
-        ({"colour": 1}, "is no member of this object; it takes: at, count, day, is_good, name, numbers, wait, word"),
+        (
+            {"colour": 1},
+            "is no member of this object; it takes: at, count, day, is_good, name, numbers, wait, word",
+        ),
     ],
 )
 def test_each_mistake_is_told_in_one_sentence(given: dict[str, Any], text: str) -> None:

@@ -12,7 +12,17 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSha256, SharedHeader, ShipperChoice, UrlToken
+from events.carriers.carrier import (
+    Ack,
+    Basic,
+    Carrier,
+    Hmac,
+    OAuthToken,
+    RsaSha256,
+    SharedHeader,
+    ShipperChoice,
+    UrlToken,
+)
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
@@ -24,7 +34,13 @@ from statesvc.settings.carrier_settings import read_webhook_secrets
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 
-LIMITS = PoolLimits(connections_max=4, acquire_seconds=0.5, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=4,
+    acquire_seconds=0.5,
+    statement_seconds=1,
+    lock_seconds=1,
+    idle_in_transaction_seconds=5,
+)
 BOOTSTRAP = "bootstrap-key-of-the-tests"
 SECRETS = {
     "STATESVC_WEBHOOK_SECRET_ACME": "old,new",
@@ -36,17 +52,30 @@ SECRETS = {
 
 def carrier(carrier_id: str, *authentication: Any, **more: Any) -> Carrier:
     return Carrier(
-        carrier_id=carrier_id, name=carrier_id, normalizers={}, stable="1", formats=("json",), authentication=authentication, **more
+        carrier_id=carrier_id,
+        name=carrier_id,
+        normalizers={},
+        stable="1",
+        formats=("json",),
+        authentication=authentication,
+        **more,
     )
 
 
 CARRIERS = (
     carrier("acme", SharedHeader(header="credential"), Basic(), UrlToken(), body_bytes_max=100_000),
-    carrier("signed", Hmac(header="X-Sign"), ack=Ack(status=202, content_type="text/xml", body=b"<Head>OK</Head>")),
+    carrier(
+        "signed",
+        Hmac(header="X-Sign"),
+        ack=Ack(status=202, content_type="text/xml", body=b"<Head>OK</Head>"),
+    ),
     carrier("nosecret", SharedHeader(header="credential")),
     carrier("tokens", OAuthToken()),
     carrier("chosen", Hmac(header="X-Sign"), ShipperChoice(default=())),
-    carrier("published", RsaSha256(signature_header="X-Sign", timestamp_header="X-Time", key_id_header="X-Key")),
+    carrier(
+        "published",
+        RsaSha256(signature_header="X-Sign", timestamp_header="X-Time", key_id_header="X-Key"),
+    ),
 )
 
 
@@ -68,13 +97,21 @@ class Site:
     wakes: Wakes = field(default_factory=Wakes)
 
     async def post(
-        self, body: Any, carrier_id: str = "acme", headers: Mapping[str, str] | None = None, query: str = ""
+        self,
+        body: Any,
+        carrier_id: str = "acme",
+        headers: Mapping[str, str] | None = None,
+        query: str = "",
     ) -> tuple[int, Any, Any]:
         named = {"credential": "new"} if headers is None else dict(headers)
         url = f"http://127.0.0.1:{self.port}/v1/webhooks/{carrier_id}{query}"
         async with self.session.post(url, data=body, headers=named) as answer:
             is_json = answer.content_type in {"application/json", "application/problem+json"}
-            return answer.status, (await answer.json(content_type=None) if is_json else await answer.read()), answer.headers
+            return (
+                answer.status,
+                (await answer.json(content_type=None) if is_json else await answer.read()),
+                answer.headers,
+            )
 
     async def rows(self, query: Any) -> list[Any]:
         async with await AsyncConnection.connect(self.dsn) as connection:
@@ -86,7 +123,11 @@ Serve = Callable[..., Awaitable[Site]]
 
 @pytest.fixture
 def keyring() -> Keyring:
-    return Keyring(master=MasterKeys([secrets.token_bytes(32)]), digest_key=secrets.token_bytes(32), inbox=SealingKey.fresh())
+    return Keyring(
+        master=MasterKeys([secrets.token_bytes(32)]),
+        digest_key=secrets.token_bytes(32),
+        inbox=SealingKey.fresh(),
+    )
 
 
 @pytest.fixture
@@ -100,11 +141,22 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
 
         async def serve(
-            *, dsn: str | None = None, unsigned: tuple[str, ...] = (), more: dict[str, Any] | None = None, **limits: Any
+            *,
+            dsn: str | None = None,
+            unsigned: tuple[str, ...] = (),
+            more: dict[str, Any] | None = None,
+            **limits: Any,
         ) -> Site:
             loaded = load_settings()
-            ingress_settings = loaded.ingress.model_copy(update={"allow_unsigned_webhooks": frozenset(unsigned), **limits})
-            settings = replace(loaded, ingress=ingress_settings, webhook_secrets_by_carrier=read_webhook_secrets(SECRETS), **(more or {}))
+            ingress_settings = loaded.ingress.model_copy(
+                update={"allow_unsigned_webhooks": frozenset(unsigned), **limits}
+            )
+            settings = replace(
+                loaded,
+                ingress=ingress_settings,
+                webhook_secrets_by_carrier=read_webhook_secrets(SECRETS),
+                **(more or {}),
+            )
             pool = make_pool(dsn or database.service_dsn, name="test ingress", limits=LIMITS)
             await pool.open(wait=True)
             stack.push_async_callback(pool.close)
@@ -124,11 +176,15 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             )
             await ingress.group_commit.start()
             stack.push_async_callback(ingress.group_commit.stop, grace_seconds=5)
-            server = Server(build_app(ingress.routes, keys=keys), host="127.0.0.1", port=0, grace_seconds=2)
+            server = Server(
+                build_app(ingress.routes, keys=keys), host="127.0.0.1", port=0, grace_seconds=2
+            )
             port = await server.start()
             stack.push_async_callback(server.stop)
             session = await stack.enter_async_context(aiohttp.ClientSession())
-            return Site(session, port, database.service_dsn, keyring, telemetry, ingress.group_commit, wakes)
+            return Site(
+                session, port, database.service_dsn, keyring, telemetry, ingress.group_commit, wakes
+            )
 
         yield serve
 
@@ -151,8 +207,16 @@ class Line:
         if self._server is None:
             self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
             self._port = self._server.sockets[0].getsockname()[1]
-            parameters = {**self._target, "host": "127.0.0.1", "port": self._port, "sslmode": "disable", "gssencmode": "disable"}
-            self.dsn = make_conninfo("", **{key: value for key, value in parameters.items() if key != "hostaddr"})
+            parameters = {
+                **self._target,
+                "host": "127.0.0.1",
+                "port": self._port,
+                "sslmode": "disable",
+                "gssencmode": "disable",
+            }
+            self.dsn = make_conninfo(
+                "", **{key: value for key, value in parameters.items() if key != "hostaddr"}
+            )
 
     def freeze(self) -> None:
         self._flows.clear()
@@ -170,9 +234,14 @@ class Line:
         self._writers.clear()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = str(self._target.get("host", "localhost")), int(self._target.get("port") or 5432)
+        host, port = (
+            str(self._target.get("host", "localhost")),
+            int(self._target.get("port") or 5432),
+        )
         if host.startswith("/"):
-            upstream_reader, upstream_writer = await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+            upstream_reader, upstream_writer = await asyncio.open_unix_connection(
+                f"{host}/.s.PGSQL.{port}"
+            )
         else:
             upstream_reader, upstream_writer = await asyncio.open_connection(host, port)
         for source, sink in ((reader, upstream_writer), (upstream_reader, writer)):

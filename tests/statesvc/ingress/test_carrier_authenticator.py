@@ -17,8 +17,18 @@ from statesvc.ingress.jwks import KeysUnavailableError
 from statesvc.settings.carrier_settings import read_chosen_authentication
 from tests.statesvc.ingress.conftest import BOOTSTRAP
 
-HERE = {"webhook_networks": {"ACME": (ip_network("127.0.0.1/32"),), "NOSECRET": (ip_network("127.0.0.0/8"),)}}
-ELSEWHERE = {"webhook_networks": {"ACME": (ip_network("20.65.16.22/31"),), "NOSECRET": (ip_network("20.65.16.22/31"),)}}
+HERE = {
+    "webhook_networks": {
+        "ACME": (ip_network("127.0.0.1/32"),),
+        "NOSECRET": (ip_network("127.0.0.0/8"),),
+    }
+}
+ELSEWHERE = {
+    "webhook_networks": {
+        "ACME": (ip_network("20.65.16.22/31"),),
+        "NOSECRET": (ip_network("20.65.16.22/31"),),
+    }
+}
 PRIVATE = generate_private_key(public_exponent=65537, key_size=2048)
 
 
@@ -32,7 +42,11 @@ async def test_beside_a_secret_the_address_is_one_proof_more(serve: Any) -> None
     assert (await site.post(b"1", headers={}))[0] == 401
     assert (await site.post(b"1", headers={"credential": "new"}))[0] == 200
     site = await serve(more=ELSEWHERE)
-    for headers in ({}, {"credential": "new"}, {"credential": "new", "X-Forwarded-For": "20.65.16.22"}):
+    for headers in (
+        {},
+        {"credential": "new"},
+        {"credential": "new", "X-Forwarded-For": "20.65.16.22"},
+    ):
         status, answer, _ = await site.post(b"1", headers=headers)
         assert (status, answer["code"]) == (401, "bad_signature")
         assert "STATESVC_WEBHOOK_IPS_ACME" in answer["detail"]
@@ -42,12 +56,18 @@ async def test_beside_a_secret_the_address_is_one_proof_more(serve: Any) -> None
 
 async def test_the_word_of_a_trusted_proxy_counts(serve: Any) -> None:
     site = await serve(more=ELSEWHERE, trusted_proxies=(ip_network("127.0.0.0/8"),))
-    assert (await site.post(b"1", "nosecret", {"X-Forwarded-For": "1.1.1.1, 20.65.16.23"}))[0] == 200
-    assert (await site.post(b"2", "nosecret", {"X-Forwarded-For": "20.65.16.23, 1.1.1.1"}))[0] == 401
+    assert (await site.post(b"1", "nosecret", {"X-Forwarded-For": "1.1.1.1, 20.65.16.23"}))[
+        0
+    ] == 200
+    assert (await site.post(b"2", "nosecret", {"X-Forwarded-For": "20.65.16.23, 1.1.1.1"}))[
+        0
+    ] == 401
     assert (await site.post(b"2", "nosecret", {}))[0] == 401
 
 
-async def test_a_refusal_names_what_the_carrier_sends_and_the_setting_that_it_is_checked_with(serve: Any) -> None:
+async def test_a_refusal_names_what_the_carrier_sends_and_the_setting_that_it_is_checked_with(
+    serve: Any,
+) -> None:
     _, answer, _ = await (await serve()).post(b"1", headers={})
     assert "sends secret in credential" in answer["detail"]
     assert "STATESVC_WEBHOOK_SECRET_ACME" in answer["detail"]
@@ -62,11 +82,18 @@ WAYS = {
 
 
 @pytest.mark.parametrize("agreed", WAYS)
-async def test_a_carrier_that_leaves_the_choice_is_let_in_by_what_was_chosen_alone(serve: Any, agreed: str) -> None:
-    environment = {"STATESVC_WEBHOOK_AUTH_CHOSEN": agreed, "STATESVC_WEBHOOK_SECRET_CHOSEN": "user:password"}
+async def test_a_carrier_that_leaves_the_choice_is_let_in_by_what_was_chosen_alone(
+    serve: Any, agreed: str
+) -> None:
+    environment = {
+        "STATESVC_WEBHOOK_AUTH_CHOSEN": agreed,
+        "STATESVC_WEBHOOK_SECRET_CHOSEN": "user:password",
+    }
     site = await serve(more={"chosen_authentication": read_chosen_authentication(environment)})
     for way, (headers, query) in WAYS.items():
-        assert (await site.post(way.encode(), "chosen", headers, query))[0] == (200 if way == agreed else 401), way
+        assert (await site.post(way.encode(), "chosen", headers, query))[0] == (
+            200 if way == agreed else 401
+        ), way
     signed = hmac.new(b"user:password", b"1", "sha256").hexdigest()
     assert (await site.post(b"1", "chosen", {"X-Sign": signed}))[0] == 200
     stored = [str(row) for row in await site.rows("SELECT headers FROM statesvc.body")]
@@ -83,31 +110,56 @@ async def test_without_a_choice_only_the_signature_lets_it_in(serve: Any) -> Non
 
 
 async def buy(site: Any, carrier_id: str = "tokens", **more: Any) -> tuple[int, Any, Any]:
-    async with site.session.post(f"http://127.0.0.1:{site.port}/v1/webhooks/{carrier_id}/oauth/token", **more) as answer:
+    async with site.session.post(
+        f"http://127.0.0.1:{site.port}/v1/webhooks/{carrier_id}/oauth/token", **more
+    ) as answer:
         return answer.status, await answer.json(content_type=None), answer.headers
 
 
 @pytest.mark.parametrize(
     "how",
     [
-        {"data": {"grant_type": "client_credentials", "client_id": "id", "client_secret": "sec ret"}},
-        {"data": {"grant_type": "client_credentials"}, "headers": {"Authorization": "Basic " + base64.b64encode(b"id:sec+ret").decode()}},
+        {
+            "data": {
+                "grant_type": "client_credentials",
+                "client_id": "id",
+                "client_secret": "sec ret",
+            }
+        },
+        {
+            "data": {"grant_type": "client_credentials"},
+            "headers": {"Authorization": "Basic " + base64.b64encode(b"id:sec+ret").decode()},
+        },
         {"headers": {"Authorization": "Basic " + base64.b64encode(b"id:sec%20ret").decode()}},
     ],
 )
 async def test_a_bought_token_opens_the_door(serve: Any, how: dict[str, Any]) -> None:
     site = await serve()
     status, sold, headers = await buy(site, **how)
-    assert (status, sold["token_type"], sold["expires_in"], headers["Cache-Control"]) == (200, "Bearer", 3600, "no-store")
-    assert (await site.post(b"1", "tokens", {"Authorization": f"Bearer {sold['access_token']}"}))[0] == 200
-    assert (await site.post(b"2", "acme", {"Authorization": f"Bearer {sold['access_token']}"}))[0] == 401
+    assert (status, sold["token_type"], sold["expires_in"], headers["Cache-Control"]) == (
+        200,
+        "Bearer",
+        3600,
+        "no-store",
+    )
+    assert (await site.post(b"1", "tokens", {"Authorization": f"Bearer {sold['access_token']}"}))[
+        0
+    ] == 200
+    assert (await site.post(b"2", "acme", {"Authorization": f"Bearer {sold['access_token']}"}))[
+        0
+    ] == 401
     assert (await site.post(b"2", "tokens", {"Authorization": "Bearer sec ret"}))[0] == 401
 
 
 @pytest.mark.parametrize(
     ("carrier_id", "data", "expected", "error"),
     [
-        ("tokens", {"grant_type": "client_credentials", "client_id": "id", "client_secret": "x"}, 401, "invalid_client"),
+        (
+            "tokens",
+            {"grant_type": "client_credentials", "client_id": "id", "client_secret": "x"},
+            401,
+            "invalid_client",
+        ),
         ("tokens", {}, 401, "invalid_client"),
         ("tokens", {"grant_type": "password"}, 400, "unsupported_grant_type"),
         ("tokens", {f"f{n}": "" for n in range(20)}, 400, None),
@@ -116,7 +168,9 @@ async def test_a_bought_token_opens_the_door(serve: Any, how: dict[str, Any]) ->
         ("nobody", {}, 404, None),
     ],
 )
-async def test_nobody_else_buys_one(serve: Any, carrier_id: str, data: dict[str, str], expected: int, error: str | None) -> None:
+async def test_nobody_else_buys_one(
+    serve: Any, carrier_id: str, data: dict[str, str], expected: int, error: str | None
+) -> None:
     status, answer, _ = await buy(await serve(), carrier_id, data=data)
     assert (status, answer.get("error")) == (expected, error)
 
@@ -134,7 +188,9 @@ class Published:
         return PRIVATE.public_key() if key_id == "k1" else None
 
 
-async def test_a_signature_by_a_published_key_opens_the_door(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_signature_by_a_published_key_opens_the_door(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(carrier_authenticator, "KeySet", Published)
     site = await serve(more={"webhook_key_sets": {"PUBLISHED": "https://carrier.example/jwks"}})
     now = str(int(time.time()))
@@ -144,9 +200,15 @@ async def test_a_signature_by_a_published_key_opens_the_door(serve: Any, monkeyp
     for wrong in ({"X-Key": "k2"}, {"X-Time": "later"}, {"X-Key": ""}, {"X-Sign": ""}):
         assert (await site.post(b"1", "published", signed | wrong))[0] == 401
     status, answer, headers = await site.post(b"1", "published", signed | {"X-Key": "away"})
-    assert (status, answer["code"], "Retry-After" in headers) == (503, "signing_keys_unavailable", True)
+    assert (status, answer["code"], "Retry-After" in headers) == (
+        503,
+        "signing_keys_unavailable",
+        True,
+    )
     long_ago = base64.b64encode(PRIVATE.sign(b"1700000000.1", PKCS1v15(), SHA256())).decode()
-    status, answer, _ = await site.post(b"1", "published", signed | {"X-Sign": long_ago, "X-Time": "1700000000"})
+    status, answer, _ = await site.post(
+        b"1", "published", signed | {"X-Sign": long_ago, "X-Time": "1700000000"}
+    )
     assert status == 401
     assert "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX" in answer["detail"]
     unset = await serve()

@@ -21,7 +21,9 @@ BOUND = 100_000
 """Bound of the carrier `acme`."""
 
 
-async def test_a_compressed_body_is_stored_as_it_was_and_is_the_same_message_as_an_uncompressed_one(serve: Any) -> None:
+async def test_a_compressed_body_is_stored_as_it_was_and_is_the_same_message_as_an_uncompressed_one(
+    serve: Any,
+) -> None:
     site = await serve()
     status, first, _ = await site.post(gzip.compress(BODY), headers=GZIP)
     assert status == 200
@@ -30,31 +32,52 @@ async def test_a_compressed_body_is_stored_as_it_was_and_is_the_same_message_as_
         ({"credential": "new"}, BODY),
         ({"credential": "new", "Content-Encoding": "identity"}, BODY),
     ):
-        assert (await site.post(body, headers=headers))[1] == {"message_id": first["message_id"], "duplicate": True}
-    ((message_id, sealed_key, body_bytes),) = await site.rows("SELECT message_id, sealed_key, body_bytes FROM statesvc.inbox")
+        assert (await site.post(body, headers=headers))[1] == {
+            "message_id": first["message_id"],
+            "duplicate": True,
+        }
+    ((message_id, sealed_key, body_bytes),) = await site.rows(
+        "SELECT message_id, sealed_key, body_bytes FROM statesvc.inbox"
+    )
     ((sealed,),) = await site.rows("SELECT sealed FROM statesvc.body")
     context = body_context(message_id)
     assert unsalted(site.keyring.inbox.unwrap(sealed_key, context).open(sealed, context)) == BODY
     assert body_bytes == len(BODY)
 
 
-@pytest.mark.parametrize("signs", [lambda _sent: BODY, lambda sent: sent], ids=["before it compresses", "what it sends"])
+@pytest.mark.parametrize(
+    "signs", [lambda _sent: BODY, lambda sent: sent], ids=["before it compresses", "what it sends"]
+)
 async def test_a_signature_may_be_over_either_form(serve: Any, signs: Any) -> None:
     site = await serve()
     sent = gzip.compress(BODY)
     signature = hmac.new(b"s", signs(sent), "sha256").hexdigest()
-    assert (await site.post(sent, "signed", {"X-Sign": signature, "Content-Encoding": "gzip"}))[0] == 202
-    assert (await site.post(gzip.compress(BODY + b" "), "signed", {"X-Sign": signature, "Content-Encoding": "gzip"}))[0] == 401
+    assert (await site.post(sent, "signed", {"X-Sign": signature, "Content-Encoding": "gzip"}))[
+        0
+    ] == 202
+    assert (
+        await site.post(
+            gzip.compress(BODY + b" "), "signed", {"X-Sign": signature, "Content-Encoding": "gzip"}
+        )
+    )[0] == 401
     # what was signed as gzip says nothing of a body that is one
-    assert (await site.post(gzip.compress(sent), "signed", {"X-Sign": "00", "Content-Encoding": "gzip"}))[0] == 401
+    assert (
+        await site.post(gzip.compress(sent), "signed", {"X-Sign": "00", "Content-Encoding": "gzip"})
+    )[0] == 401
     assert len(await site.rows("SELECT FROM statesvc.inbox")) == 1
 
 
 @pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, gzip", "compress", "gzip;q=1"])
 async def test_another_coding_is_refused_with_those_that_are_taken(serve: Any, coding: str) -> None:
     site = await serve()
-    status, problem, headers = await site.post(gzip.compress(BODY), headers={**GZIP, "Content-Encoding": coding})
-    assert (status, problem["code"], headers["Accept-Encoding"]) == (415, "unsupported_content_encoding", "gzip, identity")
+    status, problem, headers = await site.post(
+        gzip.compress(BODY), headers={**GZIP, "Content-Encoding": coding}
+    )
+    assert (status, problem["code"], headers["Accept-Encoding"]) == (
+        415,
+        "unsupported_content_encoding",
+        "gzip, identity",
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +91,15 @@ async def test_another_coding_is_refused_with_those_that_are_taken(serve: Any, c
         gzip.compress(BODY)[:-8] + bytes(8),
         gzip.compress(b"") * 1_000,
     ],
-    ids=["plain", "zlib", "cut off in its end", "cut off in its start", "something behind it", "wrong checksum", "a thousand members"],
+    ids=[
+        "plain",
+        "zlib",
+        "cut off in its end",
+        "cut off in its start",
+        "something behind it",
+        "wrong checksum",
+        "a thousand members",
+    ],
 )
 async def test_what_is_no_gzip_is_malformed(serve: Any, body: bytes) -> None:
     site = await serve()
@@ -88,7 +119,9 @@ async def test_a_bomb_is_too_large_and_leaves_its_memory(serve: Any) -> None:
     for sent in (bomb, chunks(), bomb, chunks(), bomb):
         status, problem, _ = await site.post(sent, headers=GZIP)
         assert (status, problem["code"]) == (413, "too_large")
-    assert (await site.post(gzip.compress(bytes(BOUND)), headers=GZIP))[0] == 200, "as large as it may be"
+    assert (await site.post(gzip.compress(bytes(BOUND)), headers=GZIP))[0] == 200, (
+        "as large as it may be"
+    )
     assert (await site.post(gzip.compress(bytes(BOUND + 1)), headers=GZIP))[0] == 413
 
 
@@ -105,7 +138,9 @@ def test_a_bomb_is_not_unpacked() -> None:
 
 
 def test_parts_are_joined_and_nothing_stays_nothing() -> None:
-    assert decompressed(gzip.compress(b"one ") + gzip.compress(b"two"), bytes_max=BOUND) == b"one two"
+    assert (
+        decompressed(gzip.compress(b"one ") + gzip.compress(b"two"), bytes_max=BOUND) == b"one two"
+    )
     assert decompressed(gzip.compress(b""), bytes_max=BOUND) == b""
     assert decompressed(b"", bytes_max=BOUND) == b""
 

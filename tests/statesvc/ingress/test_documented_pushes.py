@@ -51,9 +51,7 @@ class Push:
 
 
 EASYSHIP_SECRET: Final = "webh_092dflkjhwelkjr109834wlkejhr8sdh"
-EASYSHIP_TOKEN: Final = (
-    "eyJhbGciOiJIUzI1NiJ9.eyJlYXN5c2hpcF9jb21wYW55X2lkIjoiZWFzeXNoaXBfY29tcGFueV9pZCJ9.-gcTgynbezCqmJLXMMyhieHNlcbXei1e8bnaedLadlA"
-)
+EASYSHIP_TOKEN: Final = "eyJhbGciOiJIUzI1NiJ9.eyJlYXN5c2hpcF9jb21wYW55X2lkIjoiZWFzeXNoaXBfY29tcGFueV9pZCJ9.-gcTgynbezCqmJLXMMyhieHNlcbXei1e8bnaedLadlA"
 """The document's secret and claims, `{"easyship_company_id":"easyship_company_id"}`, encoded as Ruby's JWT.encode(claims, key, 'HS256')."""
 
 PUSHES: Final = (
@@ -61,7 +59,9 @@ PUSHES: Final = (
         carrier_id="sendcloud",
         source="digest: sendcloud.dev/api/v2/webhooks and /api/v3/webhooks, read 2026-11",
         secret="secretkey",
-        headers={"Sendcloud-Signature": "1eed4b3d41f4653ac64fd56f1bf1cbfd349e4482cbc11dff7134bd93e5da4b0a"},
+        headers={
+            "Sendcloud-Signature": "1eed4b3d41f4653ac64fd56f1bf1cbfd349e4482cbc11dff7134bd93e5da4b0a"
+        },
         body=b'{"key": "value"}',
     ),
     Push(
@@ -89,7 +89,9 @@ PUSHES: Final = (
         carrier_id="easypost",
         source="digest: EasyPost client libraries, test of validate_webhook with the event body of EasyPost/examples, read 2026-11",
         secret="s\N{LATIN SMALL LETTER E WITH ACUTE}cret",
-        headers={"X-Hmac-Signature": "hmac-sha256-hex=38f3f53c103713df81616a0a186d77141957323ec21d5fe9363db93840f527db"},
+        headers={
+            "X-Hmac-Signature": "hmac-sha256-hex=38f3f53c103713df81616a0a186d77141957323ec21d5fe9363db93840f527db"
+        },
         body=EASYPOST_BODY.read_bytes(),
     ),
     Push(
@@ -171,7 +173,9 @@ PUSHES: Final = (
         carrier_id="shippo",
         source="the same page, HMAC: its stamp t=1688493073, read 2026-11",
         secret="shared",
-        headers={"Shippo-Auth-Signature": f"t=1688493073,v1={hmac_of('shared', b'1688493073.' + BODY).hex()}"},
+        headers={
+            "Shippo-Auth-Signature": f"t=1688493073,v1={hmac_of('shared', b'1688493073.' + BODY).hex()}"
+        },
     ),
     Push(
         carrier_id="17track",
@@ -226,7 +230,12 @@ PUSHES: Final = (
         headers={"digest": "WdRuj0AEzWg9lDM1nxyWhw=="},
         body=b"bizContent=%7B%22customerCode%22%3A%22ITTEST0001%22%2C%22txlogisticId%22%3A%22TEST123%22%7D&x=1",
     ),
-    Push(carrier_id="clickpost", source="ClickPost's webhook settings: `webhook_key`", secret="k-1", headers={"webhook_key": "k-1"}),
+    Push(
+        carrier_id="clickpost",
+        source="ClickPost's webhook settings: `webhook_key`",
+        secret="k-1",
+        headers={"webhook_key": "k-1"},
+    ),
     Push(
         carrier_id="ups",
         source="UPS-API/api-documentation, UPSTrackAlert.yaml of 2024: destination.credential, opaque",
@@ -236,13 +245,22 @@ PUSHES: Final = (
 )
 
 
-def is_accepted(push: Push, secret: str, body: bytes, *, headers: Mapping[str, str] | None = None) -> bool:
+def is_accepted(
+    push: Push, secret: str, body: bytes, *, headers: Mapping[str, str] | None = None
+) -> bool:
     name = push.carrier_id.upper()
-    environment = {f"STATESVC_WEBHOOK_SECRET_{name}": secret, f"STATESVC_WEBHOOK_AUTH_{name}": push.chosen or ""}
-    schemes = CARRIERS[push.carrier_id].schemes(read_chosen_authentication(environment).get(name, ()))
+    environment = {
+        f"STATESVC_WEBHOOK_SECRET_{name}": secret,
+        f"STATESVC_WEBHOOK_AUTH_{name}": push.chosen or "",
+    }
+    schemes = CARRIERS[push.carrier_id].schemes(
+        read_chosen_authentication(environment).get(name, ())
+    )
     verifier = Verifier(schemes, (secret,), now=lambda: NOW, age_seconds_max=7200)
     sent = CIMultiDict(push.headers if headers is None else headers)
-    return verifier.without_body(sent, push.query) or (verifier.may_be_signed(sent, len(body)) and verifier.with_body(sent, body))
+    return verifier.without_body(sent, push.query) or (
+        verifier.may_be_signed(sent, len(body)) and verifier.with_body(sent, body)
+    )
 
 
 @pytest.mark.parametrize("push", PUSHES, ids=lambda push: f"{push.carrier_id}: {push.source}")
@@ -251,7 +269,9 @@ def test_a_push_as_documented_is_accepted_and_no_other(push: Push) -> None:
     assert not is_accepted(push, f"{push.secret}:2", push.body)
     assert not is_accepted(push, push.secret, push.body, headers={}) or push.query
     for name, sent in push.headers.items():
-        assert not is_accepted(push, push.secret, push.body, headers={**push.headers, name: sent[:-2]})
+        assert not is_accepted(
+            push, push.secret, push.body, headers={**push.headers, name: sent[:-2]}
+        )
 
 
 def test_at_least_ten_carriers_are_documented_here() -> None:
@@ -261,17 +281,25 @@ def test_at_least_ten_carriers_are_documented_here() -> None:
 def test_shipengine_signs_stamp_and_body_with_a_published_key() -> None:
     """docs.shipstation.com/apis/docs/guides/webhooks-validation, read 2026-11: RSA-SHA256 over `timestamp.body`, in base64."""
     private = generate_private_key(public_exponent=65537, key_size=2048)
-    pem = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    pem = (
+        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    )
     stamp = "2023-07-04T17:50:00Z"
     headers = CIMultiDict(
         {
             "x-shipengine-timestamp": stamp,
-            "x-shipengine-rsa-sha256-signature": based(private.sign(stamp.encode() + b"." + BODY, PKCS1v15(), SHA256())),
+            "x-shipengine-rsa-sha256-signature": based(
+                private.sign(stamp.encode() + b"." + BODY, PKCS1v15(), SHA256())
+            ),
             "x-shipengine-rsa-sha256-key-id": "k1",
         }
     )
     schemes = CARRIERS["shipengine"].schemes()
-    for now, accepted in ((1_688_493_000, True), (1_688_493_000 + 7201, False), (1_688_493_000 - 301, False)):
+    for now, accepted in (
+        (1_688_493_000, True),
+        (1_688_493_000 + 7201, False),
+        (1_688_493_000 - 301, False),
+    ):
         verifier = Verifier(schemes, (pem,), now=partial(float, now), age_seconds_max=7200)
         assert verifier.with_body(headers, BODY) is accepted
 
@@ -279,11 +307,18 @@ def test_shipengine_signs_stamp_and_body_with_a_published_key() -> None:
 def test_inpost_may_sign_by_rsa() -> None:
     """developers.inpost-group.com/webhook-signature-verification, read 2026-11: SHA256withRSA, base64, x-inpost-signature."""
     private = generate_private_key(public_exponent=65537, key_size=2048)
-    pem = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    pem = (
+        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    )
     verifier = Verifier(CARRIERS["inpost"].schemes(), (pem,), now=lambda: NOW, age_seconds_max=7200)
     stamp = "2023-07-04T17:50:55.387Z"
-    for signed, stamped in ((BODY, {}), (stamp.encode() + b"." + BODY, {"x-inpost-timestamp": stamp})):
-        headers = CIMultiDict({"x-inpost-signature": based(private.sign(signed, PKCS1v15(), SHA256())), **stamped})
+    for signed, stamped in (
+        (BODY, {}),
+        (stamp.encode() + b"." + BODY, {"x-inpost-timestamp": stamp}),
+    ):
+        headers = CIMultiDict(
+            {"x-inpost-signature": based(private.sign(signed, PKCS1v15(), SHA256())), **stamped}
+        )
         assert verifier.with_body(headers, BODY)
         assert not verifier.with_body(headers, BODY + b" ")
 
@@ -291,12 +326,16 @@ def test_inpost_may_sign_by_rsa() -> None:
 def test_no_header_is_checked_that_a_carrier_never_sends() -> None:
     invented = {"x-webhook-secret", "webhook-token", "dhl-webhook-token"}
     for carrier in CARRIERS.values():
-        assert not invented & {getattr(scheme, "header", "").lower() for scheme in carrier.schemes()}, carrier.carrier_id
+        assert not invented & {
+            getattr(scheme, "header", "").lower() for scheme in carrier.schemes()
+        }, carrier.carrier_id
 
 
 def test_what_a_shipper_may_choose_is_left_to_the_setting() -> None:
     # a row of `CARRIERS` that lists Basic or a token of the URL opens it to everyone; Shippo documents its token
     listed = {
-        carrier.carrier_id for carrier in CARRIERS.values() if any(isinstance(each, Basic | UrlToken) for each in carrier.authentication)
+        carrier.carrier_id
+        for carrier in CARRIERS.values()
+        if any(isinstance(each, Basic | UrlToken) for each in carrier.authentication)
     }
     assert listed == {"shippo"}

@@ -23,7 +23,12 @@ from tests.statesvc.ingress.conftest import LIMITS
 @pytest.fixture
 async def own_server(tmp_path: Path) -> AsyncIterator[Dsns]:
     """Run a migrated server; commits that ask for more than its own disk wait for a standby that there is not."""
-    overrides = {"fsync": "off", "shared_buffers": "32MB", "synchronous_standby_names": "nobody", "synchronous_commit": "local"}
+    overrides = {
+        "fsync": "off",
+        "shared_buffers": "32MB",
+        "synchronous_standby_names": "nobody",
+        "synchronous_commit": "local",
+    }
     server = EmbeddedServer(tmp_path / "data", overrides=overrides)
     dsns = await asyncio.to_thread(server.start)
     try:
@@ -47,15 +52,23 @@ async def claim_one(dsns: Dsns, keyring: Keyring) -> list[Message]:
         await put(connection, [seal_message(keyring, "acme", b"b", "{}")])
         await connection.execute("SET synchronous_commit = on")
         async with asyncio.timeout(30):
-            return (await claim(connection, Claim(worker="w", limit=1, lease_seconds=60, bytes_max=1_000_000))).messages
+            return (
+                await claim(
+                    connection, Claim(worker="w", limit=1, lease_seconds=60, bytes_max=1_000_000)
+                )
+            ).messages
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_neither_a_message_nor_its_retry_is_acknowledged_before_it_is_durable(own_server: Dsns, keyring: Keyring) -> None:
+async def test_neither_a_message_nor_its_retry_is_acknowledged_before_it_is_durable(
+    own_server: Dsns, keyring: Keyring
+) -> None:
     assert await claim_one(own_server, keyring), "a lease need not be durable"
     dsn = make_conninfo(own_server.service, options="-c synchronous_commit=on")
     async with make_pool(dsn, name="test ingress", limits=LIMITS) as pool:
-        group_commit = GroupCommit(pool, memory=MemoryBound(1_000_000), limits=GroupLimits(deadline_seconds=30))
+        group_commit = GroupCommit(
+            pool, memory=MemoryBound(1_000_000), limits=GroupLimits(deadline_seconds=30)
+        )
         await group_commit.start()
         first = asyncio.create_task(group_commit.put(seal_message(keyring, "acme", b"a", "{}")))
         await asyncio.wait({first}, timeout=0.3)
@@ -64,5 +77,8 @@ async def test_neither_a_message_nor_its_retry_is_acknowledged_before_it_is_dura
         assert not acknowledged, "neither is durable, nor what the retry repeats"
         await wait_for_no_standby(own_server)
         outcomes = await asyncio.gather(first, retry)
-        assert [isinstance(outcome, Stored) and outcome.duplicate for outcome in outcomes] == [False, True]
+        assert [isinstance(outcome, Stored) and outcome.duplicate for outcome in outcomes] == [
+            False,
+            True,
+        ]
         await group_commit.stop(grace_seconds=5)

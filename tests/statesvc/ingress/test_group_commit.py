@@ -43,7 +43,9 @@ async def count(database: Any, table: str) -> int:
         return int(row[0])
 
 
-async def test_retries_inside_one_group_are_one_message(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_retries_inside_one_group_are_one_message(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     messages = [seal(keyring, body) for body in ("a", "b", "a", "a")]
     outcomes = await put_together(group_commit, messages)
@@ -60,7 +62,9 @@ async def test_retries_inside_one_group_are_one_message(pool: Pool, memory: Memo
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_a_retry_after_48_hours_is_new(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_a_retry_after_48_hours_is_new(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     group_commit = GroupCommit(pool, memory=memory)
     await group_commit.start()
     assert await group_commit.put(seal(keyring, "a")) is not None
@@ -70,30 +74,42 @@ async def test_a_retry_after_48_hours_is_new(pool: Pool, memory: MemoryBound, ke
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_a_bad_row_fails_alone(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_a_bad_row_fails_alone(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     messages = [seal(keyring, str(number)) for number in range(9)]
     messages[4] = replace(messages[4], commitment=b"too short")
     messages[7] = replace(messages[7], headers="no json")
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     outcomes = await put_together(group_commit, messages)
-    assert [number for number, outcome in enumerate(outcomes) if outcome is Refusal.ROW_REFUSED] == [4, 7]
+    assert [
+        number for number, outcome in enumerate(outcomes) if outcome is Refusal.ROW_REFUSED
+    ] == [4, 7]
     assert sum(isinstance(outcome, Stored) for outcome in outcomes) == 7
     assert await count(database, "inbox") == 7
     assert memory.bytes_taken == 0
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_groups_are_bounded_and_lose_nothing(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_groups_are_bounded_and_lose_nothing(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     limits = GroupLimits(lanes=2, group_rows_max=3, group_bytes_max=10)
     group_commit = GroupCommit(pool, memory=memory, limits=limits)
-    outcomes = await put_together(group_commit, [seal(keyring, f"{number:06}" * (1 + number % 3)) for number in range(40)])
+    outcomes = await put_together(
+        group_commit, [seal(keyring, f"{number:06}" * (1 + number % 3)) for number in range(40)]
+    )
     assert all(isinstance(outcome, Stored) and not outcome.duplicate for outcome in outcomes)
     assert await count(database, "inbox") == 40
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_small_bodies_share_no_group_with_large_ones(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=2 * SMALL_BYTES))
+async def test_small_bodies_share_no_group_with_large_ones(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
+    group_commit = GroupCommit(
+        pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=2 * SMALL_BYTES)
+    )
     bodies = [f"{number}" * (SMALL_BYTES + 1 if number % 2 else 1) for number in range(8)]
     outcomes = await put_together(group_commit, [seal(keyring, body) for body in bodies])
     assert all(isinstance(outcome, Stored) for outcome in outcomes)
@@ -106,8 +122,12 @@ async def test_small_bodies_share_no_group_with_large_ones(pool: Pool, memory: M
         assert sorted(await cursor.fetchall()) == [*[(1, True, True)] * 4, (4, False, False)]
 
 
-async def test_small_bodies_do_not_wait_for_large_ones(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=1))
+async def test_small_bodies_do_not_wait_for_large_ones(
+    pool: Pool, memory: MemoryBound, keyring: Keyring
+) -> None:
+    group_commit = GroupCommit(
+        pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=1)
+    )
     await group_commit.start()
     order: list[str] = []
 
@@ -115,18 +135,26 @@ async def test_small_bodies_do_not_wait_for_large_ones(pool: Pool, memory: Memor
         await group_commit.put(seal(keyring, body))
         order.append(body[0])
 
-    await asyncio.gather(*(put(f"{number}" * (SMALL_BYTES + 1)) for number in range(5)), put("small"))
+    await asyncio.gather(
+        *(put(f"{number}" * (SMALL_BYTES + 1)) for number in range(5)), put("small")
+    )
     assert order.index("s") < 4
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_the_lane_of_large_bodies_rests_while_small_ones_come(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+async def test_the_lane_of_large_bodies_rests_while_small_ones_come(
+    pool: Pool, memory: MemoryBound, keyring: Keyring
+) -> None:
     # a rest that outlasts the deadline of what waits for its end
-    limits = GroupLimits(lanes=1, large_rest=1e9, large_rest_seconds_max=3600, large_deadline_seconds=1)
+    limits = GroupLimits(
+        lanes=1, large_rest=1e9, large_rest_seconds_max=3600, large_deadline_seconds=1
+    )
     group_commit = GroupCommit(pool, memory=memory, limits=limits)
     await group_commit.start()
     for number in range(3):
-        assert isinstance(await group_commit.put(seal(keyring, f"{number}" * (SMALL_BYTES + 1))), Stored), "alone it goes on at once"
+        assert isinstance(
+            await group_commit.put(seal(keyring, f"{number}" * (SMALL_BYTES + 1))), Stored
+        ), "alone it goes on at once"
 
     async def small_ones() -> None:
         for number in itertools.count():
@@ -135,14 +163,19 @@ async def test_the_lane_of_large_bodies_rests_while_small_ones_come(pool: Pool, 
     coming = asyncio.create_task(small_ones())
     async with asyncio.timeout(10):
         for number in itertools.count(3):
-            if await group_commit.put(seal(keyring, f"{number}," * (SMALL_BYTES // 2 + 1))) is Refusal.TOO_SLOW:
+            if (
+                await group_commit.put(seal(keyring, f"{number}," * (SMALL_BYTES // 2 + 1)))
+                is Refusal.TOO_SLOW
+            ):
                 break
     await cancel_fully(coming)
     assert isinstance(await group_commit.put(seal(keyring, "small")), Stored)
     await group_commit.stop(grace_seconds=0)
 
 
-async def test_a_line_of_large_bodies_is_no_sign_that_the_database_is_away(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+async def test_a_line_of_large_bodies_is_no_sign_that_the_database_is_away(
+    pool: Pool, memory: MemoryBound, keyring: Keyring
+) -> None:
     limits = GroupLimits(lanes=1, large_deadline_seconds=0)
     group_commit = GroupCommit(pool, memory=memory, limits=limits)
     await group_commit.start()
@@ -151,24 +184,35 @@ async def test_a_line_of_large_bodies_is_no_sign_that_the_database_is_away(pool:
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_whoever_hangs_up_cancels_nobody(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_whoever_hangs_up_cancels_nobody(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     await group_commit.start()
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         await owner.execute("LOCK TABLE statesvc.receipt")
-        tasks = [asyncio.create_task(group_commit.put(seal(keyring, body))) for body in ("first", "second", "third")]
+        tasks = [
+            asyncio.create_task(group_commit.put(seal(keyring, body)))
+            for body in ("first", "second", "third")
+        ]
         await asyncio.sleep(0.05)
         tasks[0].cancel()
         tasks[1].cancel()
         await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, asyncio.CancelledError, Stored]
+    assert [type(outcome) for outcome in outcomes] == [
+        asyncio.CancelledError,
+        asyncio.CancelledError,
+        Stored,
+    ]
     await group_commit.stop(grace_seconds=1)
     assert await count(database, "inbox") == 3
     assert memory.bytes_taken == 0
 
 
-async def test_a_further_lane_opens_only_for_a_group_worth_it(memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_a_further_lane_opens_only_for_a_group_worth_it(
+    memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     patient = replace(LIMITS, acquire_seconds=30, statement_seconds=30, lock_seconds=30)
     limits = GroupLimits(lanes=3, further_lane_rows_min=4, deadline_seconds=30)
     async with (
@@ -190,7 +234,10 @@ async def test_a_further_lane_opens_only_for_a_group_worth_it(memory: MemoryBoun
                     await asyncio.sleep(0.01)
 
         async def more(number: int) -> None:
-            tasks.extend(asyncio.create_task(group_commit.put(seal(keyring, f"{len(tasks)} {item}"))) for item in range(number))
+            tasks.extend(
+                asyncio.create_task(group_commit.put(seal(keyring, f"{len(tasks)} {item}")))
+                for item in range(number)
+            )
             await asyncio.sleep(0.05)
 
         group_commit = GroupCommit(pool, memory=memory, limits=limits)
@@ -206,7 +253,9 @@ async def test_a_further_lane_opens_only_for_a_group_worth_it(memory: MemoryBoun
         assert await lanes_in_use(at_least=2) == 2
         await owner.rollback()
         assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*tasks))
-        cursor = await watcher.execute("SELECT count(*) FROM statesvc.inbox GROUP BY xmin::text ORDER BY 1")
+        cursor = await watcher.execute(
+            "SELECT count(*) FROM statesvc.inbox GROUP BY xmin::text ORDER BY 1"
+        )
         assert await cursor.fetchall() == [(1,), (2,), (4,)], "the three waited for the fourth"
         await group_commit.stop(grace_seconds=1)
 
@@ -225,23 +274,34 @@ async def test_a_locked_table_is_given_up_by_the_statement_timeout(
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_a_missing_partition_is_no_ones_row(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_a_missing_partition_is_no_ones_row(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         partitions = await (
-            await owner.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.body'::regclass")
+            await owner.execute(
+                "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.body'::regclass"
+            )
         ).fetchall()
         for (partition,) in partitions:
             await owner.execute(f"DROP TABLE {partition}")
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
-    assert await put_together(group_commit, [seal(keyring, "a"), seal(keyring, "b")]) == [Refusal.NOT_STORED] * 2
+    assert (
+        await put_together(group_commit, [seal(keyring, "a"), seal(keyring, "b")])
+        == [Refusal.NOT_STORED] * 2
+    )
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+async def test_stopping_stores_what_waits_and_takes_nothing_more(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, group_rows_max=2))
     await GroupCommit(pool, memory=memory).stop(grace_seconds=1)
     await group_commit.start()
-    tasks = [asyncio.create_task(group_commit.put(seal(keyring, str(number)))) for number in range(7)]
+    tasks = [
+        asyncio.create_task(group_commit.put(seal(keyring, str(number)))) for number in range(7)
+    ]
     await asyncio.sleep(0)
     await group_commit.stop(grace_seconds=5)
     assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*tasks))
@@ -252,7 +312,9 @@ async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, mem
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_lane_wakes_the_workers_for_what_is_new(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+async def test_a_lane_wakes_the_workers_for_what_is_new(
+    pool: Pool, memory: MemoryBound, keyring: Keyring
+) -> None:
     wakes = Wakes()
     group_commit = GroupCommit(pool, memory=memory, waker=wakes)
     await group_commit.start()

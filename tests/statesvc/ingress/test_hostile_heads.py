@@ -25,7 +25,9 @@ async def answer(site: Any, head: bytes, body: bytes = b"1") -> int:
     """Return the status of a request of these bytes; 0 where the connection was closed without one."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     try:
-        writer.write(head + b"Host: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        writer.write(
+            head + b"Host: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
         async with asyncio.timeout(10):
             line = await reader.readline()
     finally:
@@ -34,7 +36,10 @@ async def answer(site: Any, head: bytes, body: bytes = b"1") -> int:
 
 
 def post(path: str = "/v1/webhooks/acme", **headers: bytes) -> bytes:
-    lines = b"".join(name.encode().replace(b"_", b"-") + b": " + value + b"\r\n" for name, value in headers.items())
+    lines = b"".join(
+        name.encode().replace(b"_", b"-") + b": " + value + b"\r\n"
+        for name, value in headers.items()
+    )
     return f"POST {path} HTTP/1.1\r\n".encode() + lines
 
 
@@ -57,7 +62,9 @@ def post(path: str = "/v1/webhooks/acme", **headers: bytes) -> bytes:
         (post("/v1/webhooks/signed", X_Sign=b""), 401),
     ],
 )
-async def test_a_head_of_any_bytes_gets_a_plain_answer(serve: Any, written: io.StringIO, head: bytes, expected: int) -> None:
+async def test_a_head_of_any_bytes_gets_a_plain_answer(
+    serve: Any, written: io.StringIO, head: bytes, expected: int
+) -> None:
     site = await serve()
     assert await answer(site, head) == expected
     assert SECRET not in written.getvalue()

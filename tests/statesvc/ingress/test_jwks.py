@@ -10,7 +10,15 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
 
-from statesvc.ingress.jwks import AGAIN_SECONDS, BYTES_MAX, CACHED_SECONDS, FRESH_SECONDS, KeySet, KeysUnavailableError, parse_keys
+from statesvc.ingress.jwks import (
+    AGAIN_SECONDS,
+    BYTES_MAX,
+    CACHED_SECONDS,
+    FRESH_SECONDS,
+    KeySet,
+    KeysUnavailableError,
+    parse_keys,
+)
 
 PUBLIC = generate_private_key(public_exponent=65537, key_size=2048).public_key()
 SHORT = generate_private_key(public_exponent=65537, key_size=1024).public_key()  # noqa: S505 - to be refused
@@ -18,7 +26,11 @@ LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 def number(value: int) -> str:
-    return base64.urlsafe_b64encode(value.to_bytes((value.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 def jwk(key: RSAPublicKey = PUBLIC, **more: Any) -> dict[str, Any]:
@@ -80,9 +92,18 @@ async def test_an_unknown_key_is_asked_for_once_a_minute(publisher: Publisher) -
 
 
 @pytest.mark.parametrize(
-    "failure", [{"status": 500}, {"status": 302}, {"answer": []}, {"answer": {"keys": 1}}, {"answer": "x" * BYTES_MAX}]
+    "failure",
+    [
+        {"status": 500},
+        {"status": 302},
+        {"answer": []},
+        {"answer": {"keys": 1}},
+        {"answer": "x" * BYTES_MAX},
+    ],
 )
-async def test_known_keys_go_on_for_a_day_while_their_server_fails(publisher: Publisher, failure: dict[str, Any]) -> None:
+async def test_known_keys_go_on_for_a_day_while_their_server_fails(
+    publisher: Publisher, failure: dict[str, Any]
+) -> None:
     now = [0.0]
     keys = KeySet(publisher.url, allowed=LOOPBACK, clock=lambda: now[0])
     assert await keys.key("k1") is not None
@@ -120,4 +141,6 @@ async def test_no_keys_come_from_a_private_network(publisher: Publisher) -> None
     ],
 )
 def test_a_member_that_is_no_such_key_is_left_out(member: Any) -> None:
-    assert set(parse_keys(json.dumps({"keys": [member, jwk(kid="good", use="sig", alg="RS256")]}).encode())) == {"good"}
+    assert set(
+        parse_keys(json.dumps({"keys": [member, jwk(kid="good", use="sig", alg="RS256")]}).encode())
+    ) == {"good"}

@@ -16,7 +16,9 @@ from statesvc.ingress.disk_room import DiskRoom
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))
-def test_a_message_id_is_a_uuid_of_version_7_that_holds_its_time(unix_ms: int, random: bytes) -> None:
+def test_a_message_id_is_a_uuid_of_version_7_that_holds_its_time(
+    unix_ms: int, random: bytes
+) -> None:
     made = message_id(unix_ms, random)
     assert (made.version, made.variant, made.int >> 80) == (7, "specified in RFC 4122", unix_ms)
 
@@ -26,7 +28,14 @@ def test_message_ids_differ() -> None:
 
 
 def test_headers_that_prove_the_push_are_kept_and_credentials_are_not() -> None:
-    kept = RetainedHeaders([Hmac(header="X-Acme-Signature"), Hmac(header="Authorization"), SharedHeader(header="credential"), Basic()])
+    kept = RetainedHeaders(
+        [
+            Hmac(header="X-Acme-Signature"),
+            Hmac(header="Authorization"),
+            SharedHeader(header="credential"),
+            Basic(),
+        ]
+    )
     sent = {
         "Content-Type": "text/xml",
         "X-Acme-Signature": "abc",
@@ -42,7 +51,9 @@ def test_headers_that_prove_the_push_are_kept_and_credentials_are_not() -> None:
 
 
 def test_a_header_that_is_no_utf_8_is_kept_as_latin_1() -> None:
-    sent = CIMultiDictProxy(CIMultiDict({"User-Agent": b"caf\xe9".decode("utf-8", "surrogateescape")}))
+    sent = CIMultiDictProxy(
+        CIMultiDict({"User-Agent": b"caf\xe9".decode("utf-8", "surrogateescape")})
+    )
     assert orjson.loads(RetainedHeaders([]).document(sent)) == {"user-agent": "café"}
 
 

@@ -24,7 +24,10 @@ def written() -> Iterator[io.StringIO]:
     """Capture all that this process logs, whatever library does."""
     stream = io.StringIO()
     configure_logging(process="ingress", level="debug", stream=stream)
-    levels = {name: logging.getLogger(name).level for name in ("aiohttp.access", "aiohttp.server", "aiohttp.web", "asyncio", "psycopg")}
+    levels = {
+        name: logging.getLogger(name).level
+        for name in ("aiohttp.access", "aiohttp.server", "aiohttp.web", "asyncio", "psycopg")
+    }
     for name in levels:
         logging.getLogger(name).setLevel(logging.DEBUG)
     yield stream
@@ -33,11 +36,17 @@ def written() -> Iterator[io.StringIO]:
     configure_logging(process="test")
 
 
-async def test_a_token_of_the_query_is_written_nowhere(serve: Any, written: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_of_the_query_is_written_nowhere(
+    serve: Any, written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = await serve()
     answers = [
         await site.post(b"1", headers={}, query=f"?token={SECRET}"),
-        await site.post(b"1", headers={"Referer": f"https://x/?token={SECRET}"}, query=f"?token={SECRET}&token={SECRET}"),
+        await site.post(
+            b"1",
+            headers={"Referer": f"https://x/?token={SECRET}"},
+            query=f"?token={SECRET}&token={SECRET}",
+        ),
         await site.post(b"1", "nobody", headers={}, query=f"?token={SECRET}"),
         await site.post(b"1", "acme/oauth/token", headers={}, query=f"?token={SECRET}"),
         await site.post(b"x" * 100_001, headers={}, query=f"?token={SECRET}"),

@@ -47,7 +47,9 @@ class Transport:
         ("", [], None),
     ],
 )
-def test_only_a_trusted_proxy_says_where_a_request_comes_from(remote: str, forwarded: list[str], expected: str | None) -> None:
+def test_only_a_trusted_proxy_says_where_a_request_comes_from(
+    remote: str, forwarded: list[str], expected: str | None
+) -> None:
     headers = CIMultiDict([("X-Forwarded-For", value) for value in forwarded])
     request = make_mocked_request("POST", "/", headers=headers, transport=Transport(remote))
     assert sender_address(request, PROXIES) == (None if expected is None else ip_address(expected))

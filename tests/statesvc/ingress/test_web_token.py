@@ -18,10 +18,16 @@ NOW: Final = 1_700_000_000.0
 
 
 def part(value: Any) -> str:
-    return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode())
+        .rstrip(b"=")
+        .decode()
+    )
 
 
-def token(header: Any = None, claims: Any = None, key: bytes = KEY, algorithm: str = "sha256") -> str:
+def token(
+    header: Any = None, claims: Any = None, key: bytes = KEY, algorithm: str = "sha256"
+) -> str:
     signed = f"{part({'alg': 'HS256'} if header is None else header)}.{part({'easyship_company_id': 'C1'} if claims is None else claims)}"
     return f"{signed}.{part(hmac.new(key, signed.encode(), algorithm).digest())}"
 
@@ -63,7 +69,11 @@ def test_a_token_of_another_kind_is_refused_even_with_a_signature_that_fits(head
 
 def test_a_token_without_a_signature_is_refused() -> None:
     header, claims, _ = token({"alg": "none"}).split(".")
-    for unsigned in (f"{header}.{claims}.", f"{header}.{claims}", f"{part({'alg': 'HS256'})}.{claims}."):
+    for unsigned in (
+        f"{header}.{claims}.",
+        f"{header}.{claims}",
+        f"{part({'alg': 'HS256'})}.{claims}.",
+    ):
         assert not accepts(unsigned)
     assert not accepts(token(key=b"other"))
     assert not accepts(token(algorithm="sha512"))
@@ -96,7 +106,14 @@ def test_a_signature_is_written_in_one_way_only() -> None:
     header, claims, signature = token().split(".")
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     same_bytes = signature[:-1] + alphabet[alphabet.index(signature[-1]) ^ 1]
-    for written in (same_bytes, f"{signature}=", f" {signature}", f"{signature}\n", f"{signature}.", signature + "A" * 9000):
+    for written in (
+        same_bytes,
+        f"{signature}=",
+        f" {signature}",
+        f"{signature}\n",
+        f"{signature}.",
+        signature + "A" * 9000,
+    ):
         assert not accepts(f"{header}.{claims}.{written}")
 
 

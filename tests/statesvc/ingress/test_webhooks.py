@@ -22,15 +22,28 @@ BODY = b'{"scan": "\xff is kept byte for byte"}\n'
 
 async def test_a_message_is_stored_sealed_before_it_is_acknowledged(serve: Any) -> None:
     site = await serve()
-    status, answer, headers = await site.post(BODY, headers={"credential": "new", "Content-Type": "text/json", "Cookie": "a=b"})
+    status, answer, headers = await site.post(
+        BODY, headers={"credential": "new", "Content-Type": "text/json", "Cookie": "a=b"}
+    )
     assert (status, answer["duplicate"]) == (200, False)
     assert headers["Statesvc-Message-Id"] == answer["message_id"]
     ((message_id, carrier_id, sealed_key, body_bytes, stage),) = await site.rows(
         "SELECT message_id, carrier_id, sealed_key, body_bytes, stage FROM statesvc.inbox"
     )
-    ((sealed, committed, kept),) = await site.rows("SELECT sealed, commitment, headers FROM statesvc.body")
-    assert (message_id, carrier_id, body_bytes, stage) == (UUID(answer["message_id"]), "acme", len(BODY), "raw")
-    assert (kept["content-type"], "cookie" in kept, "credential" in kept) == ("text/json", False, False)
+    ((sealed, committed, kept),) = await site.rows(
+        "SELECT sealed, commitment, headers FROM statesvc.body"
+    )
+    assert (message_id, carrier_id, body_bytes, stage) == (
+        UUID(answer["message_id"]),
+        "acme",
+        len(BODY),
+        "raw",
+    )
+    assert (kept["content-type"], "cookie" in kept, "credential" in kept) == (
+        "text/json",
+        False,
+        False,
+    )
     context = body_context(message_id)
     content = site.keyring.inbox.unwrap(sealed_key, context).open(sealed, context)
     assert (unsalted(content), commitment(content)) == (BODY, committed)
@@ -45,7 +58,11 @@ async def test_a_retry_gets_the_same_answer_and_makes_no_work(serve: Any) -> Non
     assert (second["message_id"], second["duplicate"]) == (first["message_id"], True)
     assert headers["Statesvc-Message-Id"] == first["message_id"]
     assert other["duplicate"] is False
-    assert len(await site.rows("SELECT FROM statesvc.inbox")) == len(await site.rows("SELECT FROM statesvc.body")) == 2
+    assert (
+        len(await site.rows("SELECT FROM statesvc.inbox"))
+        == len(await site.rows("SELECT FROM statesvc.body"))
+        == 2
+    )
     assert len(site.wakes) == 2
 
 
@@ -75,7 +92,9 @@ async def test_the_ack_is_the_carriers_own(serve: Any) -> None:
         ("nosecret", {"Authorization": "Bearer bootstrap-key-of-the-tests"}, ""),
     ],
 )
-async def test_whoever_authenticates_may_push(serve: Any, carrier_id: str, headers: dict[str, str], query: str) -> None:
+async def test_whoever_authenticates_may_push(
+    serve: Any, carrier_id: str, headers: dict[str, str], query: str
+) -> None:
     site = await serve()
     assert (await site.post(BODY, carrier_id, headers, query))[0] in {200, 202}
 
@@ -86,7 +105,12 @@ async def test_whoever_authenticates_may_push(serve: Any, carrier_id: str, heade
         ("acme", {}, 401, "bad_signature"),
         ("acme", {"credential": "older"}, 401, "bad_signature"),
         ("signed", {}, 401, "bad_signature"),
-        ("signed", {"X-Sign": hmac.new(b"s", BODY + b" ", "sha256").hexdigest()}, 401, "bad_signature"),
+        (
+            "signed",
+            {"X-Sign": hmac.new(b"s", BODY + b" ", "sha256").hexdigest()},
+            401,
+            "bad_signature",
+        ),
         ("nosecret", {"credential": "new"}, 401, "unsigned_carrier"),
         ("nobody", {"credential": "new"}, 404, "unknown_carrier"),
     ],
@@ -116,8 +140,12 @@ async def test_only_a_key_with_scope_ingest_may_push(serve: Any, pool: Pool) -> 
     site = await serve()
     for scope, status in ((Scope.INGEST, 200), (Scope.READ, 401)):
         async with pool.connection() as connection:
-            _, key = await create_key(connection, name="poller", scopes=[scope], created_by="operator:test")
-        assert (await site.post(scope.value.encode(), headers={"Authorization": f"Bearer {key}"}))[0] == status
+            _, key = await create_key(
+                connection, name="poller", scopes=[scope], created_by="operator:test"
+            )
+        assert (await site.post(scope.value.encode(), headers={"Authorization": f"Bearer {key}"}))[
+            0
+        ] == status
 
 
 async def test_a_body_over_the_carriers_bound_is_refused(serve: Any) -> None:
@@ -132,10 +160,14 @@ async def test_a_body_over_the_carriers_bound_is_refused(serve: Any) -> None:
     assert (status, problem["code"]) == (413, "too_large")
 
 
-async def test_an_announced_length_over_the_bound_is_refused_before_a_byte_of_it_is_sent(serve: Any) -> None:
+async def test_an_announced_length_over_the_bound_is_refused_before_a_byte_of_it_is_sent(
+    serve: Any,
+) -> None:
     site = await serve()
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
-    writer.write(b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length: 100001\r\n\r\n")
+    writer.write(
+        b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length: 100001\r\n\r\n"
+    )
     async with asyncio.timeout(2):
         assert b" 413 " in await reader.readline()
     writer.close()
@@ -165,7 +197,9 @@ async def test_a_body_in_slow_pieces_is_put_together(serve: Any) -> None:
 async def test_a_client_that_hangs_up_in_its_body_leaves_nothing_behind(serve: Any) -> None:
     site = await serve()
     _, writer = await asyncio.open_connection("127.0.0.1", site.port)
-    writer.write(b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length: 100\r\n\r\nhalf")
+    writer.write(
+        b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length: 100\r\n\r\nhalf"
+    )
     await writer.drain()
     writer.close()
     assert (await site.post(BODY))[0] == 200
@@ -188,7 +222,11 @@ async def test_a_lost_database_is_a_quick_503_until_it_is_back(serve: Any, line:
     for _ in range(3):
         started = time.monotonic()
         status, problem, headers = await site.post(b"during")
-        assert (status, problem["code"], "Retry-After" in headers) == (503, "database_unavailable", True)
+        assert (status, problem["code"], "Retry-After" in headers) == (
+            503,
+            "database_unavailable",
+            True,
+        )
         assert time.monotonic() - started < 1
     await line.mend()
     deadline = time.monotonic() + 10
@@ -198,7 +236,9 @@ async def test_a_lost_database_is_a_quick_503_until_it_is_back(serve: Any, line:
     assert len(await site.rows("SELECT FROM statesvc.inbox")) == 2
 
 
-async def test_the_first_push_after_a_restart_of_the_database_is_taken(serve: Any, line: Any) -> None:
+async def test_the_first_push_after_a_restart_of_the_database_is_taken(
+    serve: Any, line: Any
+) -> None:
     site = await serve(dsn=line.dsn)
     assert (await site.post(b"before"))[0] == 200
     await line.cut()
@@ -206,7 +246,9 @@ async def test_the_first_push_after_a_restart_of_the_database_is_taken(serve: An
     assert (await site.post(b"after"))[0] == 200
 
 
-async def test_a_database_that_falls_silent_is_given_up_within_the_deadline(serve: Any, line: Any) -> None:
+async def test_a_database_that_falls_silent_is_given_up_within_the_deadline(
+    serve: Any, line: Any
+) -> None:
     site = await serve(dsn=line.dsn)
     assert (await site.post(b"before"))[0] == 200
     line.freeze()
@@ -226,5 +268,8 @@ async def test_acks_are_measured_by_carrier_and_outcome(serve: Any) -> None:
     await site.post(BODY, headers={})
     text = site.telemetry.exposition().decode()
     for outcome in ("accepted", "duplicate", "rejected"):
-        assert f'statesvc_ingest_ack_duration_seconds_count{{carrier="acme",outcome="{outcome}"}} 1.0' in text
+        assert (
+            f'statesvc_ingest_ack_duration_seconds_count{{carrier="acme",outcome="{outcome}"}} 1.0'
+            in text
+        )
     assert 'statesvc_ingest_duplicates_total{carrier="acme"} 1.0' in text

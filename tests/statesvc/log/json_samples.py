@@ -53,7 +53,9 @@ class JsonSamples:
             facts = []
             for version, (before, event) in enumerate(pairwise([None, *events]), start=1):
                 for kind, document in self._entries(carrier_id, version, before, event):
-                    content = canonical_bytes({name: value for name, value in document.items() if value is not None})
+                    content = canonical_bytes(
+                        {name: value for name, value in document.items() if value is not None}
+                    )
                     if kind == "event":
                         facts.append(fact_from_log(decode_fact(content)))
                     yield kind, content
@@ -67,12 +69,24 @@ class JsonSamples:
                     readings = read(carrier, path.read_bytes()).readings[:_READINGS_MAX]
                 except UnreadableMessageError:
                     continue
-                yield carrier_id, [identify(each, carrier_id=carrier_id, digest=self._digest, allow_unnumbered=True) for each in readings]
+                yield (
+                    carrier_id,
+                    [
+                        identify(
+                            each, carrier_id=carrier_id, digest=self._digest, allow_unnumbered=True
+                        )
+                        for each in readings
+                    ],
+                )
 
-    def _entries(self, carrier_id: str, version: int, before: Event | None, event: Event | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _entries(
+        self, carrier_id: str, version: int, before: Event | None, event: Event | None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         assert event is not None
         random = self._random
-        recorded_at = _FROM + timedelta(seconds=random.randrange(_SECONDS), microseconds=random.randrange(1_000_000))
+        recorded_at = _FROM + timedelta(
+            seconds=random.randrange(_SECONDS), microseconds=random.randrange(1_000_000)
+        )
         received_at = recorded_at - timedelta(milliseconds=random.randrange(20, 2_000))
         source = Provenance(
             message_id=self._uuid(),
@@ -108,10 +122,22 @@ class JsonSamples:
                 ),
             )
         if version % 4 == 0:
-            kind = random.choice(["stalled", "overdue", "not_picked_up", "delivery_missed", "pickup_expiring"])
-            stated = {"cause": "carrier", "hours": random.randrange(12, 240), "rules": random.randrange(9), "sequence": -999_999}
+            kind = random.choice(
+                ["stalled", "overdue", "not_picked_up", "delivery_missed", "pickup_expiring"]
+            )
+            stated = {
+                "cause": "carrier",
+                "hours": random.randrange(12, 240),
+                "rules": random.randrange(9),
+                "sequence": -999_999,
+            }
             details = {**stated, "status": str(event.status or "in_transit")}
-            yield "observation", observation_document(version=version, kind=kind, since=received_at, details=details, **shipment)
+            yield (
+                "observation",
+                observation_document(
+                    version=version, kind=kind, since=received_at, details=details, **shipment
+                ),
+            )
         if event.status is None or random.random() < 0.25:
             return
         sequence = {"sequence": version, **shipment}
@@ -120,12 +146,33 @@ class JsonSamples:
             "to_status": str(event.status),
         }
         worker = f"worker-{random.randrange(10_000)}-{random.randbytes(4).hex()}"
-        yield "transition", transition_document(event_id=event.event_id, worker=worker, message_id=source.message_id, **moved, **sequence)
+        yield (
+            "transition",
+            transition_document(
+                event_id=event.event_id,
+                worker=worker,
+                message_id=source.message_id,
+                **moved,
+                **sequence,
+            ),
+        )
         subscriptions = [self._uuid() for _ in range(random.choice([1, 1, 1, 2]))]
-        yield "fanout", fanout_document(event=random.randbytes(32), subscriptions=subscriptions, **moved, **sequence)
+        yield (
+            "fanout",
+            fanout_document(
+                event=random.randbytes(32), subscriptions=subscriptions, **moved, **sequence
+            ),
+        )
         for subscription_id in subscriptions:
             yield "attempt", self._attempt(subscription_id, **sequence)
-            yield "part", {"tries": [self._part(number) for number in range(1, random.choice([2, 2, 2, 2, 3]))]}
+            yield (
+                "part",
+                {
+                    "tries": [
+                        self._part(number) for number in range(1, random.choice([2, 2, 2, 2, 3]))
+                    ]
+                },
+            )
 
     def _part(self, number: int) -> dict[str, Any]:
         random = self._random
@@ -137,13 +184,34 @@ class JsonSamples:
             "text/html",
             "application/octet-stream",
         ]
-        servers = ["nginx", "nginx/1.24.0", "cloudflare", "Apache", "gunicorn", "Python/3.12 aiohttp/3.13", "Kestrel", "envoy"]
-        headers = [["Content-Type", random.choice(kinds)], ["Content-Length", str(random.choice([0, 2, 15, 120]))]]
+        servers = [
+            "nginx",
+            "nginx/1.24.0",
+            "cloudflare",
+            "Apache",
+            "gunicorn",
+            "Python/3.12 aiohttp/3.13",
+            "Kestrel",
+            "envoy",
+        ]
+        headers = [
+            ["Content-Type", random.choice(kinds)],
+            ["Content-Length", str(random.choice([0, 2, 15, 120]))],
+        ]
         headers += [["Date", f"{at:%a, %d %b %Y %H:%M:%S} GMT"], ["Server", random.choice(servers)]]
-        response = random.choice(["", "", "", "ok", "OK", '{"status":"ok"}', '{"success":true}', '{"received":true}'])
-        return {"number": number, "body_salt": random.randbytes(32).hex(), "headers": headers, "response": response}
+        response = random.choice(
+            ["", "", "", "ok", "OK", '{"status":"ok"}', '{"success":true}', '{"received":true}']
+        )
+        return {
+            "number": number,
+            "body_salt": random.randbytes(32).hex(),
+            "headers": headers,
+            "response": response,
+        }
 
-    def _attempt(self, subscription_id: UUID, *, recorded_at: datetime, **sequence: Any) -> dict[str, Any]:
+    def _attempt(
+        self, subscription_id: UUID, *, recorded_at: datetime, **sequence: Any
+    ) -> dict[str, Any]:
         random = self._random
         failed = random.choice([0, 0, 0, 0, 0, 0, 0, 1, 2])
         tries = [
@@ -151,8 +219,12 @@ class JsonSamples:
                 number=number,
                 started_at=recorded_at - timedelta(milliseconds=random.randrange(10, 5_000)),
                 duration_ms=random.randrange(2, 800),
-                outcome=random.choice(["refused", "timed_out", "unreachable"]) if number <= failed else "delivered",
-                status_code=random.choice([500, 502, 503, 429]) if number <= failed else random.choice([200, 200, 202, 204]),
+                outcome=random.choice(["refused", "timed_out", "unreachable"])
+                if number <= failed
+                else "delivered",
+                status_code=random.choice([500, 502, 503, 429])
+                if number <= failed
+                else random.choice([200, 200, 202, 204]),
                 body_commitment=random.randbytes(32),
             )
             for number in range(1, failed + 2)
@@ -178,7 +250,9 @@ class JsonSamples:
 
 def main() -> int:
     path = dictionary_path(int(sys.argv[1]))
-    samples: list[bytes | bytearray | memoryview[int]] = [canonical for _, canonical in JsonSamples(1).by_kind()]
+    samples: list[bytes | bytearray | memoryview[int]] = [
+        canonical for _, canonical in JsonSamples(1).by_kind()
+    ]
     dictionary = zstandard.train_dictionary(_DICTIONARY_BYTES, samples, level=3)
     # "x": one that is there is never overwritten
     with path.open("xb") as file:

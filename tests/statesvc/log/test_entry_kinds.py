@@ -13,9 +13,13 @@ ROOT: Final = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("kind", ENTRY_KINDS, ids=lambda kind: kind.name)
-def test_every_kind_is_read_with_its_epoch_which_is_the_first_where_none_is_written(kind: EntryKind) -> None:
+def test_every_kind_is_read_with_its_epoch_which_is_the_first_where_none_is_written(
+    kind: EntryKind,
+) -> None:
     struct = cast("Any", kind.decode).__self__.type
-    defaults = dict(zip(reversed(struct.__struct_fields__), reversed(struct.__struct_defaults__), strict=False))
+    defaults = dict(
+        zip(reversed(struct.__struct_fields__), reversed(struct.__struct_defaults__), strict=False)
+    )
     assert defaults["epoch"] == 1
 
 
@@ -32,9 +36,17 @@ def test_the_table_has_each_kind_in_the_order_of_a_batch() -> None:
 @pytest.mark.parametrize("kind", ENTRY_KINDS, ids=lambda kind: kind.name)
 def test_the_table_names_modules_and_calls_that_exist(kind: EntryKind) -> None:
     assert (ROOT / kind.writer).is_file()
-    assert [name for name in kind.verified if not (ROOT / "statesvc/log/verify" / f"{name}.py").is_file()] == []
+    assert [
+        name
+        for name in kind.verified
+        if not (ROOT / "statesvc/log/verify" / f"{name}.py").is_file()
+    ] == []
     document = json.loads((ROOT / "clients/openapi.json").read_text("utf-8"))
-    calls = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    calls = {
+        f"{method.upper()} {path}"
+        for path, methods in document["paths"].items()
+        for method in methods
+    }
     assert [call for call in kind.shown if call not in calls] == []
 
 

@@ -5,7 +5,12 @@ from collections import defaultdict
 
 import pytest
 
-from statesvc.log.json_compression import DICTIONARY, compress_json, decompress_json, dictionary_path
+from statesvc.log.json_compression import (
+    DICTIONARY,
+    compress_json,
+    decompress_json,
+    dictionary_path,
+)
 from tests.statesvc.log.json_samples import JsonSamples
 
 SAMPLES = list(JsonSamples(7).by_kind())
@@ -24,24 +29,35 @@ def test_entries_take_a_third_of_their_bytes_or_less() -> None:
     sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for kind, canonical in SAMPLES:
         sizes[kind].append((len(canonical), len(compress_json(canonical))))
-    shares = {kind: sum(stored for _, stored in pairs) / sum(plain for plain, _ in pairs) for kind, pairs in sizes.items()}
+    shares = {
+        kind: sum(stored for _, stored in pairs) / sum(plain for plain, _ in pairs)
+        for kind, pairs in sizes.items()
+    }
     assert max(shares.values()) < 0.45
     assert shares["event"] < 0.33
 
 
 def test_dictionaries_that_landed_never_change() -> None:
-    assert {number: hashlib.sha256(dictionary_path(number).read_bytes()).hexdigest() for number in range(1, DICTIONARY + 1)} == LANDED
+    assert {
+        number: hashlib.sha256(dictionary_path(number).read_bytes()).hexdigest()
+        for number in range(1, DICTIONARY + 1)
+    } == LANDED
 
 
 def test_what_was_stored_by_an_older_release_is_read() -> None:
-    assert decompress_json(OLD) == b'{"entry":"event","format":1,"kind":"scan","status":"in_transit"}'
+    assert (
+        decompress_json(OLD) == b'{"entry":"event","format":1,"kind":"scan","status":"in_transit"}'
+    )
 
 
 def test_an_action_is_stored_as_it_is() -> None:
     assert decompress_json(b'{"entry":"action"}') == b'{"entry":"action"}'
 
 
-@pytest.mark.parametrize("stored", [b"", b"\x00", b"\xff123", b"\x01", b"\x01\x00garbage", compress_json(SAMPLES[0][1])[:-1]])
+@pytest.mark.parametrize(
+    "stored",
+    [b"", b"\x00", b"\xff123", b"\x01", b"\x01\x00garbage", compress_json(SAMPLES[0][1])[:-1]],
+)
 def test_what_is_no_entry_is_refused(stored: bytes) -> None:
     with pytest.raises(ValueError, match=r"decompress|dictionary"):
         decompress_json(stored)

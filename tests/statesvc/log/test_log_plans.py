@@ -62,12 +62,17 @@ FIVE_YEARS = (
 
 @pytest.mark.parametrize("prepared", ["force_custom_plan", "force_generic_plan"])
 async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+    ):
         for statement in FILLED:
             await owner.execute(statement.encode())
         await log.connection.execute(f"SET plan_cache_mode = {prepared}".encode())
         span = await recorded_span(log.connection, 30_000, 30_100)
-        rows = await explained(log.connection, "feed", "entries", {"begin": 30_000, "end": 30_100, **span})
+        rows = await explained(
+            log.connection, "feed", "entries", {"begin": 30_000, "end": 30_100, **span}
+        )
         found = [row for row in rows if "Nested Loop" in row]
         assert "actual rows=100" in found[0]
         assert buffers(rows) < 400, rows
@@ -77,35 +82,61 @@ async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(database: 
     async with story(database) as log:
         await log.parcel("1Z0001")
         head = await log.seal()
-        read = {"begin": 0, "end": head.tree_size, **await recorded_span(log.connection, 0, head.tree_size)}
+        read = {
+            "begin": 0,
+            "end": head.tree_size,
+            **await recorded_span(log.connection, 0, head.tree_size),
+        }
         rows = await explained(log.connection, "feed", "entries", read)
         assert "actual rows=1.00" in rows[0] or "actual rows=1 " in rows[0]
         assert len([row for row in rows if re.search(r"\bSort  \(", row)]) == 1
 
 
 async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+    ):
         for statement in FILLED:
             await owner.execute(statement.encode())
-        ranges = [each for each in retained_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0]
+        ranges = [
+            each for each in retained_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0
+        ]
         asked = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
         found = await explained(log.connection, "tree_nodes", "batches_of_ranges", asked)
         (batches,) = await batches_by_month(log.connection, ranges)
         rows = await explained(log.connection, "tree_nodes", "leaf_hashes", batches)
         assert buffers(found) + buffers(rows) < 2_000, [*found, *rows]
-        assert not [row for row in [*found, *rows] if re.search(r"Seq Scan on \w*batch.*actual rows=[1-9]", row)], [*found, *rows]
-        assert sum(each.end - each.begin for each in retained_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
+        assert not [
+            row
+            for row in [*found, *rows]
+            if re.search(r"Seq Scan on \w*batch.*actual rows=[1-9]", row)
+        ], [*found, *rows]
+        assert (
+            sum(each.end - each.begin for each in retained_ranges(inclusion_ranges(17_777, 40_000)))
+            < 1_000
+        )
 
 
 async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+    ):
         for statement in FIVE_YEARS:
             await owner.execute(statement.encode())
         ranges = [RetainedRange(0, 1_024, 1_280), RetainedRange(0, 14_080, 14_100)]
         hashes = await read_retained(log.connection, ranges)
-        assert set(hashes) == {Node(0, place) for place in (*range(1_024, 1_280), *range(14_080, 14_100))}
+        assert set(hashes) == {
+            Node(0, place) for place in (*range(1_024, 1_280), *range(14_080, 14_100))
+        }
         for batches in await batches_by_month(log.connection, ranges):
-            assert planned(await explained(log.connection, "tree_nodes", "leaf_hashes", batches), "batch") == 1
+            assert (
+                planned(
+                    await explained(log.connection, "tree_nodes", "leaf_hashes", batches), "batch"
+                )
+                == 1
+            )
 
 
 async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) -> None:
@@ -119,20 +150,44 @@ async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) ->
         assert isinstance(found, FoundShipment)
         archive, horizon = History(tmp_path), await horizon_at(log.connection, datetime.now(UTC))
         assert await timeline(log.connection, found.shipment, after=None, limit=10, opener=None)
-        assert await read_audit_trail(log.connection, found.shipment, after=0, limit=10, keyring=log.keyring)
-        assert await signed_by(log.connection, replace(found.shipment, signed_by_event_id="none"), log.keyring) is None
-        assert (await read_entries(log.connection, after=LogCursor(head.epoch, -1), limit=10, archive=archive)).entries
+        assert await read_audit_trail(
+            log.connection, found.shipment, after=0, limit=10, keyring=log.keyring
+        )
+        assert (
+            await signed_by(
+                log.connection, replace(found.shipment, signed_by_event_id="none"), log.keyring
+            )
+            is None
+        )
+        assert (
+            await read_entries(
+                log.connection, after=LogCursor(head.epoch, -1), limit=10, archive=archive
+            )
+        ).entries
         assert await read_transitions(log.connection, begin=0, end=head.tree_size, archive=archive)
         assert await prove_inclusion(log.connection, 0, head)
-        assert await position_of_event(log.connection, carrier_id="ups", event_id=event_id, archive=archive) == (True, 0)
+        assert await position_of_event(
+            log.connection, carrier_id="ups", event_id=event_id, archive=archive
+        ) == (True, 0)
         assert await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1Z0007")
-        rows = await (await log.connection.execute("SELECT statement FROM pg_prepared_statements")).fetchall()
+        rows = await (
+            await log.connection.execute("SELECT statement FROM pg_prepared_statements")
+        ).fetchall()
     assert [text for (text,) in rows if "statesvc.stream" in text]
-    assert not [text for (text,) in rows if re.search(r"statesvc\.(event|transition|conflict|fanout|attempt|observation|batch)\b", text)]
+    assert not [
+        text
+        for (text,) in rows
+        if re.search(
+            r"statesvc\.(event|transition|conflict|fanout|attempt|observation|batch)\b", text
+        )
+    ]
 
 
 async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+    ):
         for number in range(20):
             await log.parcel(f"1Z{number:04}")
         await log.seal()
@@ -141,18 +196,28 @@ async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
         assert isinstance(found, FoundShipment)
         for _ in range(2):
             rows = await explained(
-                log.connection, "timeline", "events_of_shipment", found.shipment.recorded(), package="statesvc.shipments"
+                log.connection,
+                "timeline",
+                "events_of_shipment",
+                found.shipment.recorded(),
+                package="statesvc.shipments",
             )
         # the second time the catalogue is known: what is left were the ends of keys, two of each
         planning = rows[rows.index("Planning:") :] if "Planning:" in rows else []
         assert sum(map(int, re.findall(r"(?:hit|read)=(\d+)", "".join(planning)))) < 4, rows
 
 
-async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(database: Any) -> None:
+async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
+    database: Any,
+) -> None:
     async with story(database) as log:
         await log.parcel("1Z0001")
         head = await log.seal()
-        read = {"begin": 0, "end": head.tree_size, **await recorded_span(log.connection, 0, head.tree_size)}
+        read = {
+            "begin": 0,
+            "end": head.tree_size,
+            **await recorded_span(log.connection, 0, head.tree_size),
+        }
         transitions = await explained(log.connection, "transitions", "transitions", read)
         assert planned(transitions, "transition") == planned(transitions, "event") == 1
         entries = await explained(log.connection, "feed", "entries", read)
@@ -166,19 +231,40 @@ async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
             "until": now,
             "month_end": month_end(now),
         }
-        of_number = await explained(log.connection, "as_of", "sealed_events_of_number", instant, package="statesvc.shipments")
+        of_number = await explained(
+            log.connection,
+            "as_of",
+            "sealed_events_of_number",
+            instant,
+            package="statesvc.shipments",
+        )
         assert planned(of_number, "event") <= 2
 
 
 def planned(rows: list[str], table: str) -> int:
     """Return how many partitions of a table the plan names: each costs, whether it is looked into or not."""
     scans = (row for row in rows if "Bitmap Index Scan" not in row)
-    return len({found[1] for row in scans if (found := re.search(rf" on (?:statesvc\.)?({table}_\w+) ", row))})
+    return len(
+        {
+            found[1]
+            for row in scans
+            if (found := re.search(rf" on (?:statesvc\.)?({table}_\w+) ", row))
+        }
+    )
 
 
-async def explained(connection: Any, module: str, name: str, parameters: dict[str, Any], *, package: str = "statesvc.log") -> list[str]:
+async def explained(
+    connection: Any,
+    module: str,
+    name: str,
+    parameters: dict[str, Any],
+    *,
+    package: str = "statesvc.log",
+) -> list[str]:
     query = f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) {queries(package, module)[name]}"
-    return [row[0] for row in await (await connection.execute(query.encode(), parameters)).fetchall()]
+    return [
+        row[0] for row in await (await connection.execute(query.encode(), parameters)).fetchall()
+    ]
 
 
 def buffers(rows: list[str]) -> int:

@@ -24,7 +24,17 @@ def test_a_right_one_is_believed_by_us_and_by_openssl(tsa: Tsa, tmp_path: Path) 
     (tmp_path / "note").write_text(NOTE)
     (tmp_path / "token").write_bytes(token)
     subprocess.run(
-        ["openssl", "ts", "-verify", "-data", tmp_path / "note", "-in", tmp_path / "token", "-CAfile", tsa.folder / "root.pem"],
+        [
+            "openssl",
+            "ts",
+            "-verify",
+            "-data",
+            tmp_path / "note",
+            "-in",
+            tmp_path / "token",
+            "-CAfile",
+            tsa.folder / "root.pem",
+        ],
         check=True,
         capture_output=True,
     )

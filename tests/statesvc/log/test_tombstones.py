@@ -17,21 +17,33 @@ KEY = Tombstone(kind=TombstoneKind.API_KEY, subject="00112233aabb", details={})
 
 
 @pytest.fixture(params=["folder", "objects"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore) -> CheckpointStore:
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore
+) -> CheckpointStore:
     if request.param == "folder":
         return checkpoint_store_at(str(tmp_path / "shelf"))
     return checkpoint_store_at(object_store.place("some/prefix"))
 
 
-async def test_what_was_published_is_read_back_once_and_never_changed(store: CheckpointStore) -> None:
+async def test_what_was_published_is_read_back_once_and_never_changed(
+    store: CheckpointStore,
+) -> None:
     tombstones = Tombstones([(store, "tombstones")])
     assert await tombstones.read() == []
     await tombstones.publish([PARCEL, KEY])
-    await tombstones.publish([Tombstone(kind=PARCEL.kind, subject=PARCEL.subject, details={**PARCEL.details, "why": "again"})])
+    await tombstones.publish(
+        [
+            Tombstone(
+                kind=PARCEL.kind, subject=PARCEL.subject, details={**PARCEL.details, "why": "again"}
+            )
+        ]
+    )
     assert await tombstones.read() == [KEY, PARCEL]
 
 
-async def test_each_place_gets_them_and_one_is_enough_to_read_them(tmp_path: Path, object_store: ObjectStore) -> None:
+async def test_each_place_gets_them_and_one_is_enough_to_read_them(
+    tmp_path: Path, object_store: ObjectStore
+) -> None:
     places = [
         (checkpoint_store_at(object_store.place()), "tombstones"),
         (checkpoint_store_at(str(tmp_path)), "checkpoint.tombstones"),
@@ -43,7 +55,9 @@ async def test_each_place_gets_them_and_one_is_enough_to_read_them(tmp_path: Pat
     assert await Tombstones(places).read() == [KEY]
 
 
-async def test_a_place_that_is_away_or_holds_something_else_is_no_empty_one(tmp_path: Path, object_store: ObjectStore) -> None:
+async def test_a_place_that_is_away_or_holds_something_else_is_no_empty_one(
+    tmp_path: Path, object_store: ObjectStore
+) -> None:
     away = Tombstones([(checkpoint_store_at(object_store.place()), "tombstones")])
     object_store.cut()
     with pytest.raises(TombstoneError, match="cannot be written"):

@@ -11,7 +11,9 @@ from tests.world.story import story
 
 
 @pytest.mark.slow
-async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with story(database) as log:
         for number in range(40):
             await log.parcel(f"1Z{number:04}")
@@ -31,7 +33,9 @@ async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(database: Any,
         assert sorted(read) == sorted(leaves)
         for index, path in zip(indexes, paths, strict=True):
             assert len(path) == len(inclusion_ranges(index, head.tree_size))
-            assert verify_inclusion(leaves[index], index=index, size=head.tree_size, path=path, root=head.root)
+            assert verify_inclusion(
+                leaves[index], index=index, size=head.tree_size, path=path, root=head.root
+            )
         read.clear()
         await inclusion_paths(log.connection, [7, 9], head)
         assert len(read) <= 256 + head.tree_size % 256

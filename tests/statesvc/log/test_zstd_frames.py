@@ -28,7 +28,10 @@ def test_both_libraries_write_the_same_bytes_and_read_them() -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_what_an_older_release_stored_is_read(library: Library) -> None:
-    assert library(RAW).decompress(OLD) == b'{"entry":"event","format":1,"kind":"scan","status":"in_transit"}'
+    assert (
+        library(RAW).decompress(OLD)
+        == b'{"entry":"event","format":1,"kind":"scan","status":"in_transit"}'
+    )
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -22,10 +22,16 @@ class Woken:
 
 
 async def ready(shop: Shop) -> int:
-    return int(await shop.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NULL AND available_at <= statesvc.clock()"))
+    return int(
+        await shop.value(
+            "SELECT count(*) FROM statesvc.inbox WHERE token IS NULL AND available_at <= statesvc.clock()"
+        )
+    )
 
 
-async def test_a_message_that_came_while_the_clock_was_ahead_is_not_held_until_then(shop: Shop) -> None:
+async def test_a_message_that_came_while_the_clock_was_ahead_is_not_held_until_then(
+    shop: Shop,
+) -> None:
     await shop.database.clock.advance(HOUR)
     await shop.push(PICKED_UP)
     await shop.database.clock.advance(-HOUR)
@@ -35,11 +41,16 @@ async def test_a_message_that_came_while_the_clock_was_ahead_is_not_held_until_t
     await inbox_due_times(shop.context.pool, shop.context.telemetry, woken)._work()  # noqa: SLF001 - one pass of it
     assert woken.channels == ["statesvc_inbox"]
     assert len(await shop.claim()) == 1
-    assert 'statesvc_due_times_repaired_total{queue="inbox"}' in shop.context.telemetry.exposition().decode()
+    assert (
+        'statesvc_due_times_repaired_total{queue="inbox"}'
+        in shop.context.telemetry.exposition().decode()
+    )
     assert await repair_inbox(shop.connection) == 0
 
 
-async def test_a_message_that_was_given_back_while_the_clock_was_ahead_comes_at_once(shop: Shop) -> None:
+async def test_a_message_that_was_given_back_while_the_clock_was_ahead_comes_at_once(
+    shop: Shop,
+) -> None:
     await shop.push(PICKED_UP)
     await shop.database.clock.advance(HOUR)
     (message,) = await shop.claim()
@@ -52,10 +63,14 @@ async def test_a_message_that_was_given_back_while_the_clock_was_ahead_comes_at_
 
 async def test_new_messages_do_not_hide_below_a_mark_that_was_set_ahead(shop: Shop) -> None:
     await shop.say({"number": "B1", "status": "picked_up"})
-    await shop.connection.execute("UPDATE statesvc.lane SET low_water = statesvc.clock() + interval '1 hour' WHERE carrier_id = 'acme'")
+    await shop.connection.execute(
+        "UPDATE statesvc.lane SET low_water = statesvc.clock() + interval '1 hour' WHERE carrier_id = 'acme'"
+    )
     assert await seconds_in_future(shop.connection) > HOUR - 60
     assert await repair_inbox(shop.connection) == 1
-    assert await shop.value("SELECT low_water = '-infinity' FROM statesvc.lane WHERE carrier_id = 'acme'")
+    assert await shop.value(
+        "SELECT low_water = '-infinity' FROM statesvc.lane WHERE carrier_id = 'acme'"
+    )
 
 
 async def test_what_waits_by_a_rule_goes_on_waiting(shop: Shop) -> None:
@@ -95,9 +110,13 @@ async def test_what_another_holds_is_not_waited_for(shop: Shop, database: Any) -
 
 async def test_an_eta_explains_any_due_time(shop: Shop) -> None:
     await shop.push(PICKED_UP)
-    await shop.connection.execute("UPDATE statesvc.inbox SET eta = statesvc.clock() + interval '90 days'")
+    await shop.connection.execute(
+        "UPDATE statesvc.inbox SET eta = statesvc.clock() + interval '90 days'"
+    )
     await shop.connection.execute("UPDATE statesvc.inbox SET available_at = eta")
     assert await repair_inbox(shop.connection) == 0
     assert await ready(shop) == 0
-    await shop.connection.execute("UPDATE statesvc.inbox SET available_at = available_at + interval '1 day'")
+    await shop.connection.execute(
+        "UPDATE statesvc.inbox SET available_at = available_at + interval '1 day'"
+    )
     assert await repair_inbox(shop.connection) == 1

@@ -5,14 +5,39 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.maintenance.storage_forecast import DAYS_MAX, LEAVING, Hot, Leaving, TableSize, days_left, size_text, what_to_change
+from statesvc.maintenance.storage_forecast import (
+    DAYS_MAX,
+    LEAVING,
+    Hot,
+    Leaving,
+    TableSize,
+    days_left,
+    size_text,
+    what_to_change,
+)
 
 GB = 10**9
 STAYS = Hot(log_months=None, body_days=None)
-LOG = TableSize(name="event", size_bytes=30 * GB, bytes_per_day=10.0 * GB, held_days=3, leaving=Leaving.LOG_ARCHIVE)
-BODY = TableSize(name="body", size_bytes=15 * GB, bytes_per_day=5.0 * GB, held_days=3, leaving=Leaving.BODY_ARCHIVE)
-KEYS = TableSize(name="event_key", size_bytes=3 * GB, bytes_per_day=1.0 * GB, held_days=3, leaving=Leaving.NEVER)
-INBOX = TableSize(name="inbox", size_bytes=GB, bytes_per_day=1.0 * GB, held_days=3, leaving=Leaving.SETTLED)
+LOG = TableSize(
+    name="event",
+    size_bytes=30 * GB,
+    bytes_per_day=10.0 * GB,
+    held_days=3,
+    leaving=Leaving.LOG_ARCHIVE,
+)
+BODY = TableSize(
+    name="body",
+    size_bytes=15 * GB,
+    bytes_per_day=5.0 * GB,
+    held_days=3,
+    leaving=Leaving.BODY_ARCHIVE,
+)
+KEYS = TableSize(
+    name="event_key", size_bytes=3 * GB, bytes_per_day=1.0 * GB, held_days=3, leaving=Leaving.NEVER
+)
+INBOX = TableSize(
+    name="inbox", size_bytes=GB, bytes_per_day=1.0 * GB, held_days=3, leaving=Leaving.SETTLED
+)
 
 
 async def test_every_table_has_an_end(database: Any) -> None:
@@ -40,10 +65,20 @@ def test_what_is_archived_grows_until_its_oldest_rows_leave() -> None:
 
 
 def test_verdicts_leave_with_the_files_of_their_bodies() -> None:
-    message = TableSize(name="message", size_bytes=GB, bytes_per_day=1.0 * GB, held_days=3, leaving=LEAVING["message"])
+    message = TableSize(
+        name="message",
+        size_bytes=GB,
+        bytes_per_day=1.0 * GB,
+        held_days=3,
+        leaving=LEAVING["message"],
+    )
     assert message.growth(400, Hot(log_months=1, body_days=14)) == 400 * GB
-    assert message.growth(400, Hot(log_months=1, body_days=14, file_months=6)) == pytest.approx((10 * 30.4 - 3) * GB)
-    (advice,) = what_to_change([message], Hot(log_months=1, body_days=3, file_months=25), free_bytes=350 * GB, days=400)
+    assert message.growth(400, Hot(log_months=1, body_days=14, file_months=6)) == pytest.approx(
+        (10 * 30.4 - 3) * GB
+    )
+    (advice,) = what_to_change(
+        [message], Hot(log_months=1, body_days=3, file_months=25), free_bytes=350 * GB, days=400
+    )
     assert advice.startswith("STATESVC_ARCHIVE_KEEP_MONTHS=6")
 
 
@@ -58,7 +93,15 @@ def test_what_helps_most_is_said_first_and_what_cannot_be_helped_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (35_000_000, "35 MB"), (999 * GB, "999 GB"), (9000 * GB, "9.0 TB")]
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1500, "1.5 kB"),
+        (35_000_000, "35 MB"),
+        (999 * GB, "999 GB"),
+        (9000 * GB, "9.0 TB"),
+    ],
 )
 def test_sizes_are_for_people(count: int, text: str) -> None:
     assert size_text(count) == text

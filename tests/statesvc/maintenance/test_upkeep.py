@@ -17,10 +17,14 @@ Connection = AsyncConnection[Any]
 async def _days_pass(database: Any, days: int) -> None:
     """Let days pass without making partitions, as nobody does while all workers are down."""
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("UPDATE statesvc.test_clock SET shift = shift + make_interval(days => %s)", (days,))
+        await owner.execute(
+            "UPDATE statesvc.test_clock SET shift = shift + make_interval(days => %s)", (days,)
+        )
 
 
-async def test_attempts_and_silent_workers_are_forgotten_in_time(database: Any, service: Connection) -> None:
+async def test_attempts_and_silent_workers_are_forgotten_in_time(
+    database: Any, service: Connection
+) -> None:
     await service.execute(
         "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
         " SELECT w, 'worker', 'h', 1, '0', statesvc.clock(), statesvc.clock() + h * interval '1 hour'"
@@ -42,12 +46,20 @@ async def test_attempts_and_silent_workers_are_forgotten_in_time(database: Any, 
     )
     await _days_pass(database, 100)
     await once(service)
-    left = await (await service.execute("SELECT right(message_id::text, 1) FROM statesvc.message_attempt ORDER BY 1")).fetchall()
+    left = await (
+        await service.execute(
+            "SELECT right(message_id::text, 1) FROM statesvc.message_attempt ORDER BY 1"
+        )
+    ).fetchall()
     assert left == [("2",), ("3",), ("4",)], "young, waiting, in an open dead letter"
-    assert await (await service.execute("SELECT worker_id FROM statesvc.worker")).fetchall() == [("alive",)]
+    assert await (await service.execute("SELECT worker_id FROM statesvc.worker")).fetchall() == [
+        ("alive",)
+    ]
 
 
-async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_is_open(database: Any, service: Connection) -> None:
+async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_is_open(
+    database: Any, service: Connection
+) -> None:
     await service.execute(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, resolved_at, resolution)"
         " SELECT 'message', c, 'ups', statesvc.clock(), gen_random_uuid(), statesvc.clock() + d * interval '1 day',"
@@ -61,7 +73,9 @@ async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_
     )
     await _days_pass(database, 405)
     await once(service)
-    left = await (await service.execute("SELECT cause FROM statesvc.dead_letter ORDER BY 1")).fetchall()
+    left = await (
+        await service.execute("SELECT cause FROM statesvc.dead_letter ORDER BY 1")
+    ).fetchall()
     assert left == [("open",), ("young",)]
     left = await (await service.execute("SELECT kind FROM statesvc.notice ORDER BY 1")).fetchall()
     assert left == [("unseen",), ("unsent",), ("young",)]
@@ -82,7 +96,9 @@ async def _partitions(connection: Connection) -> set[str]:
     return {name for (name,) in await cursor.fetchall()}
 
 
-async def test_the_horizon_is_opened_by_the_service_role_itself_after_a_long_pause(database: Any, service: Connection) -> None:
+async def test_the_horizon_is_opened_by_the_service_role_itself_after_a_long_pause(
+    database: Any, service: Connection
+) -> None:
     await _days_pass(database, 200)
     with pytest.raises(errors.CheckViolation):
         await _write_batch(service)
@@ -93,7 +109,9 @@ async def test_the_horizon_is_opened_by_the_service_role_itself_after_a_long_pau
     assert await _partitions(service) == before
 
 
-async def test_a_new_partition_refuses_change_like_its_parent_even_to_the_owner(database: Any, service: Connection) -> None:
+async def test_a_new_partition_refuses_change_like_its_parent_even_to_the_owner(
+    database: Any, service: Connection
+) -> None:
     before = await _partitions(service)
     await _days_pass(database, 200)
     await once(service)
@@ -102,24 +120,34 @@ async def test_a_new_partition_refuses_change_like_its_parent_even_to_the_owner(
     assert len(fresh) >= 4
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         for name in fresh:
-            for statement in (f"UPDATE {name} SET writer = 'x'", f"DELETE FROM {name}", f"TRUNCATE {name}"):
+            for statement in (
+                f"UPDATE {name} SET writer = 'x'",
+                f"DELETE FROM {name}",
+                f"TRUNCATE {name}",
+            ):
                 with pytest.raises(psycopg.Error) as refused:
                     await owner.execute(statement.encode())
                 assert refused.value.sqlstate == "SS001"
 
 
-async def test_workers_that_look_after_the_partitions_at_once_do_not_disturb_each_other(database: Any, service: Connection) -> None:
+async def test_workers_that_look_after_the_partitions_at_once_do_not_disturb_each_other(
+    database: Any, service: Connection
+) -> None:
     await _days_pass(database, 200)
 
     async def one() -> None:
-        async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            database.service_dsn, autocommit=True
+        ) as connection:
             await once(connection)
 
     await asyncio.gather(*(one() for _ in range(4)))
     await _write_batch(service)
 
 
-async def test_receipts_are_forgotten_after_48_hours_however_many(database: Any, service: Connection) -> None:
+async def test_receipts_are_forgotten_after_48_hours_however_many(
+    database: Any, service: Connection
+) -> None:
     receipts = (
         "INSERT INTO statesvc.receipt (digest, message_id, received_at)"
         " SELECT decode(lpad(to_hex(n), 32, %s), 'hex'), gen_random_uuid(), statesvc.clock() FROM generate_series(1, %s) n"
@@ -133,7 +161,9 @@ async def test_receipts_are_forgotten_after_48_hours_however_many(database: Any,
     assert await cursor.fetchone() == (3,)
 
 
-async def test_it_runs_at_once_and_can_be_stopped_even_before_it_ran(database: Any, service: Connection, pool: Pool) -> None:
+async def test_it_runs_at_once_and_can_be_stopped_even_before_it_ran(
+    database: Any, service: Connection, pool: Pool
+) -> None:
     await _days_pass(database, 200)
     stopped = maintenance(pool)
     stopped.stop()

@@ -75,7 +75,9 @@ class Receiver:
     answer: Callable[[Received], Awaitable[web.StreamResponse]] | None = None
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        got = Received(request.headers["webhook-id"], dict(request.headers), await request.read(), request.path)
+        got = Received(
+            request.headers["webhook-id"], dict(request.headers), await request.read(), request.path
+        )
         self.received.append(got)
         return web.Response(status=204) if self.answer is None else await self.answer(got)
 
@@ -84,7 +86,9 @@ class Receiver:
         left = list(statuses)
 
         async def answer(_got: Received) -> web.StreamResponse:
-            return web.Response(status=left.pop(0) if len(left) > 1 else left[0], text="said the subscriber")
+            return web.Response(
+                status=left.pop(0) if len(left) > 1 else left[0], text="said the subscriber"
+            )
 
         self.answer = answer
 
@@ -103,7 +107,13 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def pool(database: Any) -> AsyncIterator[Pool]:
-    limits = PoolLimits(connections_max=4, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
+    limits = PoolLimits(
+        connections_max=4,
+        acquire_seconds=2,
+        statement_seconds=5,
+        lock_seconds=2,
+        idle_in_transaction_seconds=5,
+    )
     pool = make_pool(database.service_dsn, name="notifier test", limits=limits)
     await pool.open()
     yield pool
@@ -139,7 +149,9 @@ class World:
 
     async def subscribe(self, **filters: Any) -> UUID:
         wish = store.SubscriptionRequest(**{"url": self.receiver.url, **filters})
-        subscription_id, secret = await store.create(self.connection, self.keyring, wish, actor="key:test", owner="bootstrap")
+        subscription_id, secret = await store.create(
+            self.connection, self.keyring, wish, actor="key:test", owner="bootstrap"
+        )
         self.secrets[subscription_id] = secret
         return subscription_id
 
@@ -182,14 +194,18 @@ class World:
         return await (await self.connection.execute(query, parameters)).fetchall()
 
     async def outbox(self) -> list[Any]:
-        return await self.rows("SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER BY 1, 2")
+        return await self.rows(
+            "SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER BY 1, 2"
+        )
 
     async def attempts(self) -> list[Any]:
         """Return all tries, those in entries and those at what has not ended, in the order in which they were recorded."""
         return [tuple(row[:3]) for row in await self.rows(TRIES)]
 
     async def ends(self) -> list[Any]:
-        return await self.rows("SELECT outcome, number FROM statesvc.attempt ORDER BY batch_id, ordinal")
+        return await self.rows(
+            "SELECT outcome, number FROM statesvc.attempt ORDER BY batch_id, ordinal"
+        )
 
     async def wake(self) -> None:
         await self.connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
@@ -204,9 +220,21 @@ class World:
         """Run a notifier, stopped at the end."""
         listener, telemetry = Listener(self.database.service_dsn, [OUTBOX]), Telemetry()
         await listener.start()
-        async with Targets(allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)) as targets:
-            around = NotifierContext(pool=self.pool, keyring=self.keyring, listener=listener, telemetry=telemetry, targets=targets)
-            notifier = Notifier(around, worker="notifier-1", limits=NotifierLimits(grace_seconds=grace_seconds, **limits))
+        async with Targets(
+            allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)
+        ) as targets:
+            around = NotifierContext(
+                pool=self.pool,
+                keyring=self.keyring,
+                listener=listener,
+                telemetry=telemetry,
+                targets=targets,
+            )
+            notifier = Notifier(
+                around,
+                worker="notifier-1",
+                limits=NotifierLimits(grace_seconds=grace_seconds, **limits),
+            )
             running = asyncio.create_task(notifier.run())
             try:
                 yield notifier
@@ -218,7 +246,13 @@ class World:
 
 
 @pytest.fixture
-async def world(database: Any, connection: AsyncConnection[Any], keyring: Keyring, pool: Pool, receiver: Receiver) -> World:
+async def world(
+    database: Any,
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    pool: Pool,
+    receiver: Receiver,
+) -> World:
     return World(database, connection, keyring, pool, receiver)
 
 

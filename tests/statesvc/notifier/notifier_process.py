@@ -18,13 +18,24 @@ from statesvc.telemetry.metrics import Telemetry
 
 
 async def main(dsn: str, master_key: str) -> None:
-    limits = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
+    limits = PoolLimits(
+        connections_max=2,
+        acquire_seconds=2,
+        statement_seconds=5,
+        lock_seconds=2,
+        idle_in_transaction_seconds=5,
+    )
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes.fromhex(master_key)]))
     listener = Listener(dsn, [OUTBOX])
     await listener.start()
-    async with make_pool(dsn, name="notifier process", limits=limits) as pool, Targets(allowed=parse_networks(["127.0.0.0/8"])) as targets:
-        around = NotifierContext(pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), targets=targets)
+    async with (
+        make_pool(dsn, name="notifier process", limits=limits) as pool,
+        Targets(allowed=parse_networks(["127.0.0.0/8"])) as targets,
+    ):
+        around = NotifierContext(
+            pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), targets=targets
+        )
         await Notifier(around, worker="notifier-process", limits=NotifierLimits()).run()
 
 

@@ -30,7 +30,12 @@ HOUR = timedelta(hours=1)
 def test_warns_after_a_day_and_disables_after_five_with_failures_enough_and_apart(
     now_hours: float, last_hours: float, failures: int, warned: str, expected: Judgement
 ) -> None:
-    failing = Failing(since=SINCE, last_at=SINCE + last_hours * HOUR, failures=failures, warned_at=SINCE + 24 * HOUR if warned else None)
+    failing = Failing(
+        since=SINCE,
+        last_at=SINCE + last_hours * HOUR,
+        failures=failures,
+        warned_at=SINCE + 24 * HOUR if warned else None,
+    )
     assert judge(failing, now=SINCE + now_hours * HOUR) is expected
 
 

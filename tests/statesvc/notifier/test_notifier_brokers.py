@@ -30,7 +30,9 @@ OUTAGE_SECONDS: Final = 120
 """Seconds of the database's clock: longer than the breaker's pause and the first retries."""
 
 
-async def test_what_is_published_is_recorded_like_any_attempt(world: World, tmp_path: Path, until: Until) -> None:
+async def test_what_is_published_is_recorded_like_any_attempt(
+    world: World, tmp_path: Path, until: Until
+) -> None:
     async with running_nats(tmp_path) as server:
         await server.add_stream("S", ["S.>"])
         await world.subscribe(url=f"{server.address}/S.a")
@@ -52,8 +54,14 @@ async def test_what_no_stream_takes_waits_blames_the_target_and_is_sent_once_the
         shipment_id, _ = await world.shipment()
         await world.notify(shipment_id, 1)
         async with world.notifier():
-            await until(lambda: _has(world, "SELECT FROM statesvc.open_attempt WHERE outcome = 'unroutable'"))
-            assert await _has(world, "SELECT FROM statesvc.subscription_failing WHERE last_outcome = 'unroutable'")
+            await until(
+                lambda: _has(
+                    world, "SELECT FROM statesvc.open_attempt WHERE outcome = 'unroutable'"
+                )
+            )
+            assert await _has(
+                world, "SELECT FROM statesvc.subscription_failing WHERE last_outcome = 'unroutable'"
+            )
             await server.add_stream("S", ["S.>"])
             await world.advance(10)
             await until(lambda: _is_empty(world))
@@ -65,7 +73,10 @@ async def test_nats_killed_twice_under_load(world: World, tmp_path: Path, until:
         await server.add_stream("S", ["S.>"])
         await world.subscribe(url=f"{server.address}/S.a?stream=S", coalesce=False)
         await _story(world, server, until, kills=2)
-        found = [(headers["ce-id"], headers["ce-subject"], int(headers["ce-sequence"])) for headers, _ in await server.stored("S")]
+        found = [
+            (headers["ce-id"], headers["ce-subject"], int(headers["ce-sequence"]))
+            for headers, _ in await server.stored("S")
+        ]
     await _each_once_in_order(world, found)
 
 
@@ -74,11 +85,20 @@ async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: U
     async with running_rabbitmq(tmp_path) as server:
         # classic: a quorum queue that was made just before the kill was seen to stay without a leader (3.10); the soak kills an older one
         await server.declare("shipments", "q")
-        await world.subscribe(url=f"amqp://127.0.0.1:{server.port}/%2F/shipments", login=Login("guest", "guest"), coalesce=False)
+        await world.subscribe(
+            url=f"amqp://127.0.0.1:{server.port}/%2F/shipments",
+            login=Login("guest", "guest"),
+            coalesce=False,
+        )
         await _story(world, server, until, kills=1)
         stored = await server.stored("q")
         found = [
-            (str(one.message_id), str(one.headers["cloudEvents_subject"]), int(str(one.headers["cloudEvents_sequence"]))) for one in stored
+            (
+                str(one.message_id),
+                str(one.headers["cloudEvents_subject"]),
+                int(str(one.headers["cloudEvents_sequence"])),
+            )
+            for one in stored
         ]
     await _each_once_in_order(world, found)
 
@@ -93,10 +113,16 @@ async def _story(world: World, server: Server, until: Until, *, kills: int) -> N
         for kill in range(kills):
             notified = (kill + 1) * SHIPMENTS * CHANGES // (kills + 2)
             failed = await _count(world, "outcome <> 'delivered'")
-            await until(lambda notified=notified: _at_least(world, notified, "outcome = 'delivered'"), seconds=20)
+            await until(
+                lambda notified=notified: _at_least(world, notified, "outcome = 'delivered'"),
+                seconds=20,
+            )
             await server.kill()
             await world.wake()
-            await until(lambda failed=failed: _at_least(world, failed + 1, "outcome <> 'delivered'"), seconds=20)
+            await until(
+                lambda failed=failed: _at_least(world, failed + 1, "outcome <> 'delivered'"),
+                seconds=20,
+            )
             await server.start()
             await world.advance(OUTAGE_SECONDS)
         await _drained(world)
@@ -115,7 +141,12 @@ async def _drained(world: World) -> None:
 
 
 async def _each_once_in_order(world: World, found: Stored) -> None:
-    notified = {tuple(row) for row in await world.rows("SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification")}
+    notified = {
+        tuple(row)
+        for row in await world.rows(
+            "SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification"
+        )
+    }
     assert len(notified) == SHIPMENTS * CHANGES
     first = list(dict.fromkeys(found))
     assert set(first) == notified, "each at least once, and nothing else"

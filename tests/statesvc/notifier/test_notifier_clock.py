@@ -10,11 +10,15 @@ HOUR = 3600.0
 
 
 async def due(world: Any) -> list[bool]:
-    rows = await world.rows("SELECT available_at <= statesvc.clock() FROM statesvc.outbox ORDER BY shipment_id, sequence")
+    rows = await world.rows(
+        "SELECT available_at <= statesvc.clock() FROM statesvc.outbox ORDER BY shipment_id, sequence"
+    )
     return [found for (found,) in rows]
 
 
-async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.advance(HOUR)
@@ -42,11 +46,17 @@ async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_a
     assert await due(world) == [True, False], "the follower waits for its head"
 
     await world.advance(HOUR + 60)
-    await world.rows("UPDATE statesvc.outbox SET available_at = statesvc.clock() + interval '3 hours' WHERE sequence = 1 RETURNING 1")
-    assert await repair_outbox(world.connection, RETRY_RULES) == 0, "an attempt of the past explains it: its receiver may have asked"
+    await world.rows(
+        "UPDATE statesvc.outbox SET available_at = statesvc.clock() + interval '3 hours' WHERE sequence = 1 RETURNING 1"
+    )
+    assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
+        "an attempt of the past explains it: its receiver may have asked"
+    )
 
 
-async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     receiver.statuses(500)
@@ -58,12 +68,18 @@ async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone
 
 async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: Any) -> None:
     await world.subscribe(rate_per_second=1)
-    await world.rows("UPDATE statesvc.throttle SET spent_until = statesvc.clock() + interval '1 hour' RETURNING 1")
+    await world.rows(
+        "UPDATE statesvc.throttle SET spent_until = statesvc.clock() + interval '1 hour' RETURNING 1"
+    )
     assert await repair_outbox(world.connection, RETRY_RULES) == 1
-    assert await world.rows("SELECT spent_until <= statesvc.clock() FROM statesvc.throttle") == [(True,)]
+    assert await world.rows("SELECT spent_until <= statesvc.clock() FROM statesvc.throttle") == [
+        (True,)
+    ]
 
 
-async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     answering(receiver, 429, **{"Retry-After": "60"})
@@ -72,13 +88,21 @@ async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(world: An
     async with world.notifier():
         await world.wake()
         await until(lambda: receiver.received)
-    assert await world.rows("SELECT FROM statesvc.throttle WHERE not_before > statesvc.clock()"), "what is under way ends with the notifier"
+    assert await world.rows("SELECT FROM statesvc.throttle WHERE not_before > statesvc.clock()"), (
+        "what is under way ends with the notifier"
+    )
     await world.advance(-HOUR)
     assert await repair_outbox(world.connection, RETRY_RULES) >= 2
-    assert await world.rows("SELECT not_before <= statesvc.clock() FROM statesvc.throttle") == [(True,)]
+    assert await world.rows("SELECT not_before <= statesvc.clock() FROM statesvc.throttle") == [
+        (True,)
+    ]
     await world.advance(HOUR + 60)
-    await world.rows("UPDATE statesvc.throttle SET not_before = statesvc.clock() + interval '3 hours' RETURNING 1")
-    assert await repair_outbox(world.connection, RETRY_RULES) == 0, "an attempt of the past explains it"
+    await world.rows(
+        "UPDATE statesvc.throttle SET not_before = statesvc.clock() + interval '3 hours' RETURNING 1"
+    )
+    assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
+        "an attempt of the past explains it"
+    )
 
 
 async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
@@ -103,7 +127,9 @@ async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
             f" ('{kind}', 'x', statesvc.clock(), '{{}}', {sends}, statesvc.clock() + interval '{due_in}') RETURNING 1"
         )
     assert await repair_outbox(world.connection, RETRY_RULES) == 3
-    assert await world.rows("SELECT kind FROM statesvc.notice WHERE send_at <= statesvc.clock() ORDER BY 1") == [("again",), ("new",)]
+    assert await world.rows(
+        "SELECT kind FROM statesvc.notice WHERE send_at <= statesvc.clock() ORDER BY 1"
+    ) == [("again",), ("new",)]
     ((updated, open_for),) = await world.rows(
         "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int FROM statesvc.limiter_state"
     )

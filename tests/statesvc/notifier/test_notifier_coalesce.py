@@ -45,7 +45,9 @@ def notification(**changed: Any) -> Notification:
 async def coalesce(world: Any, **bound: Any) -> int:
     left_out = 0
     coalescer = Coalescer()
-    for backlog in await overfull(world.connection, **{"count_max": 5, "age_seconds": DAY, **bound}):
+    for backlog in await overfull(
+        world.connection, **{"count_max": 5, "age_seconds": DAY, **bound}
+    ):
         left_out += await coalescer.coalesce(world.connection, backlog)
     return left_out
 
@@ -54,7 +56,9 @@ async def waiting(world: Any) -> list[tuple[UUID, int]]:
     return [(row[0], row[1]) for row in await world.outbox()]
 
 
-async def test_beyond_the_bound_the_latest_of_each_shipment_stands_for_those_before_it(world: Any, receiver: Any, until: Any) -> None:
+async def test_beyond_the_bound_the_latest_of_each_shipment_stands_for_those_before_it(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     busy, _ = await world.shipment()
     quiet, _ = await world.shipment()
@@ -97,7 +101,9 @@ async def test_a_subscription_that_opted_out_gets_each_one_however_late(world: A
     assert len(await waiting(world)) == 19
 
 
-async def test_one_that_waits_for_its_retry_is_stood_for_at_once(world: Any, receiver: Any, until: Any) -> None:
+async def test_one_that_waits_for_its_retry_is_stood_for_at_once(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     receiver.statuses(500, 200)
@@ -112,7 +118,9 @@ async def test_one_that_waits_for_its_retry_is_stood_for_at_once(world: Any, rec
     assert receiver.received[1].data["gap"] == {"skipped": 7, "from_sequence": 1, "to_sequence": 7}
 
 
-async def test_what_is_under_way_is_left_alone_and_sent_before(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_is_under_way_is_left_alone_and_sent_before(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, *range(1, 9))
@@ -142,7 +150,9 @@ async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
     assert await coalesce(world) == 0
 
 
-async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_gap_counts_the_gaps_that_it_swallows(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, *range(1, 7))
@@ -152,7 +162,11 @@ async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any,
     async with world.notifier():
         await until(lambda: receiver.received)
     assert receiver.received[0].data["sequence"] == 12
-    assert receiver.received[0].data["gap"] == {"skipped": 11, "from_sequence": 1, "to_sequence": 11}
+    assert receiver.received[0].data["gap"] == {
+        "skipped": 11,
+        "from_sequence": 1,
+        "to_sequence": 11,
+    }
 
 
 async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_the_tries_at_them(
@@ -173,19 +187,30 @@ async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_
         await until(lambda: notifier.in_flight == 0)
     ((canonical, sealed),) = await world.rows("SELECT canonical, sealed_part FROM statesvc.attempt")
     document = orjson.loads(decompress_json(canonical))
-    assert (document["sequence"], document["outcome"], [one["number"] for one in document["tries"]]) == (6, "delivered", [1])
+    assert (
+        document["sequence"],
+        document["outcome"],
+        [one["number"] for one in document["tries"]],
+    ) == (6, "delivered", [1])
     assert document["gap"] == receiver.received[1].data["gap"]
     assert [one["sequence"] for one in document["covers"]] == [1, 2, 3, 4, 5]
     assert [("tries" in one) for one in document["covers"]] == [True, False, False, False, False]
-    part = opened_part(open_part(key, sealed, ended_context(shipment_id, document["webhook_id"], 1)))
+    part = opened_part(
+        open_part(key, sealed, ended_context(shipment_id, document["webhook_id"], 1))
+    )
     (before,) = document["covers"][0]["tries"]
-    for one, received, covered in ((document["tries"][0], receiver.received[1], None), (before, receiver.received[0], 1)):
+    for one, received, covered in (
+        (document["tries"][0], receiver.received[1], None),
+        (before, receiver.received[0], 1),
+    ):
         salt = bytes.fromhex(parts_by_number(part, covered)[1]["body_salt"])
         assert hashlib.sha256(salt + received.body).hexdigest() == one["body_commitment"]
     assert await world.rows("SELECT FROM statesvc.open_attempt") == []
 
 
-async def test_one_that_was_left_out_is_replayed_under_its_own_id(world: Any, receiver: Any, until: Any) -> None:
+async def test_one_that_was_left_out_is_replayed_under_its_own_id(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, *range(1, 7))
@@ -198,7 +223,10 @@ async def test_one_that_was_left_out_is_replayed_under_its_own_id(world: Any, re
     async with world.notifier():
         await until(lambda: len(receiver.received) == 2)
     ids = dict(await world.rows("SELECT sequence, webhook_id FROM statesvc.notification"))
-    assert [(got.data["sequence"], got.webhook_id) for got in receiver.received] == [(3, ids[3]), (6, ids[6])]
+    assert [(got.data["sequence"], got.webhook_id) for got in receiver.received] == [
+        (3, ids[3]),
+        (6, ids[6]),
+    ]
 
 
 async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
@@ -207,13 +235,19 @@ async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
         await world.notify((await world.shipment())[0], 1, 2, 3)
     (backlog,) = await overfull(world.connection, count_max=5, age_seconds=DAY)
     async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as other:
-        counts = await asyncio.gather(*(Coalescer().coalesce(connection, backlog) for connection in (world.connection, other)))
+        counts = await asyncio.gather(
+            *(Coalescer().coalesce(connection, backlog) for connection in (world.connection, other))
+        )
     assert sum(counts) == 60
     assert len(await waiting(world)) == 30
-    assert await world.rows("SELECT sum(cardinality(covers)) FROM statesvc.notification_gap") == [(60,)]
+    assert await world.rows("SELECT sum(cardinality(covers)) FROM statesvc.notification_gap") == [
+        (60,)
+    ]
 
 
-async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_within_its_bound(world: Any, until: Any) -> None:
+async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_within_its_bound(
+    world: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     await store.turn(world.connection, subscription_id, "pause", actor="key:test")
     shipment_id, _ = await world.shipment()
@@ -251,4 +285,6 @@ def test_only_the_last_stands_and_only_if_it_was_never_sent(rows: list[Waiting])
 @pytest.mark.parametrize("gap", [None, Gap(skipped=2, from_sequence=1, to_sequence=5)])
 def test_the_body_says_its_gap_and_only_then(gap: Gap | None) -> None:
     data = orjson.loads(body_of(notification(gap=gap)))["data"]
-    assert data.get("gap") == (None if gap is None else {"skipped": 2, "from_sequence": 1, "to_sequence": 5})
+    assert data.get("gap") == (
+        None if gap is None else {"skipped": 2, "from_sequence": 1, "to_sequence": 5}
+    )

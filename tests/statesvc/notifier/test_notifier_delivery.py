@@ -42,7 +42,9 @@ async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, 
     assert await world.attempts() == [("delivered", 204, 1)]
 
 
-async def test_the_time_in_the_signature_is_the_databases_not_this_machines(world: Any, receiver: Any, until: Any) -> None:
+async def test_the_time_in_the_signature_is_the_databases_not_this_machines(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.advance(3600)
@@ -53,7 +55,9 @@ async def test_the_time_in_the_signature_is_the_databases_not_this_machines(worl
     assert abs(int(receiver.received[0].headers["webhook-timestamp"]) - 3600 - time.time()) < 60
 
 
-async def test_what_was_written_before_the_start_is_delivered_too(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_was_written_before_the_start_is_delivered_too(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -61,7 +65,9 @@ async def test_what_was_written_before_the_start_is_delivered_too(world: Any, re
         await until(lambda: receiver.received)
 
 
-async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -80,24 +86,36 @@ async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(worl
         await until(lambda: attempted(3))
     assert len({got.webhook_id for got in receiver.received}) == 1
     assert len({got.body for got in receiver.received}) == 1
-    assert await world.attempts() == [("refused", 500, 1), ("refused", 503, 2), ("delivered", 200, 3)]
+    assert await world.attempts() == [
+        ("refused", 500, 1),
+        ("refused", 503, 2),
+        ("delivered", 200, 3),
+    ]
     assert await world.outbox() == []
 
 
-async def test_the_next_due_time_is_met_without_a_wake_up(world: Any, receiver: Any, until: Any) -> None:
+async def test_the_next_due_time_is_met_without_a_wake_up(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
 
     async def once_more(_got: Any) -> web.StreamResponse:
-        return web.Response(status=429, headers={"Retry-After": "1"}) if len(receiver.received) == 1 else web.Response(status=200)
+        return (
+            web.Response(status=429, headers={"Retry-After": "1"})
+            if len(receiver.received) == 1
+            else web.Response(status=200)
+        )
 
     receiver.answer = once_more
     async with world.notifier():
         await until(lambda: len(receiver.received) == 2, 4)
 
 
-async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_it(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_it(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     blocked, _ = await world.shipment()
     free, _ = await world.shipment()
@@ -105,7 +123,10 @@ async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_i
     await world.notify(free, 4, 5, 6)
 
     async def refuse_the_first(got: Any) -> web.StreamResponse:
-        refused = got.data["sequence"] == 1 and sum(r.data["sequence"] == 1 for r in receiver.received) == 1
+        refused = (
+            got.data["sequence"] == 1
+            and sum(r.data["sequence"] == 1 for r in receiver.received) == 1
+        )
         return web.Response(status=500 if refused else 200)
 
     receiver.answer = refuse_the_first
@@ -113,13 +134,19 @@ async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_i
         await until(lambda: len(receiver.received) == 4)
         await asyncio.sleep(0.1)
         assert sorted(got.data["sequence"] for got in receiver.received) == [1, 4, 5, 6]
-        assert [got.data["sequence"] for got in receiver.received if got.data["sequence"] > 3] == [4, 5, 6]
+        assert [got.data["sequence"] for got in receiver.received if got.data["sequence"] > 3] == [
+            4,
+            5,
+            6,
+        ]
         await world.advance(7)
         await until(lambda: len(receiver.received) == 7)
     assert [got.data["sequence"] for got in receiver.received][4:] == [1, 2, 3]
 
 
-async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(
+    world: Any, receiver: Any, until: Any
+) -> None:
     slow = await world.subscribe(url=receiver.url.replace("/hook", "/slow"))
     hurried = asyncio.Event()
 
@@ -145,7 +172,9 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world
         hurried.set()
 
 
-async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes_ahead(world: Any, receiver: Any, until: Any) -> None:
+async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes_ahead(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1, 2)
@@ -165,15 +194,25 @@ async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes
         await until(lambda: attempted(ATTEMPTS_MAX + 1))
     assert [got.data["sequence"] for got in receiver.received] == [1] * ATTEMPTS_MAX + [2]
     assert await world.outbox() == []
-    assert await world.rows("SELECT kind, cause, carrier_id, webhook_id, attempts, detail FROM statesvc.dead_letter") == [
+    assert await world.rows(
+        "SELECT kind, cause, carrier_id, webhook_id, attempts, detail FROM statesvc.dead_letter"
+    ) == [
         (
-            *("notification", "delivery_exhausted", "ups", receiver.received[0].webhook_id, ATTEMPTS_MAX),
+            *(
+                "notification",
+                "delivery_exhausted",
+                "ups",
+                receiver.received[0].webhook_id,
+                ATTEMPTS_MAX,
+            ),
             "10 attempts, the last one: refused, status 500",
         )
     ]
 
 
-async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits(world: Any, receiver: Any, until: Any) -> None:
+async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -199,7 +238,9 @@ async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits
     assert await state() == "active"
 
 
-async def test_a_paused_subscription_gets_nothing_until_it_resumes(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_paused_subscription_gets_nothing_until_it_resumes(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     await store.turn(world.connection, subscription_id, "pause", actor="key:test")
     shipment_id, _ = await world.shipment()
@@ -213,10 +254,18 @@ async def test_a_paused_subscription_gets_nothing_until_it_resumes(world: Any, r
         await until(lambda: receiver.received)
 
 
-async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     old = world.secrets[subscription_id]
-    new = await store.rotate(world.connection, world.keyring, subscription_id, grace=timedelta(hours=24), actor="key:test")
+    new = await store.rotate(
+        world.connection,
+        world.keyring,
+        subscription_id,
+        grace=timedelta(hours=24),
+        actor="key:test",
+    )
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     async with world.notifier():
@@ -233,7 +282,9 @@ async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(world:
         assert " " not in receiver.received[1].headers["webhook-signature"]
 
 
-async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world: Any, receiver: Any, until: Any) -> None:
+async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, key = await world.shipment()
     receiver.statuses(200)
@@ -245,10 +296,17 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
         "SELECT canonical, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
     )
     ((entries, leaf_hashes, writer, batch_recorded_at),) = await world.rows(
-        "SELECT entries, leaf_hashes, writer, recorded_from FROM statesvc.batch WHERE batch_id = %s", batch_id
+        "SELECT entries, leaf_hashes, writer, recorded_from FROM statesvc.batch WHERE batch_id = %s",
+        batch_id,
     )
     canonical = decompress_json(stored)
-    assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (1, leaf_hash_of(canonical), "notifier-1", recorded_at, 0)
+    assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (
+        1,
+        leaf_hash_of(canonical),
+        "notifier-1",
+        recorded_at,
+        0,
+    )
     document = orjson.loads(canonical)
     webhook_id = receiver.received[0].webhook_id
     assert (document["webhook_id"], document["outcome"]) == (webhook_id, "delivered")
@@ -258,10 +316,15 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
     assert commitment(salted_part).hex() == document["part_commitment"]
     (part,) = orjson.loads(unsalted(salted_part))["tries"]
     assert part["response"] == "said the subscriber"
-    assert hashlib.sha256(bytes.fromhex(part["body_salt"]) + receiver.received[0].body).hexdigest() == made["body_commitment"]
+    assert (
+        hashlib.sha256(bytes.fromhex(part["body_salt"]) + receiver.received[0].body).hexdigest()
+        == made["body_commitment"]
+    )
 
 
-async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, receiver: Any, until: Any) -> None:
+async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment(erased=True)
     await world.notify(shipment_id, 1)
@@ -273,7 +336,9 @@ async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, recei
     assert orjson.loads(decompress_json(canonical)).get("part_commitment") is None
 
 
-async def test_two_notifiers_send_each_notification_once(world: Any, receiver: Any, until: Any) -> None:
+async def test_two_notifiers_send_each_notification_once(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     for _ in range(40):
         await world.notify((await world.shipment())[0], 1, 2, 3)
@@ -290,7 +355,9 @@ async def test_two_notifiers_send_each_notification_once(world: Any, receiver: A
     assert all(sequences == [1, 2, 3] for sequences in order.values())
 
 
-async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_waits_for_a_deleted_subscription_is_forgotten(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     await world.notify(uuid4(), 1)
     await store.turn(world.connection, subscription_id, "delete", actor="key:test")
@@ -303,7 +370,9 @@ async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, re
     assert receiver.received == []
 
 
-async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_same(world: Any, receiver: Any, until: Any) -> None:
+async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_same(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     receiver.statuses(500)
@@ -319,17 +388,25 @@ async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_sam
 
     async with world.notifier():
         await until(empty)
-    assert await world.ends() == [("cancelled", 1)], "the one that was never tried is covered by the entry of the deletion"
+    assert await world.ends() == [("cancelled", 1)], (
+        "the one that was never tried is covered by the entry of the deletion"
+    )
     assert await world.attempts() == [("refused", 500, 1)]
     assert await world.rows("SELECT FROM statesvc.open_attempt") == []
 
 
-async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
 
     async def answer(_got: Any) -> web.StreamResponse:
-        headers = {"Set-Cookie": "session=secret", "Authorization": "Bearer secret", "X-Request-Id": "7"}
+        headers = {
+            "Set-Cookie": "session=secret",
+            "Authorization": "Bearer secret",
+            "X-Request-Id": "7",
+        }
         return web.Response(status=422, text="no such Alice" + "x" * 30_000, headers=headers)
 
     receiver.answer = answer
@@ -345,6 +422,8 @@ async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(w
     assert not {"set-cookie", "authorization"} & {name for name, _ in response.headers}
     assert attempt.sealed_part is not None
     assert b"Alice" not in attempt.sealed_part
-    await world.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    await world.connection.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
+    )
     (erased,) = await read_attempts(world.connection, subscription_id, before=None, limit=10)
     assert erased.response(world.keyring) is None

@@ -54,14 +54,20 @@ async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
         await until(lambda: len(receiver.received) == 2)
         await until(lambda: notifier.in_flight == 0)
     assert len({got.webhook_id for got in receiver.received}) == 1
-    assert await world.attempts() == [("delivered", 200, 2)], "the lost try is charged: it was counted when it was claimed"
+    assert await world.attempts() == [("delivered", 200, 2)], (
+        "the lost try is charged: it was counted when it was claimed"
+    )
 
 
-async def test_a_notification_that_kills_each_notifier_is_buried_unsent(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_notification_that_kills_each_notifier_is_buried_unsent(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1, 2)
-    await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s WHERE sequence = 1", (ATTEMPTS_MAX,))
+    await world.connection.execute(
+        "UPDATE statesvc.outbox SET attempts = %s WHERE sequence = 1", (ATTEMPTS_MAX,)
+    )
     async with world.notifier():
         await until(lambda: receiver.received)
     assert [got.data["sequence"] for got in receiver.received] == [2]
@@ -69,13 +75,17 @@ async def test_a_notification_that_kills_each_notifier_is_buried_unsent(world: A
     assert detail == "10 attempts, the last ones ended without a verdict: the notifier died"
 
 
-async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhile(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhile(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
 
     async def drop_connections(_got: Any) -> web.StreamResponse:
-        async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            world.database.service_dsn, autocommit=True
+        ) as connection:
             await connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND application_name IN ('notifier test', 'statesvc listener')"
@@ -94,7 +104,9 @@ async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhil
     assert await world.attempts() == [("delivered", 200, 1), ("delivered", 204, 1)]
 
 
-async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unknown_commit_records_no_attempt_twice(
+    world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
 
     await world.subscribe()
     shipment_id, _ = await world.shipment()
@@ -119,7 +131,9 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
     assert await world.attempts() == [("delivered", 204, 1)]
 
 
-async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(world: Any, receiver: Any, until: Any) -> None:
+async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -149,10 +163,13 @@ async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(wo
     assert await world.outbox() == []
 
 
-async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_secret_that_does_not_open_sends_nothing_unsigned(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     await world.connection.execute(
-        "UPDATE statesvc.subscription SET sealed_secrets = ARRAY['\\x00'::bytea] WHERE subscription_id = %s", (subscription_id,)
+        "UPDATE statesvc.subscription SET sealed_secrets = ARRAY['\\x00'::bytea] WHERE subscription_id = %s",
+        (subscription_id,),
     )
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -166,7 +183,9 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, re
 
 
 @pytest.mark.slow
-async def test_slots_that_become_free_during_a_claim_are_not_forgotten(world: Any, receiver: Any, until: Any) -> None:
+async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     for _ in range(40):
         await world.notify((await world.shipment())[0], 1)
@@ -182,7 +201,9 @@ async def test_slots_that_become_free_during_a_claim_are_not_forgotten(world: An
         await until(lambda: len(receiver.received) == 40, 5)
 
 
-async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe(give_up_after={"shipment.status_changed": 3600.0})
     await world.subscribe(give_up_after={"shipment.updated": 3600.0})
     shipment_id, _ = await world.shipment()
@@ -193,6 +214,9 @@ async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent
         await until(lambda: notifier.in_flight == 0)
     assert len(receiver.received) == 1, "the other subscription has no such bound"
     ((detail,),) = await world.rows("SELECT detail FROM statesvc.dead_letter")
-    assert detail == "too old for its type after 0 attempts: `give_up_after_seconds` of the subscription"
+    assert (
+        detail
+        == "too old for its type after 0 attempts: `give_up_after_seconds` of the subscription"
+    )
     assert await world.attempts() == [("delivered", 204, 1)]
     assert await world.outbox() == []

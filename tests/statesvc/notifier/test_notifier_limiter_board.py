@@ -33,7 +33,14 @@ def board(world: Any, permits: Permits, *, worker: str = "notifier-1") -> Limite
     return LimiterBoard(around, permits, DatabaseClock(), worker=worker)
 
 
-def attempted(permits: Permits, subscription_id: Any, now: float, *, signal: Signal = Signal.OK, count: int = 1) -> None:
+def attempted(
+    permits: Permits,
+    subscription_id: Any,
+    now: float,
+    *,
+    signal: Signal = Signal.OK,
+    count: int = 1,
+) -> None:
     for _ in range(count):
         permit = permits.take(subscription_id, now, is_retry=False)
         assert permit is not None
@@ -43,7 +50,9 @@ def attempted(permits: Permits, subscription_id: Any, now: float, *, signal: Sig
 
 
 @pytest.mark.usefixtures("often")
-async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier_stops(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier_stops(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     await world.notify((await world.shipment())[0], 1)
 
@@ -56,10 +65,20 @@ async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier
         await until(lambda: receiver.received)
         await until(shown)
         limiter = await read_limiter(world.connection, subscription_id)
-        assert (limiter.limit, limiter.in_flight, limiter.breaker, limiter.next_allowed_at) == (4, 0, "closed", None)
+        assert (limiter.limit, limiter.in_flight, limiter.breaker, limiter.next_allowed_at) == (
+            4,
+            0,
+            "closed",
+            None,
+        )
         assert limiter.mean_latency_seconds is not None
     assert await read_limiter(world.connection, subscription_id) == LimiterSummary(
-        limit=0, in_flight=0, mean_latency_seconds=None, breaker="closed", next_allowed_at=None, notifiers=0
+        limit=0,
+        in_flight=0,
+        mean_latency_seconds=None,
+        breaker="closed",
+        next_allowed_at=None,
+        notifiers=0,
     )
 
 
@@ -72,13 +91,20 @@ async def test_several_notifiers_are_summed_up_and_the_worst_breaker_shows(world
     await board(world, well, worker="one").publish()
     await board(world, down, worker="two").publish()
     limiter = await read_limiter(world.connection, subscription_id)
-    assert (limiter.limit, limiter.breaker, limiter.next_allowed_at, limiter.notifiers) == (5, "open", None, 2)
+    assert (limiter.limit, limiter.breaker, limiter.next_allowed_at, limiter.notifiers) == (
+        5,
+        "open",
+        None,
+        2,
+    )
     await board(world, down, worker="one").publish()
     limiter = await read_limiter(world.connection, subscription_id)
     assert limiter.next_allowed_at is not None, "every notifier waits"
 
 
-async def test_a_pause_that_was_asked_for_shows_until_when(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_pause_that_was_asked_for_shows_until_when(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
 
     async def answer(_got: Any) -> web.StreamResponse:
@@ -95,7 +121,9 @@ async def test_a_pause_that_was_asked_for_shows_until_when(world: Any, receiver:
     assert 590 < (limiter.next_allowed_at - now).total_seconds() <= 600
 
 
-async def test_nothing_is_written_while_nothing_changes_and_the_forgotten_is_taken_back(world: Any) -> None:
+async def test_nothing_is_written_while_nothing_changes_and_the_forgotten_is_taken_back(
+    world: Any,
+) -> None:
     subscription_id = await world.subscribe()
     permits, mine = Permits(256), None
     mine = board(world, permits)

@@ -32,7 +32,9 @@ def answering(receiver: Any, *statuses: int, **headers: str) -> None:
     receiver.answer = answer
 
 
-async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_until_then(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_until_then(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     answering(receiver, 429, **{"Retry-After": "100"})
     await shipments(world, 1)
@@ -58,7 +60,9 @@ async def test_the_end_of_a_pause_needs_no_wake_up(world: Any, receiver: Any, un
         await until(lambda: len(receiver.received) == 5)
 
 
-async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     answering(receiver, 429, **{"Retry-After": "10000"})
     await shipments(world, 1)
@@ -73,7 +77,9 @@ async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(world: Any, rec
         await until(lambda: len(receiver.received) == 2)
 
 
-async def test_a_contracted_rate_holds_for_all_notifiers_together(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_contracted_rate_holds_for_all_notifiers_together(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe(rate_per_second=0.01)
     await shipments(world, 10)
     async with world.notifier(), world.notifier():
@@ -90,7 +96,9 @@ async def test_a_contracted_rate_holds_for_all_notifiers_together(world: Any, re
         assert len(receiver.received) == 5, "a long silence saves up one second's worth, not more"
 
 
-async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe(rate_per_second=5)
     begun = asyncio.get_running_loop().time()
     await shipments(world, 12)
@@ -99,7 +107,9 @@ async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(worl
     assert asyncio.get_running_loop().time() - begun >= 7 / 5
 
 
-async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_their_tries(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_their_tries(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     down = True
 
@@ -126,17 +136,26 @@ async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_t
         await world.advance(100)
         await until(lambda: len({got.webhook_id for got in receiver.received}) == 60)
         await until(lambda: notifier.in_flight == 0)
-    ((untried,),) = await world.rows("SELECT count(*) FROM statesvc.attempt WHERE number = 1 AND outcome = 'delivered'")
+    ((untried,),) = await world.rows(
+        "SELECT count(*) FROM statesvc.attempt WHERE number = 1 AND outcome = 'delivered'"
+    )
     assert untried >= 60 - asked - 1
 
 
-async def test_news_goes_out_while_many_retries_are_due(world: Any, receiver: Any, until: Any) -> None:
+async def test_news_goes_out_while_many_retries_are_due(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     old = await shipments(world, 100)
-    await world.connection.execute("UPDATE statesvc.outbox SET attempts = 1, available_at = statesvc.clock() - interval '1 hour'")
+    await world.connection.execute(
+        "UPDATE statesvc.outbox SET attempts = 1, available_at = statesvc.clock() - interval '1 hour'"
+    )
     new = await shipments(world, 20)
     order: list[Any] = []
-    shipment_of = {row[0]: row[1] for row in await world.rows("SELECT webhook_id, shipment_id FROM statesvc.notification")}
+    shipment_of = {
+        row[0]: row[1]
+        for row in await world.rows("SELECT webhook_id, shipment_id FROM statesvc.notification")
+    }
 
     async def answer(got: Any) -> web.StreamResponse:
         order.append(shipment_of[got.webhook_id])
@@ -151,7 +170,9 @@ async def test_news_goes_out_while_many_retries_are_due(world: Any, receiver: An
     assert set(order[:last_new]) & set(old), "and retries had their turn"
 
 
-async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(world: Any, receiver: Any, until: Any) -> None:
+async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1, 2)
@@ -183,9 +204,13 @@ async def test_a_rate_is_above_zero(world: Any, rate: float) -> None:
         await world.subscribe(rate_per_second=rate)
 
 
-async def test_nobody_is_notified_while_the_sealer_refuses_the_log(world: Any, receiver: Any, until: Any) -> None:
+async def test_nobody_is_notified_while_the_sealer_refuses_the_log(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
-    await world.connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
+    await world.connection.execute(
+        "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())"
+    )
     async with world.notifier():
         await shipments(world, 2)
         await asyncio.sleep(SETTLED_SECONDS)

@@ -16,7 +16,9 @@ HOUR = 3600.0
 
 
 async def notices(world: Any) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = await world.rows("SELECT kind, target FROM statesvc.notice ORDER BY notice_id")
+    found: list[tuple[str, str]] = await world.rows(
+        "SELECT kind, target FROM statesvc.notice ORDER BY notice_id"
+    )
     return found
 
 
@@ -38,7 +40,9 @@ async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
     return recovered
 
 
-async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notice(world: Any, receiver: Any, until: Any) -> None:
+async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notice(
+    world: Any, receiver: Any, until: Any
+) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -57,14 +61,18 @@ async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notic
     details = orjson.loads(canonical)["details"]
     assert (details["why"], details["open"]) == (shown.disabled_why, 1)
     assert details["open_since"] == details["open_until"]
-    ((entries, leaf_hashes),) = await world.rows("SELECT entries, leaf_hashes FROM statesvc.batch WHERE batch_id = %s", batch_id)
+    ((entries, leaf_hashes),) = await world.rows(
+        "SELECT entries, leaf_hashes FROM statesvc.batch WHERE batch_id = %s", batch_id
+    )
     assert (entries, leaf_hashes) == (1, hashlib.sha256(b"\0" + canonical).digest())
     assert await world.attempts() == [("gone", 410, 1)], "the try waits with the notification"
     assert await notices(world) == [("subscription.disabled", f"subscription {subscription_id}")]
     assert await world.outbox() == [(shipment_id, 1, 1, False)], "it still waits, for a resume"
 
 
-async def test_a_second_gone_of_the_same_crowd_says_nothing_again(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_second_gone_of_the_same_crowd_says_nothing_again(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     for _ in range(5):
         shipment_id, _ = await world.shipment()
@@ -74,10 +82,15 @@ async def test_a_second_gone_of_the_same_crowd_says_nothing_again(world: Any, re
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
     assert len(await notices(world)) == 1
-    assert len(await world.rows("SELECT FROM statesvc.action WHERE verb = 'subscription.disable'")) == 1
+    assert (
+        len(await world.rows("SELECT FROM statesvc.action WHERE verb = 'subscription.disable'"))
+        == 1
+    )
 
 
-async def test_after_a_day_of_failures_the_operator_is_warned_once_and_after_five_it_is_disabled(world: Any) -> None:
+async def test_after_a_day_of_failures_the_operator_is_warned_once_and_after_five_it_is_disabled(
+    world: Any,
+) -> None:
     subscription_id = await world.subscribe()
     await fail(world, subscription_id, 3)
     await world.advance(23 * HOUR)
@@ -85,7 +98,11 @@ async def test_after_a_day_of_failures_the_operator_is_warned_once_and_after_fiv
     assert await review(world.connection) == []
     await world.advance(HOUR)
     (warning,) = await review(world.connection)
-    assert (warning.kind, warning.details["failures"], warning.details["last"]) == ("subscription.failing", 4, "timed_out")
+    assert (warning.kind, warning.details["failures"], warning.details["last"]) == (
+        "subscription.failing",
+        4,
+        "timed_out",
+    )
     assert await review(world.connection) == []
     await world.advance(96 * HOUR)
     assert await review(world.connection) == [], "too few failures: nobody is disabled for silence"
@@ -97,15 +114,23 @@ async def test_after_a_day_of_failures_the_operator_is_warned_once_and_after_fiv
     assert "POST .../replay" in disabled.details["what_to_do"]
     shown = await store.find(world.connection, subscription_id)
     assert shown is not None
-    assert (shown.state, shown.missed_since, shown.disabled_why) == ("disabled", since, disabled.details["why"])
-    actions = await world.rows("SELECT actor, target FROM statesvc.action WHERE verb = 'subscription.disable'")
+    assert (shown.state, shown.missed_since, shown.disabled_why) == (
+        "disabled",
+        since,
+        disabled.details["why"],
+    )
+    actions = await world.rows(
+        "SELECT actor, target FROM statesvc.action WHERE verb = 'subscription.disable'"
+    )
     assert actions == [("policy", f"subscription {subscription_id}")]
     assert await review(world.connection) == []
     shipment_id, _ = await world.shipment()
     assert await world.notify(shipment_id, 1) == 0, "a disabled subscription collects nothing"
 
 
-async def test_one_delivery_ends_the_failing_and_is_reported_if_it_was_warned_of(world: Any) -> None:
+async def test_one_delivery_ends_the_failing_and_is_reported_if_it_was_warned_of(
+    world: Any,
+) -> None:
     warned, unwarned = await world.subscribe(), await world.subscribe()
     await fail(world, warned, 1)
     await world.advance(30 * HOUR)
@@ -121,13 +146,20 @@ async def test_what_fails_after_the_last_delivery_of_a_group_begins_anew(world: 
     subscription_id = await world.subscribe()
     await fail(world, subscription_id, 7)
     outcomes = ReceiverOutcomes()
-    for outcome in (AttemptOutcome.REFUSED, AttemptOutcome.DELIVERED, AttemptOutcome.REFUSED, AttemptOutcome.REFUSED):
+    for outcome in (
+        AttemptOutcome.REFUSED,
+        AttemptOutcome.DELIVERED,
+        AttemptOutcome.REFUSED,
+        AttemptOutcome.REFUSED,
+    ):
         outcomes.add(subscription_id, outcome, 500)
     await world.advance(60)
     ((now,),) = await world.rows("SELECT statesvc.clock()")
     async with world.connection.transaction():
         await note(world.connection, outcomes, now=now)
-    assert await world.rows("SELECT since, failures FROM statesvc.subscription_failing") == [(now, 2)]
+    assert await world.rows("SELECT since, failures FROM statesvc.subscription_failing") == [
+        (now, 2)
+    ]
 
 
 async def test_a_paused_one_is_not_judged_and_resuming_begins_anew(world: Any) -> None:
@@ -168,6 +200,9 @@ async def test_a_running_notifier_reviews(world: Any, receiver: Any, until: Any)
 
 def test_a_notice_is_counted_by_its_kind() -> None:
     telemetry = Telemetry()
-    log_notices(telemetry, [Notice(kind=NoticeKind.DISABLED, target="subscription x", details={"why": "it is gone"})])
+    log_notices(
+        telemetry,
+        [Notice(kind=NoticeKind.DISABLED, target="subscription x", details={"why": "it is gone"})],
+    )
     assert b'statesvc_notices_total{type="subscription.disabled"} 1.0' in telemetry.exposition()
     telemetry.close()

@@ -13,8 +13,20 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from statesvc.delivery.addresses import may_connect, parse_networks
 from statesvc.delivery.notification import Notification, body_of
-from statesvc.delivery.outcome import AttemptOutcome, Finish, GiveUp, RetryLater, next_step, outcome_of
-from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS, next_delay_seconds, parse_retry_after
+from statesvc.delivery.outcome import (
+    AttemptOutcome,
+    Finish,
+    GiveUp,
+    RetryLater,
+    next_step,
+    outcome_of,
+)
+from statesvc.delivery.retry_schedule import (
+    ATTEMPTS_MAX,
+    DELAYS_SECONDS,
+    next_delay_seconds,
+    parse_retry_after,
+)
 from statesvc.delivery.signing import signed_headers
 from statesvc.subscriptions.subscription_secrets import Secret, live, rotated
 
@@ -35,7 +47,9 @@ def test_an_independent_library_accepts_each_signature(secret: bytes, text: str)
 def test_both_secrets_of_a_rotation_verify_and_no_third_one() -> None:
     old, new = Secret.fresh(), Secret.fresh()
     held = rotated([old], new, now=NOW, grace=timedelta(hours=24))
-    headers = signed_headers(live(held, NOW), webhook_id="n1-00", timestamp=now_seconds(), body=b"{}")
+    headers = signed_headers(
+        live(held, NOW), webhook_id="n1-00", timestamp=now_seconds(), body=b"{}"
+    )
     for secret in (old, new):
         Webhook(secret.shown).verify(b"{}", headers)
     with pytest.raises(WebhookVerificationError):
@@ -57,7 +71,10 @@ def test_a_former_secret_ends_with_its_grace_and_a_second_rotation_ends_the_olde
     once = rotated([first], second, now=NOW, grace=timedelta(hours=1))
     assert live(once, NOW) == (second.key, first.key)
     assert live(once, NOW + timedelta(hours=1)) == (second.key,)
-    assert live(rotated(once, third, now=NOW, grace=timedelta(hours=1)), NOW) == (third.key, second.key)
+    assert live(rotated(once, third, now=NOW, grace=timedelta(hours=1)), NOW) == (
+        third.key,
+        second.key,
+    )
     assert live(rotated([first], second, now=NOW, grace=timedelta(0)), NOW) == (second.key,)
 
 
@@ -89,7 +106,10 @@ def test_the_body_is_that_of_the_contract() -> None:
 
 @given(st.floats(0, 1))
 def test_failures_are_retried_ever_later_for_about_two_days_then_no_more(jitter: float) -> None:
-    delays = [next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter) for attempts in range(1, ATTEMPTS_MAX)]
+    delays = [
+        next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)
+        for attempts in range(1, ATTEMPTS_MAX)
+    ]
     for planned, delay in zip(DELAYS_SECONDS, delays, strict=True):
         assert delay is not None
         assert planned <= delay <= planned * 1.2
@@ -98,7 +118,9 @@ def test_failures_are_retried_ever_later_for_about_two_days_then_no_more(jitter:
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1), st.integers(1, ATTEMPTS_MAX - 1))
-def test_retry_after_is_never_undercut_within_its_clamp(asked: float, jitter: float, attempts: int) -> None:
+def test_retry_after_is_never_undercut_within_its_clamp(
+    asked: float, jitter: float, attempts: int
+) -> None:
     delay = next_delay_seconds(attempts, retry_after_seconds=asked, jitter=jitter)
     clamped = min(max(asked, 1), 86_400)
     assert delay is not None
@@ -135,7 +157,9 @@ def test_what_follows_from_each_outcome() -> None:
 
     assert verdict(AttemptOutcome.DELIVERED) == Finish()
     assert verdict(AttemptOutcome.GONE) == RetryLater(5, disable=True)
-    assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), "stays for when someone enables it again"
+    assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), (
+        "stays for when someone enables it again"
+    )
     for outcome in set(AttemptOutcome) - {AttemptOutcome.DELIVERED, AttemptOutcome.GONE}:
         assert verdict(outcome) == RetryLater(5)
         assert verdict(outcome, ATTEMPTS_MAX) == GiveUp()
@@ -192,7 +216,16 @@ def test_no_subscriber_lives_at(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["93.184.216.34", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"]
+    "address",
+    [
+        "93.184.216.34",
+        "8.8.8.8",
+        "172.32.0.1",
+        "100.128.0.1",
+        "2606:4700::1111",
+        "64:ff9b::808:808",
+        "::ffff:8.8.8.8",
+    ],
 )
 def test_subscribers_live_on_the_internet(address: str) -> None:
     assert may_connect(address, ())
@@ -213,7 +246,13 @@ def test_an_ipv4_address_is_judged_alike_in_every_disguise(address: IPv4Address)
 @given(st.ip_addresses())
 def test_nothing_that_python_knows_as_private_is_open(address: IPv4Address | IPv6Address) -> None:
     plain = getattr(address, "ipv4_mapped", None) or address
-    if plain.is_private or plain.is_loopback or plain.is_link_local or plain.is_multicast or plain.is_unspecified:
+    if (
+        plain.is_private
+        or plain.is_loopback
+        or plain.is_link_local
+        or plain.is_multicast
+        or plain.is_unspecified
+    ):
         assert not may_connect(str(address), ())
 
 

@@ -24,7 +24,9 @@ HEADERS = {"webhook-id": "n1-00"}
 
 
 @contextlib.asynccontextmanager
-async def raw_server(handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+async def raw_server(
+    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[str]:
     """Answer connections as `handle` does; at the end all of them are closed. Yields host and port."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -34,7 +36,11 @@ async def raw_server(handle: Callable[[asyncio.StreamReader, asyncio.StreamWrite
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
-    server = await asyncio.start_server(lambda reader, writer: tasks.add(asyncio.create_task(connected(reader, writer))), "127.0.0.1", 0)
+    server = await asyncio.start_server(
+        lambda reader, writer: tasks.add(asyncio.create_task(connected(reader, writer))),
+        "127.0.0.1",
+        0,
+    )
     async with server:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     await asyncio.gather(*tasks)
@@ -66,7 +72,9 @@ async def test_a_redirect_is_a_refusal_and_never_followed(receiver: Any) -> None
         ("127.1", AttemptOutcome.UNREACHABLE),
     ],
 )
-async def test_a_private_address_is_refused_however_it_is_written(receiver: Any, host: str, outcome: AttemptOutcome) -> None:
+async def test_a_private_address_is_refused_however_it_is_written(
+    receiver: Any, host: str, outcome: AttemptOutcome
+) -> None:
     url = receiver.url.replace("127.0.0.1", host)
     for scheme in ("http", "https"):
         answer = await send(url.replace("http", scheme), allowed=())
@@ -77,8 +85,24 @@ async def test_a_private_address_is_refused_however_it_is_written(receiver: Any,
 @pytest.mark.parametrize(
     "host",
     [
-        *("10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "168.63.129.16", "0.0.0.0", "[::]", "[::1]"),  # noqa: S104
-        *("[::ffff:169.254.169.254]", "[::ffff:a00:1]", "[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]"),
+        *(
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "100.64.0.1",
+            "169.254.169.254",
+            "168.63.129.16",
+            "0.0.0.0",  # noqa: S104
+            "[::]",
+            "[::1]",
+        ),
+        *(
+            "[::ffff:169.254.169.254]",
+            "[::ffff:a00:1]",
+            "[64:ff9b::7f00:1]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[2002:7f00:1::]",
+        ),
         *("[fd00:ec2::254]", "[fc00::1]", "[fe80::1]", "[ff02::1]", "[2001:db8::1]", "[::7f00:1]"),
     ],
 )
@@ -93,10 +117,18 @@ async def test_plain_http_is_spoken_in_allowed_networks_only(host: str, receiver
     assert (await send(receiver.url)).outcome is AttemptOutcome.DELIVERED
 
 
-async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(
+    receiver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Rebinding(AbstractResolver):
-        async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
-            return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0)]
+        async def resolve(
+            self, host: str, port: int = 0, family: int = socket.AF_INET
+        ) -> list[ResolveResult]:
+            return [
+                ResolveResult(
+                    hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0
+                )
+            ]
 
         async def close(self) -> None:
             return
@@ -107,7 +139,9 @@ async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(r
             monkeypatch.setattr(session.connector, "_resolver", Rebinding())
         for scheme in ("http", "https"):
             url = receiver.url.replace("127.0.0.1", "rebinding.invalid").replace("http", scheme)
-            assert (await sender.send(url, headers=HEADERS, body=b"{}")).outcome is AttemptOutcome.ADDRESS_REFUSED
+            assert (
+                await sender.send(url, headers=HEADERS, body=b"{}")
+            ).outcome is AttemptOutcome.ADDRESS_REFUSED
     assert receiver.received == []
 
 
@@ -123,9 +157,13 @@ async def test_a_certificate_that_nobody_signed_is_not_trusted(tmp_path: Path) -
     await asyncio.to_thread(make_certificate, tmp_path)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
-    async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context) as server:
+    async with await asyncio.start_server(
+        lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context
+    ) as server:
         port = server.sockets[0].getsockname()[1]
-        assert (await send(f"https://localhost:{port}/")).outcome is AttemptOutcome.CERTIFICATE_NOT_TRUSTED
+        assert (
+            await send(f"https://localhost:{port}/")
+        ).outcome is AttemptOutcome.CERTIFICATE_NOT_TRUSTED
 
 
 async def test_an_answer_that_does_not_come_is_timed_out(receiver: Any) -> None:
@@ -162,7 +200,10 @@ async def test_of_an_endless_answer_20_kb_are_read() -> None:
 
     async with TestServer(app, host="127.0.0.1") as server:
         answer = await send(f"http://127.0.0.1:{server.port}/", total_seconds=3)
-        assert (answer.outcome, len(answer.response)) == (AttemptOutcome.DELIVERED, RESPONSE_BYTES_MAX)
+        assert (answer.outcome, len(answer.response)) == (
+            AttemptOutcome.DELIVERED,
+            RESPONSE_BYTES_MAX,
+        )
         assert answer.duration_seconds < 2
 
 

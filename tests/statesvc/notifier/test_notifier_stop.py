@@ -29,7 +29,9 @@ async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, u
     assert await world.outbox() == [(shipment_id, 2, 0, False)]
 
 
-async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -46,7 +48,9 @@ async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(worl
     assert await world.outbox() == [(shipment_id, 1, 0, False)]
 
 
-async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -67,7 +71,11 @@ async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(world: 
 
 
 @pytest.mark.parametrize("stop_first", [True, False])
-async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(world: Any, receiver: Any, stop_first: bool) -> None:  # noqa: FBT001
+async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(
+    world: Any,
+    receiver: Any,
+    stop_first: bool,  # noqa: FBT001
+) -> None:
     await world.subscribe()
     async with world.notifier() as notifier:
         if stop_first:

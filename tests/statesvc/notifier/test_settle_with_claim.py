@@ -10,7 +10,9 @@ pytestmark = pytest.mark.slow
 NOT_BY_ITSELF = 3600.0
 
 
-async def test_a_delivered_notification_is_settled_with_the_next_claim(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_delivered_notification_is_settled_with_the_next_claim(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     (first, _), (second, _) = await world.shipment(), await world.shipment()
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
@@ -24,7 +26,9 @@ async def test_a_delivered_notification_is_settled_with_the_next_claim(world: An
         assert await world.outbox() == [(second, 1, 1, True)]
 
 
-async def test_it_is_settled_by_itself_when_no_claim_comes(world: Any, receiver: Any, until: Any) -> None:
+async def test_it_is_settled_by_itself_when_no_claim_comes(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     async with world.notifier(settle_within_seconds=0.3) as notifier:
@@ -44,7 +48,9 @@ async def test_what_waits_behind_it_is_not_held_back(world: Any, receiver: Any, 
     assert [got.data["sequence"] for got in receiver.received] == [1, 2, 3]
 
 
-async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     (shipment_id, _), (other, _) = await world.shipment(), await world.shipment()
     held = asyncio.Event()
@@ -78,7 +84,9 @@ async def test_a_failure_is_settled_at_once(world: Any, receiver: Any, until: An
         assert await world.outbox() == [(shipment_id, 1, 1, False)]
 
 
-async def test_a_notifier_that_stops_settles_what_it_held(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_notifier_that_stops_settles_what_it_held(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)

@@ -13,13 +13,20 @@ from statesvc.notifier.claim_outbox import Delivery, OutboxClaim
 from statesvc.notifier.turn import Turn, TurnResult, take_turn
 from tests.world.notifier_turns import claim
 
-CLAIM = OutboxClaim(worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64))
+CLAIM = OutboxClaim(
+    worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64)
+)
 
 
 async def settling_turn(world: Any, delivery: Delivery) -> TurnResult:
     """Take a turn because this delivery has arrived, and for no other reason."""
     answer = Answer(outcome=AttemptOutcome.DELIVERED, duration_seconds=0.01, status_code=204)
-    result = AttemptResult(delivery=delivery, answer=answer, started_at=datetime.now(UTC), body=body_of(delivery.notification))
+    result = AttemptResult(
+        delivery=delivery,
+        answer=answer,
+        started_at=datetime.now(UTC),
+        body=body_of(delivery.notification),
+    )
     turn = Turn(worker="notifier-1", ended=[result], claim=CLAIM, claims=False)
     return await take_turn(world.connection, world.keyring, turn)
 

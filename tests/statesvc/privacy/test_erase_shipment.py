@@ -33,7 +33,14 @@ OTHERS = "Mortimer Other"
 
 
 async def forget(shop: Shop, number: str, **more: Any) -> Erased:
-    wanted = Erasure(carrier_id=CARRIER_ID, tracking_number=number, why="asked to", actor="tester", backup_days=7, **more)
+    wanted = Erasure(
+        carrier_id=CARRIER_ID,
+        tracking_number=number,
+        why="asked to",
+        actor="tester",
+        backup_days=7,
+        **more,
+    )
     return await erase(shop.connection, wanted)
 
 
@@ -41,10 +48,20 @@ async def live(shop: Shop) -> None:
     """Push a parcel of one person, one of another, and a push about both."""
     await shop.say({"number": "A1", "status": "in_transit", "description": WORDS[1]})
     await shop.say(
-        {"number": "A1", "status": "delivered", "minute": 9, "signed_by": WORDS[0], "delivery_address": WORDS[2], "native_id": "N"}
+        {
+            "number": "A1",
+            "status": "delivered",
+            "minute": 9,
+            "signed_by": WORDS[0],
+            "delivery_address": WORDS[2],
+            "native_id": "N",
+        }
     )
     await shop.say({"number": "B1", "status": "delivered", "signed_by": OTHERS, "native_id": "M"})
-    await shop.say({"number": "A1", "minute": 20, "description": WORDS[1]}, {"number": "B1", "minute": 21, "description": OTHERS})
+    await shop.say(
+        {"number": "A1", "minute": 20, "description": WORDS[1]},
+        {"number": "B1", "minute": 21, "description": OTHERS},
+    )
     await shop.say({"number": "B1", "status": "lost", "native_id": "N", "signed_by": WORDS[0]})
 
 
@@ -53,13 +70,18 @@ async def seen(shop: Shop) -> set[str]:
     return {word for word in (*WORDS, OTHERS) if word.encode() in everything}
 
 
-async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(shop: Shop, log: io.StringIO) -> None:
+async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(
+    shop: Shop, log: io.StringIO
+) -> None:
     await live(shop)
     assert await seen(shop) == {*WORDS, OTHERS}, "the search finds what is there"
     leaves = await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version")
     assert (await forget(shop, "a-1")).shipments == [shipment("A1")]
     assert await seen(shop) == {OTHERS}
-    assert await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version") == leaves
+    assert (
+        await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version")
+        == leaves
+    )
     assert await check_log(shop.connection, shop.keyring) > len(leaves)
     assert not any(word in log.getvalue() for word in (*WORDS, OTHERS))
 
@@ -67,10 +89,28 @@ async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(sh
 async def test_a_later_push_is_applied_and_brings_nothing_personal_back(shop: Shop) -> None:
     await live(shop)
     await forget(shop, "A1")
-    version = await shop.value("SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
-    await shop.say({"number": "A1", "status": "returning", "minute": 90, "signed_by": WORDS[0], "description": WORDS[1]})
-    await shop.say({"number": "A1", "minute": 95, "description": WORDS[1]}, {"number": "B1", "minute": 95, "description": "fine"})
-    assert await shop.value("SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) > version
+    version = await shop.value(
+        "SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
+    )
+    await shop.say(
+        {
+            "number": "A1",
+            "status": "returning",
+            "minute": 90,
+            "signed_by": WORDS[0],
+            "description": WORDS[1],
+        }
+    )
+    await shop.say(
+        {"number": "A1", "minute": 95, "description": WORDS[1]},
+        {"number": "B1", "minute": 95, "description": "fine"},
+    )
+    assert (
+        await shop.value(
+            "SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
+        )
+        > version
+    )
     assert await seen(shop) == {OTHERS}
     assert await check_log(shop.connection, shop.keyring) > 0
 
@@ -80,28 +120,54 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
     await live(shop)
     await forget(shop, "A1")
     before = await personal_ids(shop)
-    signed = {"number": "A1", "status": "delivered", "minute": 200, "signed_by": WORDS[0], "native_id": "S"}
+    signed = {
+        "number": "A1",
+        "status": "delivered",
+        "minute": 200,
+        "signed_by": WORDS[0],
+        "native_id": "S",
+    }
     await shop.say(signed)
     await shop.say({**signed, "signed_by": WORDS[1]}, envelope=1)
-    late = {"number": "A1", "status": "delivered", "minute": 5, "signed_by": WORDS[0], "code": "EARLIER"}
+    late = {
+        "number": "A1",
+        "status": "delivered",
+        "minute": 5,
+        "signed_by": WORDS[0],
+        "code": "EARLIER",
+    }
     await shop.say(late)
     assert not any("signer_digest" in event for event in (await shop.events("A1"))[3:])
-    stored = await shop.value("SELECT state FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
+    stored = await shop.value(
+        "SELECT state FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
+    )
     assert (
-        shop.keyring.carrier_digest(CARRIER_ID)(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex()
+        shop.keyring.carrier_digest(CARRIER_ID)(
+            b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode()
+        )[:16].hex()
         not in decompress_json(stored).decode()
     )
     assert await personal_ids(shop) == before, "an id that is a digest of the signer"
     assert (await rebuild(shop).compare())[1] == []
 
 
-async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_digest(shop: Shop) -> None:
+async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_digest(
+    shop: Shop,
+) -> None:
     await live(shop)
     before = await personal_ids(shop)
     async with await AsyncConnection.connect(shop.database.service_dsn) as other:
         await other.execute("LOCK TABLE statesvc.stream IN EXCLUSIVE MODE")
         saying = asyncio.create_task(
-            shop.say({"number": "A1", "status": "delivered", "minute": 200, "signed_by": "Yolanda", "native_id": "S"})
+            shop.say(
+                {
+                    "number": "A1",
+                    "status": "delivered",
+                    "minute": 200,
+                    "signed_by": "Yolanda",
+                    "native_id": "S",
+                }
+            )
         )
         # the digest is made by now; the append waits for the stream
         await until_a_session_waits(other)
@@ -113,7 +179,9 @@ async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_d
 
 
 def rebuild(shop: Shop) -> Rebuild:
-    return Rebuild(owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
+    return Rebuild(
+        owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
+    )
 
 
 async def personal_ids(shop: Shop) -> int:
@@ -138,7 +206,9 @@ async def until_a_session_waits(connection: AsyncConnection[Any]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(shop: Shop) -> None:
+async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(
+    shop: Shop,
+) -> None:
     await live(shop)
     await shop.push(says({"number": "A1", "minute": 50, "description": WORDS[1]}))
     messages = await shop.claim()
@@ -152,14 +222,18 @@ async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Sho
     await forget(shop, "A1")
     again = await forget(shop, "A1")
     assert (again.shipments, again.already) == ([], [shipment("A1")])
-    assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [("tester", "erase", f"shipment {shipment('A1')}")]
+    assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [
+        ("tester", "erase", f"shipment {shipment('A1')}")
+    ]
 
 
 async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop: Shop) -> None:
     await live(shop)
     await shop.say(envelope=WORDS[0], named=["a1"])
     await shop.say(envelope=WORDS[1], named=["A1"], rejected=1)
-    await shop.say({"number": "B1", "status": "lost", "native_id": "N", "description": WORDS[2]}, envelope=1)
+    await shop.say(
+        {"number": "B1", "status": "lost", "native_id": "N", "description": WORDS[2]}, envelope=1
+    )
     await shop.say({"number": "B1", "minute": 55}, envelope=WORDS[0], named=["A-1"])
     assert await seen(shop) == {*WORDS, OTHERS}
     await forget(shop, "A1")
@@ -167,7 +241,15 @@ async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop
     assert await shop.rows("SELECT message_id FROM statesvc.message WHERE shipments = '{}'") == []
     await shop.say(envelope=WORDS[0] + " again", named=["A1"])
     await shop.say({"number": "B1", "minute": 56}, envelope=WORDS[0] + " again", named=["A1"])
-    await shop.say({"number": "B1", "status": "lost", "native_id": "N", "description": WORDS[2], "city": "Elsewhere"})
+    await shop.say(
+        {
+            "number": "B1",
+            "status": "lost",
+            "native_id": "N",
+            "description": WORDS[2],
+            "city": "Elsewhere",
+        }
+    )
     assert await seen(shop) == {OTHERS}
     assert await check_log(shop.connection, shop.keyring) > 0
 
@@ -181,9 +263,13 @@ async def test_a_claimed_shipment_that_nothing_else_is_known_of_can_be_erased(sh
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_said_of_it(shop: Shop) -> None:
+async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_said_of_it(
+    shop: Shop,
+) -> None:
     await shop.say(envelope=WORDS[0], named=["A1"])
-    assert await shop.rows("SELECT version, sealed_key IS NULL FROM statesvc.stream") == [(0, False)]
+    assert await shop.rows("SELECT version, sealed_key IS NULL FROM statesvc.stream") == [
+        (0, False)
+    ]
     assert await shop.rows("SELECT * FROM statesvc.shipment") == []
     assert (await rebuild(shop).compare())[1] == []
     await shop.say({"number": "A1", "status": "delivered", "signed_by": WORDS[1]})
@@ -200,19 +286,39 @@ async def test_a_number_that_was_never_seen_can_be_erased(shop: Shop) -> None:
     assert erased.shipments == [shipment("A1")]
     assert (await forget(shop, "A1")).already == [shipment("A1")]
     await shop.say(envelope=WORDS[0], named=["A1"])
-    await shop.say({"number": "A1", "status": "delivered", "signed_by": WORDS[0], "description": WORDS[1], "delivery_address": WORDS[2]})
+    await shop.say(
+        {
+            "number": "A1",
+            "status": "delivered",
+            "signed_by": WORDS[0],
+            "description": WORDS[1],
+            "delivery_address": WORDS[2],
+        }
+    )
     assert await seen(shop) == set()
     assert await shop.value("SELECT status FROM statesvc.shipment") == "delivered"
     assert (await rebuild(shop).compare())[1] == []
-    assert await shop.rows("SELECT target FROM statesvc.action") == [(f"shipment {shipment('A1')}",)]
+    assert await shop.rows("SELECT target FROM statesvc.action") == [
+        (f"shipment {shipment('A1')}",)
+    ]
 
 
 @pytest.mark.parametrize(("count", "readable"), [(32, True), (33, False)])
-async def test_a_push_that_says_nothing_about_many_numbers_keeps_no_body(shop: Shop, count: int, readable: bool) -> None:  # noqa: FBT001
+async def test_a_push_that_says_nothing_about_many_numbers_keeps_no_body(
+    shop: Shop,
+    count: int,
+    readable: bool,  # noqa: FBT001
+) -> None:
     message_id = await shop.say(envelope=WORDS[0], named=[f"A{number}" for number in range(count)])
     assert await seen(shop) == ({WORDS[0]} if readable else set())
-    named = await shop.value("SELECT cardinality(shipments) FROM statesvc.message WHERE message_id = %s", message_id)
-    assert named == await shop.value("SELECT count(*) FROM statesvc.stream") == (count if readable else 0)
+    named = await shop.value(
+        "SELECT cardinality(shipments) FROM statesvc.message WHERE message_id = %s", message_id
+    )
+    assert (
+        named
+        == await shop.value("SELECT count(*) FROM statesvc.stream")
+        == (count if readable else 0)
+    )
 
 
 async def test_a_body_is_wrapped_once_however_many_shipments_it_names(shop: Shop) -> None:
@@ -221,7 +327,9 @@ async def test_a_body_is_wrapped_once_however_many_shipments_it_names(shop: Shop
     assert await shop.value("SELECT cardinality(shipments) FROM statesvc.message") == 300
 
 
-async def test_a_stream_with_nothing_but_a_key_goes_with_the_last_message_that_named_it(shop: Shop) -> None:
+async def test_a_stream_with_nothing_but_a_key_goes_with_the_last_message_that_named_it(
+    shop: Shop,
+) -> None:
     await shop.say(envelope=1, named=["A1", "B1", "C1"])
     await shop.say({"number": "B1"})
     await forget(shop, "C1")
@@ -253,19 +361,29 @@ async def test_a_legal_hold_stands_in_the_way(shop: Shop) -> None:
     assert await seen(shop) == {OTHERS}
 
 
-async def test_dead_letters_that_name_the_number_become_unreadable_and_no_others(shop: Shop) -> None:
+async def test_dead_letters_that_name_the_number_become_unreadable_and_no_others(
+    shop: Shop,
+) -> None:
     await live(shop)
     await shop.push(
-        f"unreadable <x>a-1</x> {WORDS[0]}".encode(), f"unreadable B1 {OTHERS}".encode(), "unreadable A\u200b1".encode("utf-16")
+        f"unreadable <x>a-1</x> {WORDS[0]}".encode(),
+        f"unreadable B1 {OTHERS}".encode(),
+        "unreadable A\u200b1".encode("utf-16"),
     )
     await shop.work()
     await forget(shop, "A1")
     assert await seen(shop) == {WORDS[0], OTHERS}, "nobody could tell whom it is about"
-    search = DeadLetterSearch(carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=shop.keyring, folder=None)
-    assert await erase_dead_letters(shop.connection, search) == ErasedDeadLetters(searched=3, named=2, next_after=None)
+    search = DeadLetterSearch(
+        carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=shop.keyring, folder=None
+    )
+    assert await erase_dead_letters(shop.connection, search) == ErasedDeadLetters(
+        searched=3, named=2, next_after=None
+    )
     assert await seen(shop) == {OTHERS}
     assert (
-        await shop.rows("SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE sealed_key IS NULL")
+        await shop.rows(
+            "SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE sealed_key IS NULL"
+        )
         == [("discarded", "tester")] * 2
     )
     assert (await erase_dead_letters(shop.connection, search)).named == 0
@@ -279,7 +397,9 @@ async def test_a_later_dead_letter_of_an_erased_number_keeps_no_body(shop: Shop)
     )
     await shop.work()
     assert await seen(shop) == {OTHERS}
-    assert dict(await shop.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1")) == {"discarded": 1, None: 1}
+    assert dict(
+        await shop.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1")
+    ) == {"discarded": 1, None: 1}
 
 
 FAILS = """CREATE FUNCTION statesvc.test_fails() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -288,9 +408,13 @@ FAILS = """CREATE FUNCTION statesvc.test_fails() RETURNS trigger LANGUAGE plpgsq
 
 
 @pytest.mark.parametrize(
-    ("sqlstate", "cause"), [("22003", "normalizer_failed"), ("57014", "attempts_exhausted")], ids=["refused", "given_back_too_often"]
+    ("sqlstate", "cause"),
+    [("22003", "normalizer_failed"), ("57014", "attempts_exhausted")],
+    ids=["refused", "given_back_too_often"],
 )
-async def test_what_fails_as_it_is_appended_and_names_an_erased_number_keeps_no_body(shop: Shop, sqlstate: str, cause: str) -> None:
+async def test_what_fails_as_it_is_appended_and_names_an_erased_number_keeps_no_body(
+    shop: Shop, sqlstate: str, cause: str
+) -> None:
     await forget(shop, "A1")
     await shop.as_owner(FAILS.format(sqlstate=sqlstate))
     await shop.push(
@@ -303,7 +427,9 @@ async def test_what_fails_as_it_is_appended_and_names_an_erased_number_keeps_no_
     # the lease leaves no time for a second try
     await shop.process(await shop.claim(), lease_seconds=1)
     assert await seen(shop) == {OTHERS}
-    letters = await shop.rows("SELECT cause, sealed_key IS NULL, resolution FROM statesvc.dead_letter ORDER BY 2")
+    letters = await shop.rows(
+        "SELECT cause, sealed_key IS NULL, resolution FROM statesvc.dead_letter ORDER BY 2"
+    )
     assert letters == [(cause, False, None), (cause, True, "discarded"), (cause, True, "discarded")]
 
 

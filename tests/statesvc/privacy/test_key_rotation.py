@@ -58,10 +58,14 @@ async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secr
     return subscription_id, secret
 
 
-async def test_everything_opens_under_the_new_key_alone(shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_everything_opens_under_the_new_key_alone(
+    shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rotation, "_BATCH", 2)
     for number in ("A1", "A2", "A3", "A4", "A5"):
-        await shop.say({"number": number, "status": "picked_up", "description": "left with Ms. Example"})
+        await shop.say(
+            {"number": number, "status": "picked_up", "description": "left with Ms. Example"}
+        )
     subscription_id, secret = await subscribe(shop, owner)
     assert await turn(shop, owner) == RotatedKeys(service_keys=2, subscriptions=1, shipments=5)
     assert await turn(shop, owner) == RotatedKeys(), "a second run finds nothing to do"
@@ -70,19 +74,41 @@ async def test_everything_opens_under_the_new_key_alone(shop: Shop, owner: Async
     assert await check_log(shop.connection, keyring) > 5
     sealed = await shop.value("SELECT sealed_secrets FROM statesvc.subscription")
     assert open_secrets(keyring, subscription_id, sealed) == (secret,)
-    assert open_login(keyring, subscription_id, await shop.value("SELECT sealed_login FROM statesvc.subscription")) == LOGIN
-    assert open_headers(keyring, subscription_id, await shop.value("SELECT sealed_headers FROM statesvc.subscription")) == HEADERS
+    assert (
+        open_login(
+            keyring,
+            subscription_id,
+            await shop.value("SELECT sealed_login FROM statesvc.subscription"),
+        )
+        == LOGIN
+    )
+    assert (
+        open_headers(
+            keyring,
+            subscription_id,
+            await shop.value("SELECT sealed_headers FROM statesvc.subscription"),
+        )
+        == HEADERS
+    )
     with pytest.raises(SealError, match="does not hold it"):
         await load_keyring(shop.connection, MasterKeys([OLD]))
-    assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'") == 2
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'")
+        == 2
+    )
 
 
-async def test_an_erasure_that_comes_between_stands(shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_erasure_that_comes_between_stands(
+    shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     await shop.say({"number": "A1", "status": "picked_up"})
     rewrap = rotation.rewrap
 
     async def late(connection: Any, rows: Any) -> int:
-        await owner.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE shipment_id = %s", (shipment("A1"),))
+        await owner.execute(
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE shipment_id = %s",
+            (shipment("A1"),),
+        )
         return await rewrap(connection, rows)
 
     monkeypatch.setattr(rotation, "rewrap", late)

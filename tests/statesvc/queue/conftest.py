@@ -33,7 +33,9 @@ class Inbox:
     owner_dsn: str
     database: Any
 
-    async def put(self, *carrier_ids: str, digests: Sequence[bytes] | None = None, body_bytes: int = 100) -> list[tuple[UUID, bool]]:
+    async def put(
+        self, *carrier_ids: str, digests: Sequence[bytes] | None = None, body_bytes: int = 100
+    ) -> list[tuple[UUID, bool]]:
         """Put one group, a message for each carrier named. Return (message id, duplicate)."""
         count = len(carrier_ids)
         return await self.rows(
@@ -81,7 +83,9 @@ class Inbox:
         count = len(message_ids)
         delays = f"array_fill(make_interval(secs => {seconds}), ARRAY[{count}])"
         return await self.count(
-            f"SELECT statesvc.retry(%s, %s::uuid[], {delays}, array_fill('Lost'::text, ARRAY[{count}]))", token, list(message_ids)
+            f"SELECT statesvc.retry(%s, %s::uuid[], {delays}, array_fill('Lost'::text, ARRAY[{count}]))",
+            token,
+            list(message_ids),
         )
 
     async def bury(self, token: UUID, *message_ids: UUID) -> int:
@@ -94,20 +98,27 @@ class Inbox:
         )
 
     async def extend(self, token: UUID, seconds: float = LEASE_SECONDS) -> int:
-        return await self.count("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds)
+        return await self.count(
+            "SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds
+        )
 
     async def decline(self, token: UUID, *message_ids: UUID) -> int:
         return await self.count("SELECT statesvc.decline(%s, %s::uuid[])", token, list(message_ids))
 
     async def postpone(self, token: UUID, *message_ids: UUID) -> int:
-        return await self.count("SELECT statesvc.postpone(%s, %s::uuid[])", token, list(message_ids))
+        return await self.count(
+            "SELECT statesvc.postpone(%s, %s::uuid[])", token, list(message_ids)
+        )
 
     async def release(self, token: UUID) -> int:
         return await self.count("SELECT statesvc.release(%s)", token)
 
     async def hand_over(self, token: UUID, *message_ids: UUID, normalizer: str = "go@1") -> int:
         """Settle as a foreign worker does."""
-        results = ",".join(f'{{"message_id": "{m}", "normalizer": "{normalizer}", "events": "AAEC"}}' for m in message_ids)
+        results = ",".join(
+            f'{{"message_id": "{m}", "normalizer": "{normalizer}", "events": "AAEC"}}'
+            for m in message_ids
+        )
         return await self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
 
     async def hold(self, carrier_id: str, *, on: bool = True) -> None:
@@ -144,7 +155,9 @@ class Inbox:
         )
         return {message_id for (message_id,) in found}
 
-    async def set_quota(self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None) -> None:
+    async def set_quota(
+        self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None
+    ) -> None:
         await self.connection.execute(
             "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at, changed_by)"
             " VALUES (%s, %s, %s, now(), 'test')"
@@ -159,10 +172,14 @@ class Inbox:
         await self.advance(LEASE_SECONDS + 1)
 
     async def attempts(self) -> list[tuple[Any, ...]]:
-        return await self.rows("SELECT message_id, attempt, outcome, worker, error FROM statesvc.message_attempt ORDER BY attempt_id")
+        return await self.rows(
+            "SELECT message_id, attempt, outcome, worker, error FROM statesvc.message_attempt ORDER BY attempt_id"
+        )
 
     async def dead(self) -> list[tuple[Any, ...]]:
-        return await self.rows("SELECT message_id, cause, attempts FROM statesvc.dead_letter ORDER BY dead_letter_id")
+        return await self.rows(
+            "SELECT message_id, cause, attempts FROM statesvc.dead_letter ORDER BY dead_letter_id"
+        )
 
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
         return await (await self.connection.execute(query.encode(), parameters or None)).fetchall()

@@ -55,10 +55,16 @@ class Inbox:
 
     def within_bound(self, carrier_id: str, message_ids: list[UUID]) -> int:
         bound = self.bounds[carrier_id]
-        return len(message_ids) if bound is None else max(0, min(len(message_ids), bound - self.in_flight(carrier_id)))
+        return (
+            len(message_ids)
+            if bound is None
+            else max(0, min(len(message_ids), bound - self.in_flight(carrier_id)))
+        )
 
     def in_flight(self, carrier_id: str) -> int:
-        return sum(message.leased for message in self.waiting.values() if message.carrier_id == carrier_id)
+        return sum(
+            message.leased for message in self.waiting.values() if message.carrier_id == carrier_id
+        )
 
     def ended(self) -> list[UUID]:
         """Return leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
@@ -90,4 +96,8 @@ class Inbox:
 
     def chosen(self, token: UUID, mask: int) -> list[UUID]:
         """Return some of the token's messages, and some of others."""
-        return [m for m in sorted(self.waiting) if (mask >> m.int % 12) & 1 and (mask & 1 or self.waiting[m].token == token)]
+        return [
+            m
+            for m in sorted(self.waiting)
+            if (mask >> m.int % 12) & 1 and (mask & 1 or self.waiting[m].token == token)
+        ]

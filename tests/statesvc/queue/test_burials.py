@@ -28,7 +28,10 @@ async def test_without_being_asked_it_answers_messages_alone(inbox: Any) -> None
     await inbox.put("ups")
     await _leases_end(inbox, 5)
     assert await inbox.claim() == []
-    assert await inbox.count("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'") == 1
+    assert (
+        await inbox.count("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'")
+        == 1
+    )
 
 
 async def test_a_message_without_a_body_is_buried_and_reported(inbox: Any) -> None:
@@ -58,7 +61,9 @@ async def test_the_budget_of_transient_failures_holds_for_every_client(inbox: An
     assert await inbox.rows("SELECT cause, detail, attempts FROM statesvc.dead_letter") == [
         ("attempts_exhausted", "given back 20 times, the last time for Lost", 21)
     ]
-    assert await inbox.rows("SELECT outcome, count(*) FROM statesvc.message_attempt GROUP BY 1 ORDER BY 1") == [
+    assert await inbox.rows(
+        "SELECT outcome, count(*) FROM statesvc.message_attempt GROUP BY 1 ORDER BY 1"
+    ) == [
         ("buried", 1),
         ("retried", 20),
     ]

@@ -8,14 +8,18 @@ from psycopg import AsyncConnection
 
 MIB = 1 << 20
 CLAIM = "SELECT carrier_id FROM statesvc.claim(%s, 7, interval '600 s', 'any')"
-IN_FLIGHT = "SELECT count(*) FROM statesvc.inbox WHERE worker IS NOT NULL AND carrier_id = 'bounded'"
+IN_FLIGHT = (
+    "SELECT count(*) FROM statesvc.inbox WHERE worker IS NOT NULL AND carrier_id = 'bounded'"
+)
 
 
 def by_carrier(claimed: list[Any]) -> dict[str, int]:
     return dict(Counter(message.carrier_id for message in claimed))
 
 
-async def test_a_weight_gives_its_share_from_the_next_claim_on_and_what_it_leaves_goes_to_others(inbox: Any) -> None:
+async def test_a_weight_gives_its_share_from_the_next_claim_on_and_what_it_leaves_goes_to_others(
+    inbox: Any,
+) -> None:
     await inbox.put(*["heavy"] * 200, *["light"] * 200)
     assert by_carrier(await inbox.claim(60)) == {"heavy": 30, "light": 30}
     await inbox.set_quota("heavy", weight=5)
@@ -34,9 +38,13 @@ async def test_what_is_left_over_is_shared_by_all_that_have_more(inbox: Any) -> 
     assert {taken["a"], taken["b"]} == {30}
 
 
-async def test_a_light_carrier_is_served_in_its_turn_among_more_carriers_than_places(inbox: Any) -> None:
+async def test_a_light_carrier_is_served_in_its_turn_among_more_carriers_than_places(
+    inbox: Any,
+) -> None:
     await inbox.set_quota("light", weight=0.2)
-    await inbox.put(*(carrier_id for n in range(10) for carrier_id in [f"c{n}"] * 60), *["light"] * 60)
+    await inbox.put(
+        *(carrier_id for n in range(10) for carrier_id in [f"c{n}"] * 60), *["light"] * 60
+    )
     served: Counter[str] = Counter()
     # about one claim in thirty reaches it
     for _ in range(250):
@@ -51,7 +59,12 @@ async def test_a_bound_holds_and_what_ends_makes_room(inbox: Any) -> None:
     assert by_carrier(first) == {"bounded": 3, "free": 2}
     assert await inbox.claim(sweep=True) == []
     assert await inbox.value("SELECT statesvc.throttled()")
-    assert await inbox.value("SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8") <= 1
+    assert (
+        await inbox.value(
+            "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
+        )
+        <= 1
+    )
     mine = [m.message_id for m in first if m.carrier_id == "bounded"]
     await inbox.bury(first[0].token, mine[0])
     await inbox.retry(first[0].token, mine[1], seconds=100)
@@ -89,28 +102,34 @@ async def test_what_is_parked_waits_for_room_like_any_other(inbox: Any) -> None:
     assert [m.message_id for m in await inbox.claim()] == [parked]
 
 
-async def test_a_carrier_that_another_claim_is_counting_gets_none_and_its_mark_stays(inbox: Any, other: Any) -> None:
+async def test_a_carrier_that_another_claim_is_counting_gets_none_and_its_mark_stays(
+    inbox: Any, other: Any
+) -> None:
     await inbox.set_quota("bounded", in_flight_max=3)
     await inbox.put(*["bounded"] * 10, "free")
     await inbox.advance(60)
     async with inbox.connection.transaction():
         assert by_carrier(await inbox.claim(2)) in ({"bounded": 2}, {"bounded": 1, "free": 1})
         assert "bounded" not in by_carrier(await other.claim())
-    assert await inbox.value("SELECT low_water FROM statesvc.lane WHERE carrier_id = 'bounded'") < await inbox.value(
-        "SELECT min(available_at) FROM statesvc.inbox"
-    )
+    assert await inbox.value(
+        "SELECT low_water FROM statesvc.lane WHERE carrier_id = 'bounded'"
+    ) < await inbox.value("SELECT min(available_at) FROM statesvc.inbox")
     await other.claim()
     assert await inbox.value(IN_FLIGHT) == 3
 
 
-async def test_the_bound_holds_under_claims_at_the_same_time_and_nothing_is_stranded(database: Any, inbox: Any) -> None:
+async def test_the_bound_holds_under_claims_at_the_same_time_and_nothing_is_stranded(
+    database: Any, inbox: Any
+) -> None:
     """Eight clients claim and give up as fast as they can; after every step the count is looked at."""
     await inbox.set_quota("bounded", in_flight_max=5)
     await inbox.put(*["bounded"] * 120, *["free"] * 120)
     seen = []
 
     async def client(name: str) -> None:
-        async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            database.service_dsn, autocommit=True
+        ) as connection:
             for _ in range(40):
                 await (await connection.execute(CLAIM, (name,))).fetchall()
                 seen.append((await (await connection.execute(IN_FLIGHT)).fetchone() or (99,))[0])

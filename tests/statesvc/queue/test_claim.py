@@ -13,14 +13,22 @@ async def test_a_claim_takes_the_oldest_first_up_to_its_limit(inbox: Any) -> Non
     assert await inbox.claim(3) == []
 
 
-async def test_a_quiet_carrier_is_served_beside_a_flood_and_the_flood_takes_what_is_left_over(inbox: Any) -> None:
+async def test_a_quiet_carrier_is_served_beside_a_flood_and_the_flood_takes_what_is_left_over(
+    inbox: Any,
+) -> None:
     await inbox.put(*["flood"] * 500)
     await inbox.put("quiet", "quiet", "other")
-    assert Counter(m.carrier_id for m in await inbox.claim(64)) == {"flood": 61, "quiet": 2, "other": 1}
+    assert Counter(m.carrier_id for m in await inbox.claim(64)) == {
+        "flood": 61,
+        "quiet": 2,
+        "other": 1,
+    }
     assert Counter(m.carrier_id for m in await inbox.claim(64)) == {"flood": 64}
 
 
-async def test_a_claim_stops_at_its_bound_in_bytes_but_takes_at_least_one_message(inbox: Any) -> None:
+async def test_a_claim_stops_at_its_bound_in_bytes_but_takes_at_least_one_message(
+    inbox: Any,
+) -> None:
     await inbox.put(*["ups"] * 5, body_bytes=MIB)
     assert len(await inbox.claim(64, bytes_max=3 * MIB)) == 3
     assert len(await inbox.claim(64, bytes_max=10)) == 1
@@ -30,10 +38,15 @@ async def test_a_claim_stops_at_its_bound_in_bytes_but_takes_at_least_one_messag
 async def test_the_bound_in_bytes_leaves_every_carrier_its_share(inbox: Any) -> None:
     await inbox.put(*["heavy"] * 20, body_bytes=MIB)
     await inbox.put("quiet")
-    assert Counter(m.carrier_id for m in await inbox.claim(64, bytes_max=4 * MIB)) == {"heavy": 3, "quiet": 1}
+    assert Counter(m.carrier_id for m in await inbox.claim(64, bytes_max=4 * MIB)) == {
+        "heavy": 3,
+        "quiet": 1,
+    }
 
 
-async def test_more_carriers_than_places_are_all_served_in_their_turn_however_old_the_backlog(inbox: Any) -> None:
+async def test_more_carriers_than_places_are_all_served_in_their_turn_however_old_the_backlog(
+    inbox: Any,
+) -> None:
     carriers = [f"c{n}" for n in range(12)]
     await inbox.put(*carriers)
     await inbox.advance(60)
@@ -41,7 +54,9 @@ async def test_more_carriers_than_places_are_all_served_in_their_turn_however_ol
     assert sorted(served) == sorted(carriers)
 
 
-async def test_a_held_carrier_is_left_out_from_the_next_claim_on_and_back_after_its_release(inbox: Any) -> None:
+async def test_a_held_carrier_is_left_out_from_the_next_claim_on_and_back_after_its_release(
+    inbox: Any,
+) -> None:
     await inbox.put("ups", "fedex")
     await inbox.hold("ups")
     assert [m.carrier_id for m in await inbox.claim()] == ["fedex"]
@@ -60,7 +75,9 @@ async def test_a_message_below_the_low_water_mark_is_found_by_the_sweep(inbox: A
     await inbox.claim()
     await inbox.advance(5)
     ((late, _),) = await inbox.put("ups")
-    await inbox.connection.execute("UPDATE statesvc.inbox SET available_at = available_at - interval '1 hour' WHERE token IS NULL")
+    await inbox.connection.execute(
+        "UPDATE statesvc.inbox SET available_at = available_at - interval '1 hour' WHERE token IS NULL"
+    )
     assert await inbox.claim() == []
     assert [m.message_id for m in await inbox.claim(sweep=True)] == [late]
 
@@ -74,7 +91,9 @@ async def test_a_mark_never_passes_a_message_that_still_waits(inbox: Any) -> Non
     assert {m.message_id for m in found} == {message_id for message_id, _ in put}
 
 
-async def test_next_due_is_the_end_of_the_earliest_lease_or_backoff_of_a_carrier_that_is_not_held(inbox: Any) -> None:
+async def test_next_due_is_the_end_of_the_earliest_lease_or_backoff_of_a_carrier_that_is_not_held(
+    inbox: Any,
+) -> None:
     due = "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
     assert await inbox.value(due) is None
     await inbox.put("ups", "fedex")
@@ -103,15 +122,23 @@ async def test_a_sweep_takes_the_mark_back_to_what_it_found_below(inbox: Any) ->
     await inbox.advance(60)
     assert await inbox.claim() == []
     await inbox.put(*["ups"] * 3)
-    await inbox.connection.execute("UPDATE statesvc.inbox SET available_at = available_at - interval '55 s' WHERE token IS NULL")
+    await inbox.connection.execute(
+        "UPDATE statesvc.inbox SET available_at = available_at - interval '55 s' WHERE token IS NULL"
+    )
     assert len(await inbox.claim(1, sweep=True, lease=3600)) == 1
     assert len(await inbox.claim(lease=3600)) == 2, "without another sweep"
 
 
-async def test_a_body_is_found_among_the_kept_ones_and_a_message_without_any_is_a_dead_letter(inbox: Any) -> None:
+async def test_a_body_is_found_among_the_kept_ones_and_a_message_without_any_is_a_dead_letter(
+    inbox: Any,
+) -> None:
     (kept, _), (lost, _), (other, _) = await inbox.put("ups", "ups", "ups")
-    await inbox.as_owner(f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id = '{kept}'")
+    await inbox.as_owner(
+        f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id = '{kept}'"
+    )
     await inbox.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN ('{kept}', '{lost}')")
-    claimed = await inbox.rows("SELECT message_id, sealed, headers FROM statesvc.claim('w', 9, interval '30 s')")
+    claimed = await inbox.rows(
+        "SELECT message_id, sealed, headers FROM statesvc.claim('w', 9, interval '30 s')"
+    )
     assert sorted(claimed) == sorted([(kept, b"body", {}), (other, b"body", {})])
     assert await inbox.dead() == [(lost, "body_missing", 1)]

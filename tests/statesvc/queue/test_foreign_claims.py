@@ -33,7 +33,9 @@ async def _all(inbox: Any, **asked: Any) -> set[UUID]:
     return found
 
 
-async def test_the_share_is_a_digest_of_carrier_and_id_and_grows_without_moving_anybody(inbox: Any) -> None:
+async def test_the_share_is_a_digest_of_carrier_and_id_and_grows_without_moving_anybody(
+    inbox: Any,
+) -> None:
     ids = [uuid4() for _ in range(2_000)]
     for percent in (0, 1, 10, 50, 99, 100):
         found = await inbox.rows(
@@ -42,13 +44,22 @@ async def test_the_share_is_a_digest_of_carrier_and_id_and_grows_without_moving_
             percent,
         )
         digests = {m: hashlib.sha256(b"rollout\x1fups\x1f" + m.bytes).digest() for m in ids}
-        assert {m for (m,) in found} == {m for m in ids if int.from_bytes(digests[m][:8]) % 10_000 < percent * 100}
+        assert {m for (m,) in found} == {
+            m for m in ids if int.from_bytes(digests[m][:8]) % 10_000 < percent * 100
+        }
 
 
 @pytest.mark.parametrize("percent", [0, 1, 50, 99, 100])
 @pytest.mark.parametrize("is_stable", [False, True])
-async def test_each_reading_gets_its_share_and_nothing_else(inbox: Any, percent: int, *, is_stable: bool) -> None:
-    await inbox.roll_out("ups", stable=OLD if is_stable else None, candidate="1" if is_stable else OLD, percent=percent)
+async def test_each_reading_gets_its_share_and_nothing_else(
+    inbox: Any, percent: int, *, is_stable: bool
+) -> None:
+    await inbox.roll_out(
+        "ups",
+        stable=OLD if is_stable else None,
+        candidate="1" if is_stable else OLD,
+        percent=percent,
+    )
     put = await _put(inbox, 400)
     share = await inbox.share("ups", percent)
     others = await _put(inbox, 3, "fedex")
@@ -97,13 +108,17 @@ async def test_settle_refuses_another_normalizer_than_the_one_that_claimed(inbox
     await inbox.roll_out("ups", OLD, 100)
     put = await _put(inbox, 2)
     (first, second) = await inbox.claim(stage="raw", normalizer=OLD)
-    with pytest.raises(errors.InvalidParameterValue, match=r"was claimed as old@1, and is settled as old@2"):
+    with pytest.raises(
+        errors.InvalidParameterValue, match=r"was claimed as old@1, and is settled as old@2"
+    ):
         await inbox.hand_over(first.token, first.message_id, normalizer="old@2")
     assert await inbox.hand_over(first.token, *put, normalizer=OLD) == 2
     assert second.token == first.token
 
 
-async def test_turned_back_the_next_claim_of_ours_gets_all_that_waits_without_a_sweep(inbox: Any) -> None:
+async def test_turned_back_the_next_claim_of_ours_gets_all_that_waits_without_a_sweep(
+    inbox: Any,
+) -> None:
     await inbox.roll_out("ups", OLD, 50)
     put = await _put(inbox, 100)
     theirs = await inbox.share("ups", 50)
@@ -114,7 +129,9 @@ async def test_turned_back_the_next_claim_of_ours_gets_all_that_waits_without_a_
     assert await _all(inbox, stage="any") == theirs
 
 
-async def test_a_reading_that_is_asked_for_keeps_its_share_however_long_it_waits(inbox: Any, other: Any) -> None:
+async def test_a_reading_that_is_asked_for_keeps_its_share_however_long_it_waits(
+    inbox: Any, other: Any
+) -> None:
     await inbox.roll_out("ups", OLD, 50)
     put = await _put(inbox, 100)
     theirs = await inbox.share("ups", 50)
@@ -124,8 +141,16 @@ async def test_a_reading_that_is_asked_for_keeps_its_share_however_long_it_waits
 
 
 @pytest.mark.parametrize("is_stable", [False, True])
-async def test_a_dead_readings_share_is_overdue_after_the_time_set_and_counted(inbox: Any, *, is_stable: bool) -> None:
-    await inbox.roll_out("ups", stable=OLD if is_stable else None, candidate="1" if is_stable else OLD, percent=50, fallback_seconds=20)
+async def test_a_dead_readings_share_is_overdue_after_the_time_set_and_counted(
+    inbox: Any, *, is_stable: bool
+) -> None:
+    await inbox.roll_out(
+        "ups",
+        stable=OLD if is_stable else None,
+        candidate="1" if is_stable else OLD,
+        percent=50,
+        fallback_seconds=20,
+    )
     assert await inbox.claim(stage="raw", normalizer=OLD) == []
     put = await _put(inbox, 100)
     share = await inbox.share("ups", 50)
@@ -133,12 +158,20 @@ async def test_a_dead_readings_share_is_overdue_after_the_time_set_and_counted(i
     assert await _all(inbox, stage="any") == put - theirs
     await inbox.advance(19)
     assert await inbox.claim(stage="any") == []
-    assert 0 < await inbox.value("SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8") <= 1
+    assert (
+        0
+        < await inbox.value(
+            "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
+        )
+        <= 1
+    )
     await inbox.advance(1)
     claimed = await inbox.claim(stage="any", limit=100)
     assert {message.message_id for message in claimed} == theirs
     assert {message.fallback_for for message in claimed} == {OLD}
-    assert await inbox.rows("SELECT normalizer, fallbacks FROM statesvc.reader WHERE carrier_id = 'ups'") == [(OLD, len(theirs))]
+    assert await inbox.rows(
+        "SELECT normalizer, fallbacks FROM statesvc.reader WHERE carrier_id = 'ups'"
+    ) == [(OLD, len(theirs))]
 
 
 async def test_our_own_share_falls_to_the_foreign_reader_when_none_of_ours_asks(inbox: Any) -> None:
@@ -148,7 +181,9 @@ async def test_our_own_share_falls_to_the_foreign_reader_when_none_of_ours_asks(
     assert await _all(inbox, stage="raw", normalizer=OLD) == put
 
 
-async def test_a_candidate_that_was_given_no_share_is_no_reader_and_the_stable_ones_messages_wait(inbox: Any) -> None:
+async def test_a_candidate_that_was_given_no_share_is_no_reader_and_the_stable_ones_messages_wait(
+    inbox: Any,
+) -> None:
     await inbox.roll_out("ups", stable=OLD, candidate="1", shadow=True)
     put = await _put(inbox, 20)
     await inbox.advance(3_600)
@@ -156,12 +191,16 @@ async def test_a_candidate_that_was_given_no_share_is_no_reader_and_the_stable_o
     assert await _all(inbox, stage="raw", normalizer=OLD) == put
 
 
-async def test_a_suspect_falls_to_its_own_reader_and_to_the_other_when_it_is_overdue(inbox: Any) -> None:
+async def test_a_suspect_falls_to_its_own_reader_and_to_the_other_when_it_is_overdue(
+    inbox: Any,
+) -> None:
     await inbox.roll_out("ups", OLD, 100)
     (message_id,) = await _put(inbox, 1)
     assert len(await inbox.claim(stage="raw", normalizer=OLD)) == 1
     await inbox.advance(31)
-    assert await inbox.claim(stage="any") == [], "the lease has ended, and nobody else may have it yet"
+    assert await inbox.claim(stage="any") == [], (
+        "the lease has ended, and nobody else may have it yet"
+    )
     (rescued,) = await inbox.claim(stage="raw", normalizer=OLD)
     assert (rescued.message_id, rescued.rescued_from) == (message_id, "w")
     await inbox.advance(61)
@@ -179,7 +218,9 @@ async def test_a_bounded_carrier_is_bounded_for_both_of_its_readers_together(inb
 
 
 @pytest.mark.parametrize("percent", [1, 50, 99])
-async def test_a_shared_carrier_that_floods_leaves_the_others_their_part_of_each_claim(inbox: Any, percent: int) -> None:
+async def test_a_shared_carrier_that_floods_leaves_the_others_their_part_of_each_claim(
+    inbox: Any, percent: int
+) -> None:
     await inbox.roll_out("ups", OLD, percent)
     await _put(inbox, 400)
     for stage, named in (("any", {}), ("raw", {"normalizer": OLD})):
@@ -200,7 +241,9 @@ async def _cost_once(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, fl
     await inbox.rows(query)
     (found,) = await inbox.value(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}")
     pages = found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"]
-    print(f"{backlog}: {pages} pages, {found['Execution Time']:.1f} ms, {found['Plan']['Actual Rows']} rows")  # noqa: T201
+    print(  # noqa: T201
+        f"{backlog}: {pages} pages, {found['Execution Time']:.1f} ms, {found['Plan']['Actual Rows']} rows"
+    )
     return pages, found["Execution Time"]
 
 
@@ -217,7 +260,10 @@ async def test_neither_reader_walks_the_others_backlog(inbox: Any) -> None:
     assert pages < PAGES_MAX
     await _all(inbox, limit=1_000, bytes_max=1 << 30, **theirs)
     assert not await inbox.share("ups", 1) - {
-        message_id for (message_id,) in await inbox.rows("SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL")
+        message_id
+        for (message_id,) in await inbox.rows(
+            "SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL"
+        )
     }
     pages, _ = await _cost(inbox, backlog="1 %, only ours has one, theirs", **theirs)
     assert pages < PAGES_MAX

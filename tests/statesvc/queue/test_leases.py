@@ -8,7 +8,9 @@ from uuid import uuid4
 import pytest
 
 
-async def test_a_lease_that_ran_out_is_claimed_by_another_and_the_old_token_does_nothing_any_more(inbox: Any) -> None:
+async def test_a_lease_that_ran_out_is_claimed_by_another_and_the_old_token_does_nothing_any_more(
+    inbox: Any,
+) -> None:
     await inbox.put("ups")
     (old,) = await inbox.claim()
     assert await inbox.claim(worker="other", sweep=True) == []
@@ -35,8 +37,12 @@ async def test_a_token_acts_on_its_own_messages_only(inbox: Any) -> None:
     assert await inbox.value("SELECT token FROM statesvc.inbox") == theirs.token
 
 
-@pytest.mark.parametrize(("before", "seconds"), [(0, 0.1), (1, 0.1), (2, 0.2), (11, 3.2), (12, 6.4), (1000, 6.4)])
-async def test_what_is_postponed_comes_back_in_step_with_others(inbox: Any, before: int, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("before", "seconds"), [(0, 0.1), (1, 0.1), (2, 0.2), (11, 3.2), (12, 6.4), (1000, 6.4)]
+)
+async def test_what_is_postponed_comes_back_in_step_with_others(
+    inbox: Any, before: int, seconds: float
+) -> None:
     # all that wait for one lock are claimed together, whenever each was postponed
     await inbox.put("ups")
     await inbox.rows("UPDATE statesvc.inbox SET postponed = %s RETURNING 1", before)
@@ -44,7 +50,8 @@ async def test_what_is_postponed_comes_back_in_step_with_others(inbox: Any, befo
     earliest = await inbox.value("SELECT statesvc.clock()")
     assert await inbox.postpone(held.token, held.message_id) == 1
     ((available_at, attempts, postponed, is_in_step),) = await inbox.rows(
-        "SELECT available_at, attempts, postponed, mod(extract(epoch FROM available_at), %s) = 0 FROM statesvc.inbox", Decimal(str(seconds))
+        "SELECT available_at, attempts, postponed, mod(extract(epoch FROM available_at), %s) = 0 FROM statesvc.inbox",
+        Decimal(str(seconds)),
     )
     assert is_in_step
     latest = await inbox.value("SELECT statesvc.clock()") + timedelta(seconds=seconds)
@@ -64,7 +71,9 @@ async def test_an_extended_lease_is_not_claimed_at_its_first_end(inbox: Any) -> 
     assert len(await inbox.claim()) == 1
 
 
-async def test_attempts_are_counted_at_the_claim_so_that_a_worker_which_dies_is_charged(inbox: Any) -> None:
+async def test_attempts_are_counted_at_the_claim_so_that_a_worker_which_dies_is_charged(
+    inbox: Any,
+) -> None:
     await inbox.put("ups")
     assert [m.attempts for m in await inbox.claim()] == [1]
     assert await inbox.value("SELECT attempts FROM statesvc.inbox") == 1
@@ -119,7 +128,9 @@ async def test_bury_keeps_what_a_replay_needs(inbox: Any) -> None:
     ((message_id, _),) = await inbox.put("ups")
     (held,) = await inbox.claim(worker="worker-7")
     assert await inbox.bury(held.token, message_id) == 1
-    kept = await inbox.rows("SELECT kind, cause, detail, carrier_id, message_id, attempts, worker, sealed_key FROM statesvc.dead_letter")
+    kept = await inbox.rows(
+        "SELECT kind, cause, detail, carrier_id, message_id, attempts, worker, sealed_key FROM statesvc.dead_letter"
+    )
     assert kept == [("message", "unreadable", "why", "ups", message_id, 1, "worker-7", b"key")]
     assert await inbox.value("SELECT count(*) FROM statesvc.inbox") == 0
 
@@ -130,9 +141,15 @@ async def test_what_a_foreign_worker_read_waits_for_a_worker_that_appends(inbox:
     assert await inbox.hand_over(held.token, message_id, uuid4()) == 1
     assert await inbox.claim(stage="raw") == []
     (normalized,) = await inbox.claim(stage="any")
-    assert (normalized.message_id, normalized.stage, normalized.attempts) == (message_id, "normalized", 1)
+    assert (normalized.message_id, normalized.stage, normalized.attempts) == (
+        message_id,
+        "normalized",
+        1,
+    )
     assert await inbox.hand_over(normalized.token, message_id) == 0, "it was read once"
-    assert await inbox.rows("SELECT normalizer, sealed FROM statesvc.normalized") == [("go@1", b"\x00\x01\x02")]
+    assert await inbox.rows("SELECT normalizer, sealed FROM statesvc.normalized") == [
+        ("go@1", b"\x00\x01\x02")
+    ]
 
 
 async def _suspect(inbox: Any) -> Any:
@@ -146,7 +163,9 @@ async def _suspect(inbox: Any) -> Any:
 
 
 @pytest.mark.parametrize("given_back", ["release", "retry", "decline"])
-async def test_a_message_that_cost_a_worker_its_life_stays_alone_however_it_is_given_back(inbox: Any, given_back: str) -> None:
+async def test_a_message_that_cost_a_worker_its_life_stays_alone_however_it_is_given_back(
+    inbox: Any, given_back: str
+) -> None:
     suspect = await _suspect(inbox)
     match given_back:
         case "release":
@@ -161,7 +180,9 @@ async def test_a_message_that_cost_a_worker_its_life_stays_alone_however_it_is_g
     assert len(await inbox.claim()) == 2
 
 
-async def test_a_worker_may_serve_the_lanes_first_and_rescue_when_they_are_empty(inbox: Any) -> None:
+async def test_a_worker_may_serve_the_lanes_first_and_rescue_when_they_are_empty(
+    inbox: Any,
+) -> None:
     await inbox.put("ups")
     await inbox.claim(worker="dead")
     await inbox.expire()
@@ -171,7 +192,9 @@ async def test_a_worker_may_serve_the_lanes_first_and_rescue_when_they_are_empty
     assert (rescued.attempts, rescued.rescued_from) == (2, "dead")
 
 
-async def test_a_lease_that_ended_while_its_carrier_was_held_is_found_at_the_release_without_a_sweep(inbox: Any) -> None:
+async def test_a_lease_that_ended_while_its_carrier_was_held_is_found_at_the_release_without_a_sweep(
+    inbox: Any,
+) -> None:
     await inbox.put("ups")
     (held,) = await inbox.claim()
     await inbox.hold("ups")
@@ -198,7 +221,9 @@ async def test_attempts_that_do_not_settle_are_kept_with_who_when_and_why(inbox:
         (suspect.message_id, 2, "retried", "rescuer", "Lost"),
         (suspect.message_id, 3, "buried", "third", "unreadable"),
     ]
-    times = await inbox.rows("SELECT extract(epoch FROM ended_at - started_at)::float8 FROM statesvc.message_attempt ORDER BY attempt_id")
+    times = await inbox.rows(
+        "SELECT extract(epoch FROM ended_at - started_at)::float8 FROM statesvc.message_attempt ORDER BY attempt_id"
+    )
     assert times[0] == (30.0,), "an ended lease ended when it ended, not when somebody found it"
     assert all(0 <= seconds < 5 for (seconds,) in times[1:])
 

@@ -15,7 +15,13 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import FlakyFailure
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.statesvc.queue.model import CARRIERS, DEATHS_MAX, LEASE_SECONDS, NOBODY, Inbox, Waiting
 
@@ -28,9 +34,20 @@ CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOL
 PLACES = st.integers(0, 1000)
 MASKS = st.integers(0, 2**12 - 1)
 EXAMPLES = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=60,
+    stateful_step_count=50,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
-UNTIL_FOUND = settings(EXAMPLES, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
+UNTIL_FOUND = settings(
+    EXAMPLES,
+    max_examples=600,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    print_blob=False,
+)
 
 NOTICED = (AssertionError, FlakyFailure)
 """Errors of a broken protocol. Hypothesis repeats the failing run; where a broken claim then does something else, it says so."""
@@ -46,7 +63,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
             "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt),"
             " l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '') UPDATE statesvc.lane SET low_water = '-infinity'"
         )
-        self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.carrier_quota, statesvc.message_attempt")
+        self.run(
+            "TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.carrier_quota, statesvc.message_attempt"
+        )
         self.run("DELETE FROM statesvc.body")
         self.run("SELECT setseed(0.5)")
         self.start_at = self.run("SELECT statesvc.clock()")[0][0]
@@ -58,7 +77,10 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def count(self, query: str, *parameters: Any) -> int:
         return int(self.run(query, *parameters)[0][0])
 
-    @rule(carrier_ids=st.lists(st.sampled_from(CARRIERS), min_size=1, max_size=4), digest=st.integers(0, 30))
+    @rule(
+        carrier_ids=st.lists(st.sampled_from(CARRIERS), min_size=1, max_size=4),
+        digest=st.integers(0, 30),
+    )
     def put(self, carrier_ids: list[str], digest: int) -> None:
         ids = [UUID(int=self.put_so_far + n) for n in range(len(carrier_ids))]
         self.put_so_far += len(ids)
@@ -66,9 +88,20 @@ class Protocol(Inbox, RuleBasedStateMachine):
         answers = self.run(
             "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],"
             " array_fill('{}'::jsonb, ARRAY[%s]), %s::int[]) ORDER BY ordinal",
-            *(ids, carrier_ids, digests, [b"b"] * len(ids), [b"k"] * len(ids), [bytes(32)] * len(ids), len(ids), [1] * len(ids)),
+            *(
+                ids,
+                carrier_ids,
+                digests,
+                [b"b"] * len(ids),
+                [b"k"] * len(ids),
+                [bytes(32)] * len(ids),
+                len(ids),
+                [1] * len(ids),
+            ),
         )
-        for message_id, carrier_id, name, answer in zip(ids, carrier_ids, digests, answers, strict=True):
+        for message_id, carrier_id, name, answer in zip(
+            ids, carrier_ids, digests, answers, strict=True
+        ):
             assert answer == (self.receipts.get(name, message_id), name in self.receipts)
             if name not in self.receipts:
                 self.receipts[name] = message_id
@@ -108,7 +141,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
             assert len(taken) == min(limit, room), "work-conserving, within the bounds"
             for carrier_id, its in ready.items():
                 assert len(taken & set(its)) <= self.within_bound(carrier_id, its)
-                assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share"
+                assert len(taken & set(its)) >= min(
+                    self.share(carrier_id, limit), self.within_bound(carrier_id, its)
+                ), "its share"
             waiting = {message_id for its in ready.values() for message_id in its}
             assert taken <= waiting
             assert not complete or taken == waiting, "it said that nothing was left"
@@ -123,7 +158,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
 
     def bury_the_dead(self, taken: set[UUID]) -> dict[UUID, str]:
         """Bury suspects with too many deaths until one is found that may live; which ties go first is free. Return whom it hit."""
-        dead_letters = self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL")
+        dead_letters = self.run(
+            "SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL"
+        )
         buried = dict.fromkeys({m for (m,) in dead_letters} - set(self.buried), "worker_died")
         for message_id in buried:
             message = self.waiting.pop(message_id)
@@ -143,7 +180,11 @@ class Protocol(Inbox, RuleBasedStateMachine):
         token = self.token(place)
         chosen = self.chosen(token, mask)
         with self.connection.transaction():
-            held = self.run("SELECT message_id FROM statesvc.inbox WHERE token = %s AND message_id = ANY (%s) FOR UPDATE", token, chosen)
+            held = self.run(
+                "SELECT message_id FROM statesvc.inbox WHERE token = %s AND message_id = ANY (%s) FOR UPDATE",
+                token,
+                chosen,
+            )
             mine = [message_id for (message_id,) in held]
             self.run("DELETE FROM statesvc.inbox WHERE message_id = ANY (%s)", mine)
         assert set(mine) == set(self.lease(token)) & set(chosen)
@@ -155,12 +196,16 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def hand_over(self, place: int, mask: int) -> None:
         token = self.token(place)
         chosen = self.chosen(token, mask)
-        results = ",".join(f'{{"message_id": "{m}", "normalizer": "go@1", "events": "AA=="}}' for m in chosen)
+        results = ",".join(
+            f'{{"message_id": "{m}", "normalizer": "go@1", "events": "AA=="}}' for m in chosen
+        )
         mine = [m for m in chosen if m in self.lease(token) and self.waiting[m].stage == "raw"]
         taken = self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
         assert taken == len(mine)
         for message_id in mine:
-            self.waiting[message_id] = Waiting(self.waiting[message_id].carrier_id, self.now, stage="normalized")
+            self.waiting[message_id] = Waiting(
+                self.waiting[message_id].carrier_id, self.now, stage="normalized"
+            )
 
     @rule(place=PLACES, mask=MASKS, delay=st.integers(0, 60))
     def retry(self, place: int, mask: int, delay: int) -> None:
@@ -200,7 +245,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
             return
         message_id = sorted(self.buried)[place % len(self.buried)]
         ((letter_id, carrier_id),) = self.run(
-            "SELECT dead_letter_id, carrier_id FROM statesvc.dead_letter WHERE message_id = %s AND resolved_at IS NULL", message_id
+            "SELECT dead_letter_id, carrier_id FROM statesvc.dead_letter WHERE message_id = %s AND resolved_at IS NULL",
+            message_id,
         )
         query = "SELECT obstacle FROM statesvc.replay_dead_letters(ARRAY[%s::bigint], 'tester', '', gen_random_uuid())"
         if carrier_id in self.held:
@@ -215,7 +261,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def extend(self, place: int, seconds: int) -> None:
         token = self.token(place)
         mine = self.lease(token)
-        assert self.count("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds) == len(mine)
+        assert self.count(
+            "SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds
+        ) == len(mine)
         for message_id in mine:
             self.waiting[message_id].available_at = self.now + seconds
 
@@ -265,7 +313,11 @@ class Protocol(Inbox, RuleBasedStateMachine):
             carrier_id in self.held,
         )
 
-    @rule(carrier_id=st.sampled_from(CARRIERS), weight=st.sampled_from([0.1, 1.0, 3.0]), in_flight_max=st.sampled_from([None, 1, 1, 2]))
+    @rule(
+        carrier_id=st.sampled_from(CARRIERS),
+        weight=st.sampled_from([0.1, 1.0, 3.0]),
+        in_flight_max=st.sampled_from([None, 1, 1, 2]),
+    )
     def set_quota(self, carrier_id: str, weight: float, in_flight_max: int | None) -> None:
         self.weights[carrier_id], self.bounds[carrier_id] = weight, in_flight_max
         self.run(
@@ -288,10 +340,21 @@ class Protocol(Inbox, RuleBasedStateMachine):
             NOBODY,
         )
         assert {row[0]: tuple(row[1:]) for row in found} == {
-            m: (w.carrier_id, w.available_at, w.token, w.attempts, w.retries, w.stage) for m, w in self.waiting.items()
+            m: (w.carrier_id, w.available_at, w.token, w.attempts, w.retries, w.stage)
+            for m, w in self.waiting.items()
         }
-        assert dict(self.run("SELECT message_id, cause FROM statesvc.dead_letter WHERE resolved_at IS NULL")) == self.buried
-        assert Counter(self.run("SELECT message_id, attempt, outcome FROM statesvc.message_attempt")) == self.attempts
+        assert (
+            dict(
+                self.run(
+                    "SELECT message_id, cause FROM statesvc.dead_letter WHERE resolved_at IS NULL"
+                )
+            )
+            == self.buried
+        )
+        assert (
+            Counter(self.run("SELECT message_id, attempt, outcome FROM statesvc.message_attempt"))
+            == self.attempts
+        )
         assert set(self.receipts.values()) == set(self.waiting) | set(self.buried) | self.settled, (
             "nothing is lost, nothing is in two places"
         )
@@ -307,7 +370,9 @@ def machine(database: Any, *replaced: str) -> Iterator[type[Protocol]]:
 
 async def _edited(database: Any, function: str, before: str, after: str) -> str:
     async with await psycopg.AsyncConnection.connect(database.superuser_dsn) as connection:
-        cursor = await connection.execute("SELECT pg_get_functiondef(%s::regproc)", (f"statesvc.{function}",))
+        cursor = await connection.execute(
+            "SELECT pg_get_functiondef(%s::regproc)", (f"statesvc.{function}",)
+        )
         row = await cursor.fetchone()
     assert row is not None
     source: str = row[0]
@@ -332,13 +397,19 @@ async def test_the_machine_notices_a_protocol_without_fencing(database: Any, fun
     [
         ("take", "attempts = q.attempts + 1", "attempts = q.attempts"),
         ("claim_suspect", "attempts = q.attempts + 1", "attempts = q.attempts"),
-        ("claim_suspect", "PERFORM statesvc.note_attempt(v_row.message_id", "PERFORM statesvc.note_attempt(NULL"),
+        (
+            "claim_suspect",
+            "PERFORM statesvc.note_attempt(v_row.message_id",
+            "PERFORM statesvc.note_attempt(NULL",
+        ),
         ("waiting_token", "gen_random_uuid()", "NULL::uuid"),
         ("claim_bounds", "AND q.carrier_id = ANY (open_carriers)", "AND false"),
     ],
     ids=["uncounted", "uncounted rescue", "history", "suspects among others", "bound"],
 )
-async def test_the_machine_notices_a_claim_that_breaks_its_promise(database: Any, function: str, before: str, after: str) -> None:
+async def test_the_machine_notices_a_claim_that_breaks_its_promise(
+    database: Any, function: str, before: str, after: str
+) -> None:
     broken = await _edited(database, function, before, after)
     with machine(database, broken) as protocol, pytest.raises(NOTICED):
         run_state_machine_as_test(protocol, settings=UNTIL_FOUND)

@@ -45,7 +45,9 @@ async def _rows_read(inbox: Any, *, stage: str = "any", sweep: bool = False) -> 
 
 
 @pytest.mark.parametrize("sweep", [False, True])
-async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_one(inbox: Any, *, sweep: bool) -> None:
+async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_one(
+    inbox: Any, *, sweep: bool
+) -> None:
     await inbox.connection.execute(LANES)
     await inbox.set_quota("c7", weight=3, in_flight_max=100_000)
     await _fill(inbox, "c7", 1_000)
@@ -56,7 +58,9 @@ async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_on
     for claims in range(1, 7):
         sequential, through_indexes = await _rows_read(inbox, sweep=sweep)
         assert sequential == 0, "also with the plans that are kept after five executions"
-        assert through_indexes <= small[1] + 64 * (claims + 1), "beside the leases of its own carrier, which are counted"
+        assert through_indexes <= small[1] + 64 * (claims + 1), (
+            "beside the leases of its own carrier, which are counted"
+        )
 
 
 async def _read_of_a_backlog_that_came_after_the_plan(inbox: Any) -> int:
@@ -68,7 +72,9 @@ async def _read_of_a_backlog_that_came_after_the_plan(inbox: Any) -> int:
     return sum(await _rows_read(inbox))
 
 
-async def test_a_claim_that_was_planned_for_an_empty_queue_reads_no_whole_backlog(inbox: Any) -> None:
+async def test_a_claim_that_was_planned_for_an_empty_queue_reads_no_whole_backlog(
+    inbox: Any,
+) -> None:
     await inbox.connection.execute(LANES)
     # statistics of the backlog would have the claim planned anew
     await inbox.as_owner("ALTER TABLE statesvc.inbox SET (autovacuum_enabled = false)")
@@ -76,7 +82,9 @@ async def test_a_claim_that_was_planned_for_an_empty_queue_reads_no_whole_backlo
     by_statistics = "ALTER FUNCTION statesvc.claim(text, int, interval, text, bigint, boolean, boolean, boolean, boolean, text, text[])"
     for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort"):
         await inbox.as_owner(f"{by_statistics} RESET {name}")
-    assert await _read_of_a_backlog_that_came_after_the_plan(inbox) > 10_000, "this is what the settings of the function are for"
+    assert await _read_of_a_backlog_that_came_after_the_plan(inbox) > 10_000, (
+        "this is what the settings of the function are for"
+    )
 
 
 async def test_a_foreign_claim_passes_what_others_handed_over_or_declined_once(inbox: Any) -> None:
@@ -109,7 +117,9 @@ async def test_a_claim_above_many_dead_rows_reads_few_pages(database: Any, inbox
         assert await _pages(inbox, sweep=True) > 5 * above_the_marks, "the dead rows are there"
 
 
-async def test_a_claim_takes_its_choice_by_key_though_the_statistics_say_that_nothing_is_ready(database: Any, inbox: Any) -> None:
+async def test_a_claim_takes_its_choice_by_key_though_the_statistics_say_that_nothing_is_ready(
+    database: Any, inbox: Any
+) -> None:
     async with await AsyncConnection.connect(database.owner_dsn) as pin:
         await pin.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         await pin.execute("SELECT 1 FROM statesvc.inbox")
@@ -124,4 +134,6 @@ async def test_a_claim_takes_its_choice_by_key_though_the_statistics_say_that_no
             async with inbox.connection.transaction():
                 before = await inbox.value(READY_SCANS)
                 assert len(await inbox.rows(CLAIM, "any", False)) == 64
-                assert await inbox.value(READY_SCANS) - before == 1, "the lane's own; what it found is looked up by its keys"
+                assert await inbox.value(READY_SCANS) - before == 1, (
+                    "the lane's own; what it found is looked up by its keys"
+                )

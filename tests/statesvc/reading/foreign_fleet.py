@@ -31,11 +31,15 @@ class Fleet:
         while claimed := await self.claim(stage):
             results = [await self._read(*row) for row in claimed]
             token = claimed[0][1]
-            assert await self.shop.value("SELECT statesvc.settle(%s, %s::jsonb)", token, json.dumps(results)) == len(claimed)
+            assert await self.shop.value(
+                "SELECT statesvc.settle(%s, %s::jsonb)", token, json.dumps(results)
+            ) == len(claimed)
             read |= {row[0] for row in claimed}
         return read
 
-    async def _read(self, message_id: UUID, _token: UUID, received_at: Any, sealed_key: bytes, sealed: bytes) -> dict[str, str]:
+    async def _read(
+        self, message_id: UUID, _token: UUID, received_at: Any, sealed_key: bytes, sealed: bytes
+    ) -> dict[str, str]:
         context = body_context(message_id)
         key = self.shop.keyring.inbox.unwrap(sealed_key, context)
         document = dump(self.normalizer(unsalted(key.open(sealed, context)), received_at))

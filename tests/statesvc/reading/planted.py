@@ -30,7 +30,10 @@ def broken(_body: bytes, _received_at: datetime) -> Normalized:
 
 def nosy(body: bytes, received_at: datetime) -> Normalized:
     normalized = normalize(body, received_at)
-    return replace(normalized, readings=tuple(replace(reading, signed_by="Trillian") for reading in normalized.readings))
+    return replace(
+        normalized,
+        readings=tuple(replace(reading, signed_by="Trillian") for reading in normalized.readings),
+    )
 
 
 def forgetful(body: bytes, received_at: datetime) -> Normalized:
@@ -41,7 +44,14 @@ def forgetful(body: bytes, received_at: datetime) -> Normalized:
 CARRIER: Final = Carrier(
     carrier_id=CARRIER_ID,
     name="Acme",
-    normalizers={"1": normalize, "same": normalize, "2": wrong, "broken": broken, "nosy": nosy, "forgetful": forgetful},
+    normalizers={
+        "1": normalize,
+        "same": normalize,
+        "2": wrong,
+        "broken": broken,
+        "nosy": nosy,
+        "forgetful": forgetful,
+    },
     stable="1",
     formats=("json",),
     authentication=(),

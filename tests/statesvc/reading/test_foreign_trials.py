@@ -8,7 +8,12 @@ import pytest
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.reading.pending_trials import drop_trials
-from statesvc.reading.rollout_store import DifferingEventsError, RolloutSettings, refusals, set_rollout
+from statesvc.reading.rollout_store import (
+    DifferingEventsError,
+    RolloutSettings,
+    refusals,
+    set_rollout,
+)
 from statesvc.reading.trials import list_differences, totals_of
 from statesvc.worker.trial_comparer import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
@@ -21,7 +26,9 @@ OLD = "old@1"
 NEWEST = 2**63 - 1
 
 
-async def turn(shop: Shop, candidate: str | None = OLD, percent: int = 0, *, force: bool = False, **more: Any) -> None:
+async def turn(
+    shop: Shop, candidate: str | None = OLD, percent: int = 0, *, force: bool = False, **more: Any
+) -> None:
     await set_rollout(
         shop.connection,
         CARRIER_ID,
@@ -34,7 +41,10 @@ async def turn(shop: Shop, candidate: str | None = OLD, percent: int = 0, *, for
 
 async def push(shop: Shop, count: int, *, misread: int = 0) -> set[Any]:
     bodies = [
-        says({"number": f"N{n}", "status": "in_transit", "code": MISREAD if n < misread else "X1"}, envelope=object().__hash__())
+        says(
+            {"number": f"N{n}", "status": "in_transit", "code": MISREAD if n < misread else "X1"},
+            envelope=object().__hash__(),
+        )
         for n in range(count)
     ]
     return set(await shop.push(*bodies))
@@ -48,12 +58,16 @@ async def compare(shop: Shop) -> int:
 
 
 async def differences(shop: Shop) -> list[tuple[str, str | None, str | None]]:
-    found, _ = await list_differences(shop.connection, CARRIER_ID, candidate=None, before=NEWEST, limit=100)
+    found, _ = await list_differences(
+        shop.connection, CARRIER_ID, candidate=None, before=NEWEST, limit=100
+    )
     return [(each.field, each.stable_value, each.candidate_value) for each in found]
 
 
 async def readers(shop: Shop) -> dict[str, int]:
-    return dict(await shop.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1"))
+    return dict(
+        await shop.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1")
+    )
 
 
 async def trials(shop: Shop) -> int:
@@ -71,16 +85,28 @@ async def test_the_shadow_has_no_effect_and_finds_the_planted_difference(shop: S
     assert await compare(shop) == 10
     assert await differences(shop) == [("status", "in_transit", "delivered")] * 3
     totals = await totals_of(shop.connection, CARRIER_ID, OLD)
-    assert (totals.messages, totals.errors, totals.differing, totals.fields) == (10, 0, 3, {"status": 3})
+    assert (totals.messages, totals.errors, totals.differing, totals.fields) == (
+        10,
+        0,
+        3,
+        {"status": 3},
+    )
     assert await trials(shop) == 0
-    assert {status for (status,) in await shop.rows("SELECT status FROM statesvc.shipment")} == {"in_transit"}
+    assert {status for (status,) in await shop.rows("SELECT status FROM statesvc.shipment")} == {
+        "in_transit"
+    }
 
 
 async def test_a_share_takes_effect_and_the_rest_is_tried(shop: Shop) -> None:
     fleet = Fleet(shop, OLD)
     await turn(shop, percent=50, shadow=True)
     put = await push(shop, 60)
-    share = {m for (m,) in await shop.rows("SELECT message_id FROM statesvc.inbox WHERE statesvc.in_share(message_id, carrier_id, 50)")}
+    share = {
+        m
+        for (m,) in await shop.rows(
+            "SELECT message_id FROM statesvc.inbox WHERE statesvc.in_share(message_id, carrier_id, 50)"
+        )
+    }
     assert await fleet.read() == share
     await shop.work()
     assert await readers(shop) == {"acme@1": 60 - len(share), OLD: len(share)}
@@ -103,10 +129,20 @@ async def test_ours_strangles_another_fleets_stable_reading(shop: Shop, candidat
     await turn(shop, candidate, 50, stable=OLD, force=True)
     put = await push(shop, 60)
     await shop.work()
-    ours = {m for (m,) in await shop.rows("SELECT message_id FROM statesvc.message WHERE normalizer = %s", f"acme@{candidate}")}
+    ours = {
+        m
+        for (m,) in await shop.rows(
+            "SELECT message_id FROM statesvc.message WHERE normalizer = %s", f"acme@{candidate}"
+        )
+    }
     theirs = await fleet.read()
     assert ours | theirs == put
-    share = {m for (m,) in await shop.rows("SELECT m FROM unnest(%s::uuid[]) m WHERE statesvc.in_share(m, 'acme', 50)", sorted(put))}
+    share = {
+        m
+        for (m,) in await shop.rows(
+            "SELECT m FROM unnest(%s::uuid[]) m WHERE statesvc.in_share(m, 'acme', 50)", sorted(put)
+        )
+    }
     assert ours == share
 
 
@@ -138,7 +174,9 @@ async def test_a_trial_that_is_declined_or_refused_counts_as_an_error(shop: Shop
     assert sorted(text.partition(":")[0] for text in shown) == ["declined", "normalizer_failed"]
 
 
-async def test_a_trial_that_was_given_back_or_whose_lease_ended_waits_again_at_most_five_times(shop: Shop) -> None:
+async def test_a_trial_that_was_given_back_or_whose_lease_ended_waits_again_at_most_five_times(
+    shop: Shop,
+) -> None:
     fleet = Fleet(shop, OLD)
     await turn(shop, shadow=True)
     await push(shop, 1)
@@ -176,7 +214,9 @@ async def test_an_erasure_deletes_trials_and_what_was_handed_over(shop: Shop) ->
     await fleet.read("trial")
     assert await shop.value("SELECT count(*) FROM statesvc.trial WHERE sealed IS NOT NULL") == 1
     for number in ("N0", "N1"):
-        erasure = Erasure(carrier_id=CARRIER_ID, tracking_number=number, why="test", actor="tester", backup_days=1)
+        erasure = Erasure(
+            carrier_id=CARRIER_ID, tracking_number=number, why="test", actor="tester", backup_days=1
+        )
         await erase(shop.connection, erasure)
     assert await trials(shop) == 0
     await push(shop, 2)
@@ -184,7 +224,9 @@ async def test_an_erasure_deletes_trials_and_what_was_handed_over(shop: Shop) ->
     assert await trials(shop) == 0, "what comes later of an erased shipment is not tried either"
 
 
-async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_forced(shop: Shop) -> None:
+async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_forced(
+    shop: Shop,
+) -> None:
     fleet = Fleet(shop, OLD, forgetful)
     await turn(shop, shadow=True)
     await push(shop, 3)
@@ -198,8 +240,17 @@ async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_
     await turn(shop, percent=5)
     await turn(shop, percent=0)
     await turn(shop, "old@2", percent=1)
-    actions = await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY recorded_at")
-    assert [json.loads(action)["details"].get("forced") for (action,) in actions] == [None, None, True, None, None, None]
+    actions = await shop.rows(
+        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY recorded_at"
+    )
+    assert [json.loads(action)["details"].get("forced") for (action,) in actions] == [
+        None,
+        None,
+        True,
+        None,
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -217,8 +268,13 @@ async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_
         (None, OLD, []),
     ],
 )
-def test_the_names_of_readings_are_checked(stable: str | None, candidate: str | None, members: list[str]) -> None:
-    assert [refused.member for refused in refusals(RolloutSettings(stable=stable, candidate=candidate), CARRIER)] == members
+def test_the_names_of_readings_are_checked(
+    stable: str | None, candidate: str | None, members: list[str]
+) -> None:
+    assert [
+        refused.member
+        for refused in refusals(RolloutSettings(stable=stable, candidate=candidate), CARRIER)
+    ] == members
 
 
 async def test_it_says_whose_share_others_read_and_whose_nobody_does(shop: Shop) -> None:
@@ -228,12 +284,17 @@ async def test_it_says_whose_share_others_read_and_whose_nobody_does(shop: Shop)
     await shop.work()
     (left,) = left_shares(await list_readings(shop.connection))
     assert not left.is_stuck
-    assert "old@1 reads 50 % and has never asked for any; 0 messages wait for it; our own workers took" in left.sentence
+    assert (
+        "old@1 reads 50 % and has never asked for any; 0 messages wait for it; our own workers took"
+        in left.sentence
+    )
     await turn(shop, None, stable=OLD)
     await push(shop, 3)
     await shop.database.clock.advance(31)
     (left,) = [each for each in left_shares(await list_readings(shop.connection)) if each.is_stuck]
-    assert left.sentence.endswith("3 messages wait for it; no other reader has a share, so they wait")
+    assert left.sentence.endswith(
+        "3 messages wait for it; no other reader has a share, so they wait"
+    )
 
 
 async def test_a_foreign_candidate_that_cannot_read_declines_and_ours_reads(shop: Shop) -> None:
@@ -241,6 +302,11 @@ async def test_a_foreign_candidate_that_cannot_read_declines_and_ours_reads(shop
     await turn(shop, percent=100)
     await push(shop, 2)
     claimed = await fleet.claim()
-    assert await shop.value("SELECT statesvc.decline(%s, %s::uuid[])", claimed[0][1], [row[0] for row in claimed]) == 2
+    assert (
+        await shop.value(
+            "SELECT statesvc.decline(%s, %s::uuid[])", claimed[0][1], [row[0] for row in claimed]
+        )
+        == 2
+    )
     await shop.work()
     assert await readers(shop) == {"acme@1": 2}

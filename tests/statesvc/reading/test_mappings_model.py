@@ -32,7 +32,9 @@ CODES = st.builds(
 )
 
 
-def expected(rows: list[tuple[MappedCode, Meaning | None]], carrier_id: str, raw: Raw, text: str | None) -> Meaning | None:
+def expected(
+    rows: list[tuple[MappedCode, Meaning | None]], carrier_id: str, raw: Raw, text: str | None
+) -> Meaning | None:
     """Return the narrowest row that holds and matches; a reason is narrower than a text."""
     latest = dict(rows)
     matching = [
@@ -56,7 +58,11 @@ def test_rows_mean_what_the_model_says_however_they_are_taken_in(
     rows: list[tuple[MappedCode, Meaning | None]], asked: tuple[MappedCode, bool], cut: int
 ) -> None:
     def columns(revision: int, code: MappedCode, meaning: Meaning | None) -> tuple[Any, ...]:
-        said = (None, None, None) if meaning is None else (meaning.kind.value, meaning.status, meaning.reason)
+        said = (
+            (None, None, None)
+            if meaning is None
+            else (meaning.kind.value, meaning.status, meaning.reason)
+        )
         return (revision, *code, *said)
 
     written = [columns(revision, *row) for revision, row in enumerate(rows, 1)]
@@ -66,14 +72,20 @@ def test_rows_mean_what_the_model_says_however_they_are_taken_in(
     about, _ = asked
     raw = Raw(type=about.raw_type, code=about.raw_code, reason=about.raw_reason)
     assert mappings.revision == len(rows)
-    assert mappings.meaning_of(about.carrier_id, raw, about.raw_text) == expected(rows, about.carrier_id, raw, about.raw_text)
+    assert mappings.meaning_of(about.carrier_id, raw, about.raw_text) == expected(
+        rows, about.carrier_id, raw, about.raw_text
+    )
     proposed = mappings.if_mapped(about, MEANINGS[2])
     assert proposed.meaning_of(about.carrier_id, raw, about.raw_text) == MEANINGS[2]
-    assert mappings.meaning_of(about.carrier_id, raw, about.raw_text) == expected(rows, about.carrier_id, raw, about.raw_text)
+    assert mappings.meaning_of(about.carrier_id, raw, about.raw_text) == expected(
+        rows, about.carrier_id, raw, about.raw_text
+    )
 
 
 @pytest.mark.slow
-async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says(shop: Shop) -> None:
+async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says(
+    shop: Shop,
+) -> None:
     chance = random.Random(16)
     digest = shop.keyring.carrier_digest(CARRIER_ID)
     rows: list[tuple[MappedCode, Meaning | None]] = []
@@ -87,23 +99,40 @@ async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says
         meaning = chance.choice(MEANINGS)
         in_effect = dict(rows).get(printed.clear(digest))
         try:
-            await teach(shop.connection, shop.keyring, printed, meaning, why="a test", actor="tester")
+            await teach(
+                shop.connection, shop.keyring, printed, meaning, why="a test", actor="tester"
+            )
             rows.append((printed.clear(digest), meaning))
         except NotMappedError:
             assert (meaning, in_effect) == (None, None)
         code = chance.choice(["X", "LEFT WITH ANN"])
         said = chance.choice([None, "handed  OVER.", "not at home", "Something else"])
-        await shop.say({"number": f"N{number}", "kind": "unmapped", "code": code, **({"description": said} if said else {})})
+        await shop.say(
+            {
+                "number": f"N{number}",
+                "kind": "unmapped",
+                "code": code,
+                **({"description": said} if said else {}),
+            }
+        )
         (event,) = await shop.events(f"N{number}")
         clear = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code=code).clear(digest)
         raw = Raw(type=clear.raw_type, code=clear.raw_code)
-        wanted = expected(rows, CARRIER_ID, raw, None if said is None else text_digest(said, digest))
+        wanted = expected(
+            rows, CARRIER_ID, raw, None if said is None else text_digest(said, digest)
+        )
         assert (event["kind"], event.get("status"), event.get("reason")) == (
-            ("unmapped", None, None) if wanted is None else (wanted.kind, wanted.status, wanted.reason)
+            ("unmapped", None, None)
+            if wanted is None
+            else (wanted.kind, wanted.status, wanted.reason)
         )
     held = {row.code for row in await current_mappings(shop.connection) if row.kind is not None}
     assert held == {code for code, meaning in dict(rows).items() if meaning is not None}
     texts = {stands for (stands,) in await shop.rows("SELECT stand_in FROM statesvc.mapped_text")}
-    assert texts == {stands for code in held for stands in code.stand_ins}, "a text goes with the last mapping that names it"
+    assert texts == {stands for code in held for stands in code.stand_ins}, (
+        "a text goes with the last mapping that names it"
+    )
     for table in ("code_mapping", "mapped_text", "action"):
-        assert "ann" not in str(await shop.rows(f"SELECT t::text FROM statesvc.{table} t")).lower().replace("channel", "")
+        assert "ann" not in str(
+            await shop.rows(f"SELECT t::text FROM statesvc.{table} t")
+        ).lower().replace("channel", "")

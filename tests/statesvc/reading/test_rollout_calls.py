@@ -23,7 +23,9 @@ Client = TestClient[Any, Any]
 
 @pytest.fixture
 async def client(shop: Shop) -> AsyncIterator[Client]:
-    _, key = await create_key(shop.connection, name="test", scopes=[Scope("ops")], created_by="test")
+    _, key = await create_key(
+        shop.connection, name="test", scopes=[Scope("ops")], created_by="test"
+    )
     calls = routes_of(OPERATIONS, context_of(shop.context.pool, carriers={CARRIER_ID: CARRIER}))
     server = TestServer(build_app(calls, keys=Keys(shop.context.pool)))
     async with TestClient(server, headers={"Authorization": f"Bearer {key}"}) as client:
@@ -35,18 +37,33 @@ async def put(client: Client, **change: Any) -> tuple[int, Any]:
         return answer.status, await answer.json()
 
 
-async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(client: Client, shop: Shop) -> None:
+async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(
+    client: Client, shop: Shop
+) -> None:
     guard = {"messages": 100, "errors_percent": 1.0, "differences_percent": None}
     status, shown = await put(client, candidate="2", percent=5, guard=guard, why="try it")
-    assert (status, shown["candidate"], shown["percent"], shown["shadow"], shown["guard"]) == (200, "2", 5, False, guard)
+    assert (status, shown["candidate"], shown["percent"], shown["shadow"], shown["guard"]) == (
+        200,
+        "2",
+        5,
+        False,
+        guard,
+    )
     assert shown["changed_by"].startswith("key:")
     _, shown = await put(client, percent=50)
     assert (shown["candidate"], shown["percent"], shown["guard"]) == ("2", 50, guard)
     _, shown = await put(client, hold=True)
     assert (shown["percent"], shown["hold"]) == (50, True)
     _, shown = await put(client, candidate=None)
-    assert (shown["candidate"], shown["percent"], shown["guard"], shown["hold"]) == (None, 0, None, True)
-    actions = await shop.rows("SELECT verb, target, canonical FROM statesvc.action WHERE target = 'carrier acme' ORDER BY batch_id")
+    assert (shown["candidate"], shown["percent"], shown["guard"], shown["hold"]) == (
+        None,
+        0,
+        None,
+        True,
+    )
+    actions = await shop.rows(
+        "SELECT verb, target, canonical FROM statesvc.action WHERE target = 'carrier acme' ORDER BY batch_id"
+    )
     assert [verb for verb, _, _ in actions] == ["rollout", "rollout", "hold", "rollout"]
     assert orjson.loads(actions[0][2])["details"] == {
         "why": "try it",
@@ -79,43 +96,86 @@ async def test_a_rollout_that_cannot_be_is_refused_and_nothing_is_turned(
 
 async def test_differences_are_paged_with_their_totals(client: Client, shop: Shop) -> None:
     await put(client, candidate="2", percent=0, shadow=True)
-    await shop.push(*(says({"number": f"N{n}", "status": "in_transit", "code": MISREAD}) for n in range(5)))
+    await shop.push(
+        *(says({"number": f"N{n}", "status": "in_transit", "code": MISREAD}) for n in range(5))
+    )
     await shop.work()
     seen, cursor = [], None
     while True:
-        async with client.get(f"{PATH}/diffs", params={"limit": 2} | ({"cursor": cursor} if cursor else {})) as answer:
+        async with client.get(
+            f"{PATH}/diffs", params={"limit": 2} | ({"cursor": cursor} if cursor else {})
+        ) as answer:
             page = await answer.json()
-        assert page["totals"] == {"candidate": "2", "messages": 5, "errors": 0, "differing": 5, "fields": {"status": 5}, "dropped": 0}
+        assert page["totals"] == {
+            "candidate": "2",
+            "messages": 5,
+            "errors": 0,
+            "differing": 5,
+            "fields": {"status": 5},
+            "dropped": 0,
+        }
         seen += page["items"]
         cursor = page["next_cursor"]
         if cursor is None:
             break
     assert len({item["diff_id"] for item in seen}) == 5
-    assert {(item["field"], item["stable_value"], item["candidate_value"]) for item in seen} == {("status", "in_transit", "delivered")}
+    assert {(item["field"], item["stable_value"], item["candidate_value"]) for item in seen} == {
+        ("status", "in_transit", "delivered")
+    }
 
 
-async def test_another_fleets_reading_is_set_and_shown_with_whether_anybody_asks_for_it(client: Client, shop: Shop) -> None:
+async def test_another_fleets_reading_is_set_and_shown_with_whether_anybody_asks_for_it(
+    client: Client, shop: Shop
+) -> None:
     status, shown = await put(client, stable="old@1", candidate="1", percent=10, fallback_seconds=5)
-    assert (status, shown["stable"], shown["candidate"], shown["percent"], shown["fallback_seconds"]) == (200, "old@1", "1", 10, 5)
-    assert shown["warnings"] == ["no worker asked for old@1 within the last minute: is it misspelt?"]
+    assert (
+        status,
+        shown["stable"],
+        shown["candidate"],
+        shown["percent"],
+        shown["fallback_seconds"],
+    ) == (200, "old@1", "1", 10, 5)
+    assert shown["warnings"] == [
+        "no worker asked for old@1 within the last minute: is it misspelt?"
+    ]
     await shop.push(says())
     assert await Fleet(shop, "old@1").claim("raw", 0) == []
     _, shown = await put(client, percent=0)
-    assert (shown["stable"], shown["percent"], shown["fallback_seconds"], shown["warnings"]) == ("old@1", 0, 5, [])
+    assert (shown["stable"], shown["percent"], shown["fallback_seconds"], shown["warnings"]) == (
+        "old@1",
+        0,
+        5,
+        [],
+    )
     stable, candidate = shown["readings"]
-    assert (stable["reading"], stable["role"], stable["share"], stable["waiting"], stable["leased"]) == ("old@1", "stable", 100, 1, 0)
-    assert (candidate["reading"], candidate["role"], candidate["share"]) == ("statesvc", "candidate", 0)
+    assert (
+        stable["reading"],
+        stable["role"],
+        stable["share"],
+        stable["waiting"],
+        stable["leased"],
+    ) == ("old@1", "stable", 100, 1, 0)
+    assert (candidate["reading"], candidate["role"], candidate["share"]) == (
+        "statesvc",
+        "candidate",
+        0,
+    )
     _, shown = await put(client, stable=None, candidate=None)
     assert (shown["stable"], shown["candidate"], shown["readings"]) == (None, None, [])
 
 
-async def test_other_event_ids_refuse_a_share_that_is_not_forced_with_a_reason(client: Client, shop: Shop) -> None:
+async def test_other_event_ids_refuse_a_share_that_is_not_forced_with_a_reason(
+    client: Client, shop: Shop
+) -> None:
     await put(client, candidate="forgetful", shadow=True)
     await shop.push(says({"number": "N1", "status": "in_transit"}))
     await shop.work()
     status, problem = await put(client, percent=1)
     assert (status, problem["errors"][0]["pointer"]) == (422, "/body/percent")
-    assert "gave 1 events of acme another id than the stable reading, or none" in problem["errors"][0]["detail"]
+    assert (
+        "gave 1 events of acme another id than the stable reading, or none"
+        in problem["errors"][0]["detail"]
+    )
     status, _ = await put(client, percent=1, force=True)
     assert status == 422, "no reason"
     status, shown = await put(client, percent=1, force=True, why="it leaves out what nobody wants")

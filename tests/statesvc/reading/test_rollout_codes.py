@@ -18,10 +18,22 @@ HELD = Meaning(Kind.SCAN, Status.EXCEPTION, Reason.HELD)
 
 async def test_a_code_read_by_its_category_is_listed_until_it_is_mapped(shop: Shop) -> None:
     for minute in range(3):
-        message_id = await shop.say({"number": "A1", "status": "in_transit", "code": "CAT", "by_category": True, "minute": minute})
+        message_id = await shop.say(
+            {
+                "number": "A1",
+                "status": "in_transit",
+                "code": "CAT",
+                "by_category": True,
+                "minute": minute,
+            }
+        )
     await shop.say({"number": "A1", "status": "in_transit", "code": "KNOWN"})
     (found,) = await codes_by_category(shop.connection)
-    assert (found.carrier_id, found.raw_type, found.raw_code, found.events, found.shipments) == (*CODE[:3], 3, 1)
+    assert (found.carrier_id, found.raw_type, found.raw_code, found.events, found.shipments) == (
+        *CODE[:3],
+        3,
+        1,
+    )
     assert found.message_ids[0] == message_id
     await add_mapping(shop.connection, CODE, HELD, why="", actor="tester")
     assert await codes_by_category(shop.connection) == []
@@ -35,17 +47,26 @@ async def test_the_latest_row_of_a_code_holds_and_no_row_is_ever_changed(shop: S
     await add_mapping(shop.connection, CODE, Meaning(Kind.INFO), why="second", actor="tester")
     (current,) = await current_mappings(shop.connection)
     assert (current.revision, current.kind, current.why) == (2, "info", "second")
-    for statement in ("UPDATE statesvc.code_mapping SET kind = NULL", "DELETE FROM statesvc.code_mapping"):
+    for statement in (
+        "UPDATE statesvc.code_mapping SET kind = NULL",
+        "DELETE FROM statesvc.code_mapping",
+    ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await shop.connection.execute(statement.encode())
         with pytest.raises(psycopg.Error, match="append-only"):
             await shop.as_owner(statement)
 
 
-async def test_rows_added_at_once_become_visible_in_the_order_of_their_revisions(shop: Shop) -> None:
+async def test_rows_added_at_once_become_visible_in_the_order_of_their_revisions(
+    shop: Shop,
+) -> None:
     async def add(number: int) -> None:
-        async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
-            await add_mapping(connection, MappedCode(CARRIER_ID, None, f"C{number}"), HELD, why="", actor="tester")
+        async with await AsyncConnection.connect(
+            shop.database.service_dsn, autocommit=True
+        ) as connection:
+            await add_mapping(
+                connection, MappedCode(CARRIER_ID, None, f"C{number}"), HELD, why="", actor="tester"
+            )
 
     seen = Mappings()
     adding = [asyncio.create_task(add(number)) for number in range(10)]

@@ -24,18 +24,27 @@ def commands(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> lis
     body = tmp_path / "alert.json"
     body.write_bytes(misread(0))
     values = {"ups": CARRIER_ID, "alert.json": str(body)}
-    return [[values.get(word, word) for word in shlex.split(command)[1:]] for block in blocks(PAGE) for command in block.commands()]
+    return [
+        [values.get(word, word) for word in shlex.split(command)[1:]]
+        for block in blocks(PAGE)
+        for command in block.commands()
+    ]
 
 
 def misread(number: int) -> bytes:
     return says({"number": f"N{number}", "status": "in_transit", "code": MISREAD})
 
 
-async def test_the_commands_of_the_page_do_what_it_says(shop: Shop, shell: Shell, commands: list[list[str]]) -> None:
+async def test_the_commands_of_the_page_do_what_it_says(
+    shop: Shop, shell: Shell, commands: list[list[str]]
+) -> None:
     by_one, by_two, shadow, show, some, everything, back, plan, repair, history = commands
     delivered = "SELECT count(*)::int FROM statesvc.shipment WHERE status = 'delivered'"
 
-    assert ('"in_transit"' in await shell(*by_one), '"delivered"' in await shell(*by_two)) == (True, True)
+    assert ('"in_transit"' in await shell(*by_one), '"delivered"' in await shell(*by_two)) == (
+        True,
+        True,
+    )
 
     await shell(*shadow)
     await shop.push(*map(misread, range(10)))
@@ -44,7 +53,9 @@ async def test_the_commands_of_the_page_do_what_it_says(shop: Shop, shell: Shell
     assert "10 messages, 0 failed, 10 read differently" in await shell(*show)
 
     await shell(*some)
-    ((percent, is_shadow, judged),) = await shop.rows("SELECT percent::int, shadow, guard_messages FROM statesvc.rollout")
+    ((percent, is_shadow, judged),) = await shop.rows(
+        "SELECT percent::int, shadow, guard_messages FROM statesvc.rollout"
+    )
     assert (percent, is_shadow, judged) == (5, True, 1000)
 
     await shell(*everything)

@@ -48,9 +48,13 @@ async def watched() -> AsyncIterator[tuple[ChildProcess, ChildWatch]]:
             await asyncio.wait_for(running, 10)
 
 
-async def answering(watch: ChildWatch, child: ChildProcess, *, other_than: int | None = None) -> int:
+async def answering(
+    watch: ChildWatch, child: ChildProcess, *, other_than: int | None = None
+) -> int:
     async with asyncio.timeout(60):
-        while child.pid in {None, other_than} or not watch.control.exists() or not watch.has_answered:  # noqa: ASYNC110 - another process
+        while (  # noqa: ASYNC110 - another process
+            child.pid in {None, other_than} or not watch.control.exists() or not watch.has_answered
+        ):
             await asyncio.sleep(0.02)
     assert child.pid is not None
     return child.pid
@@ -70,8 +74,17 @@ async def test_a_frozen_child_is_named_and_replaced() -> None:
             second = await answering(watch, child, other_than=first)
             assert second != first
     told = [line["event"] for line in lines if line["event"].startswith("child_")]
-    assert told == ["child_started", "child_silent", "child_killed", "child_died", "child_started", "child_answers"]
-    assert {line["pid"] for line in lines if line["event"] in {"child_silent", "child_killed"}} == {first}
+    assert told == [
+        "child_started",
+        "child_silent",
+        "child_killed",
+        "child_died",
+        "child_started",
+        "child_answers",
+    ]
+    assert {line["pid"] for line in lines if line["event"] in {"child_silent", "child_killed"}} == {
+        first
+    }
 
 
 async def test_a_supervisor_that_slept_kills_nobody() -> None:

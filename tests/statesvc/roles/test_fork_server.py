@@ -14,7 +14,14 @@ import pytest
 
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE, StopSignals
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
-from statesvc.roles.supervisor.fork_server import FORK_SERVER_DIED, TITLE, ForkedChild, ForkedProgram, ForkFailedError, ForkServer
+from statesvc.roles.supervisor.fork_server import (
+    FORK_SERVER_DIED,
+    TITLE,
+    ForkedChild,
+    ForkedProgram,
+    ForkFailedError,
+    ForkServer,
+)
 from statesvc.roles.supervisor.start_child import Child, fork, spawn
 from tests.world.forked import ForkedProcess
 from tests.world.forked import fork as start_program
@@ -27,9 +34,13 @@ REPORT, STOP, ABORT, FAIL = range(4)
 
 def programs(folder: Path) -> list[ForkedProgram]:
     return [
-        ForkedProgram(run=partial(report, folder / "report"), title="statesvc worker --port 1", niceness=3),
+        ForkedProgram(
+            run=partial(report, folder / "report"), title="statesvc worker --port 1", niceness=3
+        ),
         ForkedProgram(run=partial(stop_when_asked, folder / "stop"), title="statesvc api"),
-        ForkedProgram(run=partial(stop_when_asked, folder / "abort", aborts=True), title="statesvc sealer"),
+        ForkedProgram(
+            run=partial(stop_when_asked, folder / "abort", aborts=True), title="statesvc sealer"
+        ),
         ForkedProgram(run=fail, title="statesvc notifier"),
     ]
 
@@ -103,7 +114,9 @@ async def ended(child: Child) -> int:
 async def supervised(scenario: str, folder: Path) -> ForkedProcess:
     """Run one of the functions below as a supervisor, in a process."""
     environment = {"PATH": os.environ["PATH"], "ONLY": "mine"}
-    return await start_program(__name__, [scenario, str(folder)], environment=environment, output=folder / "output")
+    return await start_program(
+        __name__, [scenario, str(folder)], environment=environment, output=folder / "output"
+    )
 
 
 async def assert_runs(scenario: str, folder: Path) -> None:
@@ -125,16 +138,24 @@ async def child_reports(server: ForkServer, _folder: Path) -> None:
     assert await ended(await server.fork(REPORT)) == 7
 
 
-async def test_it_is_one_with_what_it_shares_and_alone_with_what_it_does_not(tmp_path: Path) -> None:
+async def test_it_is_one_with_what_it_shares_and_alone_with_what_it_does_not(
+    tmp_path: Path,
+) -> None:
     await assert_runs("child_reports", tmp_path)
     seen = json.loads(read(tmp_path / "report"))
-    assert seen["environment"] == {"PATH": os.environ["PATH"], "ONLY": "mine", SUPERVISED_VARIABLE: "1"}
+    assert seen["environment"] == {
+        "PATH": os.environ["PATH"],
+        "ONLY": "mine",
+        SUPERVISED_VARIABLE: "1",
+    }
     assert seen["leads"]
     assert seen["loaded"]
     assert seen["frozen"] > 100_000
     assert seen["niceness"] == os.nice(0) + 3
     # empty where the kernel has no such groups
-    assert not seen["niceness of the session"] or seen["niceness of the session"].endswith(" nice 3\n")
+    assert not seen["niceness of the session"] or seen["niceness of the session"].endswith(
+        " nice 3\n"
+    )
     assert seen["title"] == "statesvc worker --port 1"
     assert seen["blocked"] == []
 
@@ -169,7 +190,9 @@ async def test_it_stops_when_it_is_asked_before_it_listens(tmp_path: Path) -> No
 
 
 async def child_is_asked_twice(server: ForkServer, folder: Path) -> None:
-    child = ChildProcess(ChildProgram(name="worker", start=fork(server, ABORT, otherwise=spawn(["false"], {}))))
+    child = ChildProcess(
+        ChildProgram(name="worker", start=fork(server, ABORT, otherwise=spawn(["false"], {})))
+    )
     running = asyncio.create_task(child.run())
     pid = int((await until_says(folder / "abort", "up")).split()[1])
     # it runs again only when both are there
@@ -190,7 +213,9 @@ async def child_is_awaited(server: ForkServer, folder: Path) -> None:
     await (await server.fork(STOP)).wait()
 
 
-async def test_it_notices_that_its_supervisor_died_and_so_does_what_it_was_forked_from(tmp_path: Path) -> None:
+async def test_it_notices_that_its_supervisor_died_and_so_does_what_it_was_forked_from(
+    tmp_path: Path,
+) -> None:
     supervisor = await supervised("child_is_awaited", tmp_path)
     await until_says(tmp_path / "stop", "up")
     supervisor.kill()
@@ -213,7 +238,9 @@ async def server_dies(server: ForkServer, folder: Path) -> None:
     await until(lambda: has_ended(first.pid) and has_ended(second.pid))
     (folder / "stop").unlink()
     alone = spawn(["false"], {})
-    again = await asyncio.gather(*(fork(server, number, otherwise=alone)() for number in (STOP, REPORT)))
+    again = await asyncio.gather(
+        *(fork(server, number, otherwise=alone)() for number in (STOP, REPORT))
+    )
     assert title_of(server.pid) == TITLE
     assert await ended(again[1]) == 7
     await until_says(folder / "stop", "up")
@@ -227,13 +254,24 @@ async def server_dies(server: ForkServer, folder: Path) -> None:
     await (await server.fork(STOP)).wait()
 
 
-async def test_roles_do_not_outlive_the_fork_server_and_start_again_from_another(tmp_path: Path) -> None:
+async def test_roles_do_not_outlive_the_fork_server_and_start_again_from_another(
+    tmp_path: Path,
+) -> None:
     supervisor = await supervised("server_dies", tmp_path)
     await until(lambda: bool(read(tmp_path / "server")))
     await until_says(tmp_path / "stop", "up")
     seen = json.loads(read(tmp_path / "report"))
-    assert seen["environment"] == {"PATH": os.environ["PATH"], "ONLY": "mine", SUPERVISED_VARIABLE: "1"}
-    assert (seen["leads"], seen["loaded"], seen["blocked"], seen["niceness"]) == (True, True, [], os.nice(0) + 3)
+    assert seen["environment"] == {
+        "PATH": os.environ["PATH"],
+        "ONLY": "mine",
+        SUPERVISED_VARIABLE: "1",
+    }
+    assert (seen["leads"], seen["loaded"], seen["blocked"], seen["niceness"]) == (
+        True,
+        True,
+        [],
+        os.nice(0) + 3,
+    )
     # neither holds on to what is the supervisor's
     supervisor.kill()
     await supervisor.wait()
@@ -251,5 +289,12 @@ async def test_a_program_starts_alone_where_none_can_be_forked() -> None:
             raise ForkFailedError
 
     niceness = os.nice(0) + 4
-    command = [sys.executable, "-c", f"import os, time\nwhile os.nice(0) < {niceness}: time.sleep(0.02)"]
-    assert await ended(await fork(Failing(), STOP, otherwise=spawn(command, {}, niceness=niceness))()) == 0
+    command = [
+        sys.executable,
+        "-c",
+        f"import os, time\nwhile os.nice(0) < {niceness}: time.sleep(0.02)",
+    ]
+    assert (
+        await ended(await fork(Failing(), STOP, otherwise=spawn(command, {}, niceness=niceness))())
+        == 0
+    )

@@ -22,7 +22,9 @@ def port_of(http: HttpSettings, *, port: int) -> int:
 
 def test_metrics_are_on_the_loopback_a_thousand_above_the_role() -> None:
     assert HttpSettings().default_metrics_port(8081) == 9081
-    assert HttpSettings().default_metrics_port(0) == HttpSettings().default_metrics_port(65_000) == 0
+    assert (
+        HttpSettings().default_metrics_port(0) == HttpSettings().default_metrics_port(65_000) == 0
+    )
 
 
 def test_a_chosen_port_that_is_taken_is_refused_in_a_sentence(taken: int) -> None:

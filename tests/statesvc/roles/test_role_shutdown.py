@@ -39,7 +39,10 @@ async def run(
         order.append("drained")
 
     times = ShutdownTimes(grace_seconds=grace_seconds, drain_seconds=drain_seconds)
-    return await asyncio.wait_for(run_until_stopped(parts, helpers=helpers or [], signals=signals, drain=drain, times=times), 5)
+    return await asyncio.wait_for(
+        run_until_stopped(parts, helpers=helpers or [], signals=signals, drain=drain, times=times),
+        5,
+    )
 
 
 async def test_readiness_fails_before_any_part_is_asked_to_stop() -> None:
@@ -86,7 +89,9 @@ async def test_a_second_signal_cuts_the_grace_short() -> None:
     signals.ask("sigint")
     signals.ask("sigint")
     # the whole is waited for 5 s: a minute's grace that is not cut short fails
-    assert await run([Steady("worker", order, deaf=True).part], signals, order, grace_seconds=60) == 1
+    assert (
+        await run([Steady("worker", order, deaf=True).part], signals, order, grace_seconds=60) == 1
+    )
 
 
 async def test_parts_work_on_while_load_balancers_notice() -> None:
@@ -118,4 +123,6 @@ async def test_a_process_that_lost_a_part_does_not_serve_on() -> None:
 
     order: list[str] = []
     dying = Component(name="dying", run=die, stop=lambda: None)
-    assert await run([dying, Steady("http", order).part], StopSignals(), order, drain_seconds=60) == 1
+    assert (
+        await run([dying, Steady("http", order).part], StopSignals(), order, drain_seconds=60) == 1
+    )

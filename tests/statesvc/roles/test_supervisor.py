@@ -22,7 +22,12 @@ from statesvc.roles.supervisor.child_plan import (
     is_free,
     programs,
 )
-from statesvc.roles.supervisor.child_process import LONGEST_PAUSE_SECONDS, ChildProcess, ChildProgram, pause_after
+from statesvc.roles.supervisor.child_process import (
+    LONGEST_PAUSE_SECONDS,
+    ChildProcess,
+    ChildProgram,
+    pause_after,
+)
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.start_child import spawn
 from statesvc.roles.supervisor.supervise import banner
@@ -34,7 +39,14 @@ LOOPBACK = "127.0.0.1"
 def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> ServicePlan:
     ports = {"ingress": 8080, "api": 8081, "worker": 8082, "notifier": 8083, "sealer": 8084}
     socket = Path("/run/statesvc/api")
-    return ServicePlan(host=host, ports=ports, socket=socket, settings=load_settings(), explained=explained, demo_rate=demo_rate)
+    return ServicePlan(
+        host=host,
+        ports=ports,
+        socket=socket,
+        settings=load_settings(),
+        explained=explained,
+        demo_rate=demo_rate,
+    )
 
 
 def read_lines(path: Path) -> list[str]:
@@ -49,7 +61,9 @@ async def until(path: Path, lines: int) -> list[str]:
 
 
 def test_a_taken_port_is_refused_for_the_api_and_passed_over_for_the_others() -> None:
-    port = next(port for port in iter(lambda: any_free(LOOPBACK), None) if is_free(LOOPBACK, port - 1))
+    port = next(
+        port for port in iter(lambda: any_free(LOOPBACK), None) if is_free(LOOPBACK, port - 1)
+    )
     with socket.socket() as taken:
         taken.bind((LOOPBACK, port))
         taken.listen()
@@ -77,27 +91,56 @@ def test_the_demo_lets_unsigned_webhooks_in_on_the_loopback_only() -> None:
 
 
 def test_the_demo_leaves_settings_that_are_set_alone() -> None:
-    given = {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "ups", "STATESVC_BOOTSTRAP_KEY": "mine-and-long-enough-for-a-key"}
+    given = {
+        "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "ups",
+        "STATESVC_BOOTSTRAP_KEY": "mine-and-long-enough-for-a-key",
+    }
     environment = environment_of(plan(demo_rate=20), given)
     assert given.items() <= environment.items()
 
 
 def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
     environment = environment_of(plan(demo_rate=20), {})
-    listed = {program.name: program for program in programs(plan(demo_rate=20), Mock(ForkServer), environment)}
+    listed = {
+        program.name: program
+        for program in programs(plan(demo_rate=20), Mock(ForkServer), environment)
+    }
     titles = [program.title for program in forked_programs(plan())]
-    assert all(sum(f"statesvc {name}" in title for title in titles) == 1 for name in (*ROLES, "prepare")), titles
+    assert all(
+        sum(f"statesvc {name}" in title for title in titles) == 1 for name in (*ROLES, "prepare")
+    ), titles
     assert list(listed) == ["ingress", "api", "worker", "notifier+sealer", DEMO]
     assert arguments_of(plan(), ["worker"])[1:] == [
-        *("--host", LOOPBACK, "--port", "8082", "--wakeups", "/run/statesvc", "--control", "/run/statesvc/worker.control")
+        *(
+            "--host",
+            LOOPBACK,
+            "--port",
+            "8082",
+            "--wakeups",
+            "/run/statesvc",
+            "--control",
+            "/run/statesvc/worker.control",
+        )
     ]
-    assert arguments_of(plan(), ["ingress"])[-2:] == arguments_of(plan(), ["api"])[-2:] == ["--socket", "/run/statesvc/api"]
+    assert (
+        arguments_of(plan(), ["ingress"])[-2:]
+        == arguments_of(plan(), ["api"])[-2:]
+        == ["--socket", "/run/statesvc/api"]
+    )
     assert arguments_of(plan(), ["notifier", "sealer"])[-2:] == ["--sealer-port", "8084"]
-    assert demo_environment(environment)["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
+    assert (
+        demo_environment(environment)["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
+    )
     assert not listed[DEMO].restart
 
 
-@pytest.mark.parametrize("dsn", ["postgresql://someone:hush@db:5432/statesvc", "host=db user=someone password=hush dbname=statesvc"])
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://someone:hush@db:5432/statesvc",
+        "host=db user=someone password=hush dbname=statesvc",
+    ],
+)
 def test_the_banner_shows_no_password(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", dsn)
     text = banner(plan(), environment={"STATESVC_BOOTSTRAP_KEY": "hush"}, new_key_file=None)
@@ -149,7 +192,9 @@ async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
         f"ChildProgram(name='worker', start=spawn([sys.executable, {str(program)!r}], dict(os.environ)))).run())\n"
     )
     root = str(Path(__file__).parents[3])
-    supervisor = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=root, env={"PYTHONPATH": root})
+    supervisor = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=root, env={"PYTHONPATH": root}
+    )
     await until(report, 1)
     supervisor.send_signal(signal.SIGKILL)
     await supervisor.wait()

@@ -17,16 +17,34 @@ BROKEN = [
     ({"STATESVC_BOOTSTRAP_KEY": "b" * 23}, "STATESVC_BOOTSTRAP_KEY has 23 characters"),
     ({"DATABASE_URL": "postgresql://[hush"}, "DATABASE_URL is no address of a database"),
     ({"DATABASE_URL": "host=db hush"}, "DATABASE_URL is no address of a database"),
-    ({"DATABASE_URL": "host=db", "STATESVC_LISTEN_URL": "hush"}, "STATESVC_LISTEN_URL is no address of a database"),
+    (
+        {"DATABASE_URL": "host=db", "STATESVC_LISTEN_URL": "hush"},
+        "STATESVC_LISTEN_URL is no address of a database",
+    ),
     ({"DATABASE_URL": "host=db"}, "STATESVC_MASTER_KEY is not set"),
     ({"STATESVC_MASTER_KEY": "hush"}, "STATESVC_MASTER_KEY"),
     ({"STATESVC_KMS_URL": "https://hush"}, "STATESVC_KMS_URL must be"),
     ({"STATESVC_WEBHOOK_SECRET_UPPS": "hush"}, "STATESVC_WEBHOOK_SECRET_UPPS is for no carrier"),
     ({"STATESVC_HOST": "203.0.113.7"}, "this machine cannot listen on '203.0.113.7'"),
-    ({"STATESVC_HOST": "127.0.0.1,nowhere.invalid"}, "this machine cannot listen on 'nowhere.invalid'"),
-    ({"STATESVC_CHECKPOINT_PUBLISH": "ftp://hush"}, "STATESVC_CHECKPOINT_PUBLISH: neither a folder"),
-    ({"STATESVC_CHECKPOINT_STAMP_URL": "https://tsa", "STATESVC_CHECKPOINT_STAMP_CERT": "missing.pem"}, "missing.pem cannot be read"),
-    ({"STATESVC_OPERATOR_URL": "https://on-call", "STATESVC_OPERATOR_SECRET": "hush"}, "STATESVC_OPERATOR_SECRET must be whsec_"),
+    (
+        {"STATESVC_HOST": "127.0.0.1,nowhere.invalid"},
+        "this machine cannot listen on 'nowhere.invalid'",
+    ),
+    (
+        {"STATESVC_CHECKPOINT_PUBLISH": "ftp://hush"},
+        "STATESVC_CHECKPOINT_PUBLISH: neither a folder",
+    ),
+    (
+        {
+            "STATESVC_CHECKPOINT_STAMP_URL": "https://tsa",
+            "STATESVC_CHECKPOINT_STAMP_CERT": "missing.pem",
+        },
+        "missing.pem cannot be read",
+    ),
+    (
+        {"STATESVC_OPERATOR_URL": "https://on-call", "STATESVC_OPERATOR_SECRET": "hush"},
+        "STATESVC_OPERATOR_SECRET must be whsec_",
+    ),
 ]
 
 
@@ -42,7 +60,11 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("command", ["up", *ROLES])
 @pytest.mark.parametrize("broken", BROKEN, ids=[words for _, words in BROKEN])
 def test_a_setting_that_no_role_can_use_is_refused_first(
-    command: str, broken: tuple[dict[str, str], str], empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    broken: tuple[dict[str, str], str],
+    empty: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings, words = broken
     for name, value in settings.items():
@@ -86,7 +108,9 @@ def test_each_part_of_the_settings_is_stripped() -> None:
         ("::1, 127.0.0.1", ("::1", "127.0.0.1")),
     ],
 )
-def test_the_unspecified_address_means_ipv4_too_unless_that_is_named(host: str, hosts: tuple[str, ...]) -> None:
+def test_the_unspecified_address_means_ipv4_too_unless_that_is_named(
+    host: str, hosts: tuple[str, ...]
+) -> None:
     assert listen_hosts(host) == hosts
 
 

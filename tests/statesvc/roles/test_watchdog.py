@@ -9,7 +9,14 @@ async def test_systemd_gets_a_ping_twice_in_each_interval(tmp_path: Path) -> Non
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.setblocking(False)
-        pings = watchdog({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000", "WATCHDOG_PID": "7"}, pid=7)
+        pings = watchdog(
+            {
+                "NOTIFY_SOCKET": str(tmp_path / "notify"),
+                "WATCHDOG_USEC": "200000",
+                "WATCHDOG_PID": "7",
+            },
+            pid=7,
+        )
         assert pings is not None
         pings.start()
         async with asyncio.timeout(10):

@@ -27,7 +27,9 @@ async def commit(log: Story, sealer: Any) -> None:
 
 
 async def is_sealed(log: Story, size: int) -> bool:
-    rows: list[tuple[int]] = await log.rows("SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint")
+    rows: list[tuple[int]] = await log.rows(
+        "SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint"
+    )
     return rows[0][0] >= size
 
 
@@ -37,7 +39,9 @@ async def test_a_clock_that_steps_stops_the_sealing_and_is_named_until_it_is_rig
 ) -> None:
     monkeypatch.setattr(loop, "_CLOCK_SECONDS", 0.05)
     lines = io.StringIO()
-    structlog.configure(processors=pipeline("sealer", "json"), logger_factory=structlog.PrintLoggerFactory(lines))
+    structlog.configure(
+        processors=pipeline("sealer", "json"), logger_factory=structlog.PrintLoggerFactory(lines)
+    )
     async with story(database) as log, running(database) as (sealer, _):
         await commit(log, sealer)
         await until(lambda: is_sealed(log, 1))
@@ -71,7 +75,10 @@ async def test_what_was_sealed_or_recorded_in_the_future_is_not_sealed_upon(data
         await database.clock.advance(HOUR)
         await log.act()
         await database.clock.advance(-HOUR)
-        with pytest.raises(ClockError, match=r"waits to be sealed was recorded at .* has not come yet.*CLOCK_SECONDS_MAX"):
+        with pytest.raises(
+            ClockError,
+            match=r"waits to be sealed was recorded at .* has not come yet.*CLOCK_SECONDS_MAX",
+        ):
             await ClockCheck().check(log.connection)
         await ClockCheck(seconds_max=2 * HOUR).check(log.connection)
         await database.clock.advance(HOUR)

@@ -33,7 +33,11 @@ WHY = "the disk died"
 
 @pytest.fixture
 def publication(tmp_path: Path) -> Publication:
-    return Publication(file=tmp_path / "checkpoint", keys_file=tmp_path / "checkpoint.keys", origin="log.example/tests")
+    return Publication(
+        file=tmp_path / "checkpoint",
+        keys_file=tmp_path / "checkpoint.keys",
+        origin="log.example/tests",
+    )
 
 
 async def back_to(database: Database, size: int) -> None:
@@ -41,8 +45,12 @@ async def back_to(database: Database, size: int) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
         await attacker.execute("SET session_replication_role = replica")
         lost = "(SELECT batch_id FROM statesvc.sealed_batch WHERE first_index >= %s)"
-        await attacker.execute(f"DELETE FROM statesvc.action WHERE batch_id IN {lost}".encode(), [size])
-        await attacker.execute(f"DELETE FROM statesvc.batch WHERE batch_id IN {lost}".encode(), [size])
+        await attacker.execute(
+            f"DELETE FROM statesvc.action WHERE batch_id IN {lost}".encode(), [size]
+        )
+        await attacker.execute(
+            f"DELETE FROM statesvc.batch WHERE batch_id IN {lost}".encode(), [size]
+        )
         await attacker.execute("DELETE FROM statesvc.sealed_batch WHERE first_index >= %s", [size])
         await attacker.execute("DELETE FROM statesvc.checkpoint WHERE tree_size > %s", [size])
 
@@ -55,11 +63,15 @@ async def acts(log: Story, *targets: str) -> None:
 
 async def forked(database: Database, log: Story, **request: Any) -> Fork:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        return await fork(owner, MASTER, log.publication, ForkRequest(actor="cli:ops", why=WHY, **request))
+        return await fork(
+            owner, MASTER, log.publication, ForkRequest(actor="cli:ops", why=WHY, **request)
+        )
 
 
 async def verified(database: Database, **request: Any) -> VerificationReport:
-    order = VerificationRequest(access=LogAccess(dsn=database.superuser_dsn, master_keys=MASTER.keys), **request)
+    order = VerificationRequest(
+        access=LogAccess(dsn=database.superuser_dsn, master_keys=MASTER.keys), **request
+    )
     return await asyncio.to_thread(Verification(order, lambda _done, _all: None).run)
 
 
@@ -82,7 +94,9 @@ async def entries(log: Story) -> list[tuple[int, dict[str, Any]]]:
     return [(index, orjson.loads(canonical)) for index, canonical in rows]
 
 
-async def test_a_fork_goes_on_from_the_restored_end_and_says_what_was_lost(database: Database, publication: Publication) -> None:
+async def test_a_fork_goes_on_from_the_restored_end_and_says_what_was_lost(
+    database: Database, publication: Publication
+) -> None:
     async with restored(database, publication) as log:
         lost = read_published(publication.file) if publication.file else None
         root = await tree_root(log.connection, 2)
@@ -93,7 +107,12 @@ async def test_a_fork_goes_on_from_the_restored_end_and_says_what_was_lost(datab
         assert head.note.splitlines()[0] == "log.example/tests/epoch-2"
         assert read_published(publication.file or Path()) == head.note
         found = await entries(log)
-        assert [(index, document["target"]) for index, document in found] == [(0, "a"), (1, "b"), (2, "log"), (3, "since the restore")]
+        assert [(index, document["target"]) for index, document in found] == [
+            (0, "a"),
+            (1, "b"),
+            (2, "log"),
+            (3, "since the restore"),
+        ]
         entry = found[2][1]
         assert (entry["verb"], entry["epoch"]) == ("log.fork", 2)
         assert entry["details"] == {
@@ -112,7 +131,9 @@ async def test_a_fork_goes_on_from_the_restored_end_and_says_what_was_lost(datab
         assert (await entries(log))[-1][1]["epoch"] == 2
 
 
-async def test_a_forked_log_is_sound_and_names_its_fork(database: Database, publication: Publication) -> None:
+async def test_a_forked_log_is_sound_and_names_its_fork(
+    database: Database, publication: Publication
+) -> None:
     async with restored(database, publication) as log:
         await forked(database, log)
         await acts(log, "after", "and after")
@@ -127,7 +148,9 @@ async def test_a_forked_log_is_sound_and_names_its_fork(database: Database, publ
         assert (await verified(database, note=head.note)).sound
 
 
-async def test_entries_of_all_kinds_are_of_the_new_epoch_and_sound(database: Database, publication: Publication) -> None:
+async def test_entries_of_all_kinds_are_of_the_new_epoch_and_sound(
+    database: Database, publication: Publication
+) -> None:
     async with restored(database, publication) as log:
         await log.parcel("1Z0009", steps=2)
         await forked(database, log)
@@ -137,7 +160,10 @@ async def test_entries_of_all_kinds_are_of_the_new_epoch_and_sound(database: Dat
         report = await verified(database, keys=keys)
         assert (report.faults, report.sound) == ([], True)
         events = await log.rows("SELECT canonical FROM statesvc.event")
-        assert {orjson.loads(decompress_json(stored)).get("epoch") for (stored,) in events} == {2, None}
+        assert {orjson.loads(decompress_json(stored)).get("epoch") for (stored,) in events} == {
+            2,
+            None,
+        }
 
 
 async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up_are_named(
@@ -153,49 +179,72 @@ async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up
         await acts(log, "after")
         assert (await verified(database, note=common.note)).sound
         (fault,) = (await verified(database, note=lost.note)).faults
-        assert "is of epoch 1 and has 3 entries, of which those from 2 on were given up: epoch 2 began" in str(fault)
+        assert (
+            "is of epoch 1 and has 3 entries, of which those from 2 on were given up: epoch 2 began"
+            in str(fault)
+        )
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
         ("DELETE FROM statesvc.log_epoch WHERE epoch = 2", "is not what the forks in the log say"),
-        ("INSERT INTO statesvc.log_epoch VALUES (3, 3, now())", "is not what the forks in the log say"),
-        ("UPDATE statesvc.log_epoch SET begins = 1 WHERE epoch = 2", "is not what the forks in the log say"),
+        (
+            "INSERT INTO statesvc.log_epoch VALUES (3, 3, now())",
+            "is not what the forks in the log say",
+        ),
+        (
+            "UPDATE statesvc.log_epoch SET begins = 1 WHERE epoch = 2",
+            "is not what the forks in the log say",
+        ),
         (
             "UPDATE statesvc.action SET canonical = convert_to(replace(convert_from(canonical, 'UTF8'), ':2,', ':3,'), 'UTF8')",
             "was changed",
         ),
     ],
 )
-async def test_a_changed_epoch_is_found(database: Database, publication: Publication, change: str, why: str) -> None:
+async def test_a_changed_epoch_is_found(
+    database: Database, publication: Publication, change: str, why: str
+) -> None:
     async with restored(database, publication) as log:
         await forked(database, log)
         await acts(log, "after")
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as attacker:
             await attacker.execute("SET session_replication_role = replica")
-            await attacker.execute("ALTER TABLE statesvc.action DROP CONSTRAINT IF EXISTS action_check")
+            await attacker.execute(
+                "ALTER TABLE statesvc.action DROP CONSTRAINT IF EXISTS action_check"
+            )
             await attacker.execute(change.encode())
         assert why in str((await verified(database)).faults)
 
 
-async def test_a_log_can_be_forked_again_and_again(database: Database, publication: Publication) -> None:
+async def test_a_log_can_be_forked_again_and_again(
+    database: Database, publication: Publication
+) -> None:
     async with restored(database, publication) as log:
         await forked(database, log)
         await acts(log, "x", "y")
         await back_to(database, 4)
         assert (await forked(database, log)).epoch == 3
         await acts(log, "z")
-        report = await verified(database, keys=[key.verifier for key in await read_keys(log.connection)])
+        report = await verified(
+            database, keys=[key.verifier for key in await read_keys(log.connection)]
+        )
         assert (report.faults, report.sound, len(report.forks)) == ([], True, 2)
 
 
-async def test_a_backup_from_before_a_fork_needs_another_epoch(database: Database, publication: Publication) -> None:
+async def test_a_backup_from_before_a_fork_needs_another_epoch(
+    database: Database, publication: Publication
+) -> None:
     async with restored(database, publication) as log:
         await forked(database, log)
         await acts(log, "x", "y")
         await back_to(database, 1)
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as attacker:
             await attacker.execute("SET session_replication_role = replica")
             await attacker.execute("DELETE FROM statesvc.log_epoch WHERE epoch = 2")
         with pytest.raises(ForkError, match="is of epoch 2, the database of epoch 1"):
@@ -206,14 +255,18 @@ async def test_a_backup_from_before_a_fork_needs_another_epoch(database: Databas
         assert (await verified(database)).consistent
 
 
-async def test_a_log_that_has_all_that_was_published_is_not_forked(database: Database, publication: Publication) -> None:
+async def test_a_log_that_has_all_that_was_published_is_not_forked(
+    database: Database, publication: Publication
+) -> None:
     async with story(database, publication) as log:
         await acts(log, "a")
         with pytest.raises(NoForkError, match="nothing that was published is missing"):
             await forked(database, log)
 
 
-async def test_a_log_that_went_on_differently_is_not_forked(database: Database, publication: Publication) -> None:
+async def test_a_log_that_went_on_differently_is_not_forked(
+    database: Database, publication: Publication
+) -> None:
     async with restored(database, publication) as log:
         # without the published head, as a sealer elsewhere that does not see it
         log.publication = replace(publication, file=None, keys_file=None)
@@ -223,8 +276,13 @@ async def test_a_log_that_went_on_differently_is_not_forked(database: Database, 
             await forked(database, log)
 
 
-async def test_a_fork_waits_for_those_who_write_and_no_old_epoch_follows_it(database: Database, publication: Publication) -> None:
-    async with restored(database, publication) as log, await AsyncConnection.connect(database.service_dsn) as late:
+async def test_a_fork_waits_for_those_who_write_and_no_old_epoch_follows_it(
+    database: Database, publication: Publication
+) -> None:
+    async with (
+        restored(database, publication) as log,
+        await AsyncConnection.connect(database.service_dsn) as late,
+    ):
         await late.execute("SELECT")
         await Story(late, log.keyring).act("late")
         forking = asyncio.create_task(forked(database, log))
@@ -237,29 +295,41 @@ async def test_a_fork_waits_for_those_who_write_and_no_old_epoch_follows_it(data
         await forking
         await blocked
         await log.seal()
-        epochs = {document["target"]: document.get("epoch", 1) for _, document in await entries(log)}
+        epochs = {
+            document["target"]: document.get("epoch", 1) for _, document in await entries(log)
+        }
         assert (epochs["late"], epochs["log"], epochs["blocked"]) == (1, 2, 2)
         assert (await verified(database)).consistent
 
 
-async def test_a_key_that_was_made_after_the_backup_is_kept_without_its_secret(database: Database, publication: Publication) -> None:
+async def test_a_key_that_was_made_after_the_backup_is_kept_without_its_secret(
+    database: Database, publication: Publication
+) -> None:
     async with story(database, publication) as log:
         await acts(log, "a", "b")
         async with log.connection.transaction():
             lost = await rotate(log.connection, MASTER, actor="cli:ops", why="a test")
         await log.seal()
         await back_to(database, 2)
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
-            await attacker.execute("DELETE FROM statesvc.signing_key WHERE key_id = %s", [lost.key_id])
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as attacker:
+            await attacker.execute(
+                "DELETE FROM statesvc.signing_key WHERE key_id = %s", [lost.key_id]
+            )
         with pytest.raises(ForkError, match="lacks the log's key"):
             await take_stock(log.connection, MASTER, publication)
         done = await forked(database, log)
         assert list(done.lost_keys) == [lost]
         await acts(log, "after")
-        assert [key.verifier for key in await read_keys(log.connection) if key.sealed_seed is None] == [lost]
+        assert [
+            key.verifier for key in await read_keys(log.connection) if key.sealed_seed is None
+        ] == [lost]
 
 
-async def test_a_key_that_was_retired_after_the_backup_signs_the_fork_and_no_more(database: Database, publication: Publication) -> None:
+async def test_a_key_that_was_retired_after_the_backup_signs_the_fork_and_no_more(
+    database: Database, publication: Publication
+) -> None:
     async with story(database, publication) as log:
         await acts(log, "a", "b", "c")
         await back_to(database, 2)
@@ -268,7 +338,9 @@ async def test_a_key_that_was_retired_after_the_backup_signs_the_fork_and_no_mor
         assert done.new_key is not None
         assert list(done.retired_keys) == [old.verifier]
         await acts(log, "after")
-        assert {key.verifier: key.sealed_seed is None for key in await read_keys(log.connection)} == {
+        assert {
+            key.verifier: key.sealed_seed is None for key in await read_keys(log.connection)
+        } == {
             old.verifier: True,
             done.new_key: False,
         }
@@ -289,6 +361,10 @@ async def test_the_store_keeps_both_histories_and_the_newest_epoch_is_its_latest
         await forked(database, log)
         head = await log.seal()
         await store.keep(head.note)
-        assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["1.3", "2.3", "latest"]
+        assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [
+            "1.3",
+            "2.3",
+            "latest",
+        ]
         assert await store.latest() == head.note
         await acts(log, "after")

@@ -61,7 +61,9 @@ async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Pat
         assert (await log.seal()).tree_size == 2
 
 
-async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(database: Any, tmp_path: Path) -> None:
+async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(
+    database: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "checkpoint"
     async with story(database, Publication(file=file, origin="log.example/tests")) as log:
         await two_passes(log)
@@ -74,8 +76,12 @@ async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(dat
             await log.seal()
 
 
-async def test_a_head_is_written_outside_before_anybody_can_read_it(database: Any, tmp_path: Path) -> None:
-    async with story(database, Publication(file=tmp_path / "missing folder" / "checkpoint", origin=None)) as log:
+async def test_a_head_is_written_outside_before_anybody_can_read_it(
+    database: Any, tmp_path: Path
+) -> None:
+    async with story(
+        database, Publication(file=tmp_path / "missing folder" / "checkpoint", origin=None)
+    ) as log:
         await log.act()
         with pytest.raises(RefusalError, match="cannot be written"):
             await log.seal()
@@ -85,10 +91,22 @@ async def test_a_head_is_written_outside_before_anybody_can_read_it(database: An
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("UPDATE statesvc.checkpoint SET root = sha256('x') WHERE tree_size = 2", "says something else than its note"),
-        ("UPDATE statesvc.checkpoint SET note = replace(note, '\n2\n', '\n3\n') WHERE tree_size = 2", "does not fit"),
-        ("DELETE FROM statesvc.sealed_batch WHERE first_index = 1", "has 2 entries, the database 1"),
-        ("UPDATE statesvc.batch SET leaf_hashes = sha256('x')", "are not those of the newest checkpoint"),
+        (
+            "UPDATE statesvc.checkpoint SET root = sha256('x') WHERE tree_size = 2",
+            "says something else than its note",
+        ),
+        (
+            "UPDATE statesvc.checkpoint SET note = replace(note, '\n2\n', '\n3\n') WHERE tree_size = 2",
+            "does not fit",
+        ),
+        (
+            "DELETE FROM statesvc.sealed_batch WHERE first_index = 1",
+            "has 2 entries, the database 1",
+        ),
+        (
+            "UPDATE statesvc.batch SET leaf_hashes = sha256('x')",
+            "are not those of the newest checkpoint",
+        ),
         ("DELETE FROM statesvc.batch", "incomplete"),
     ],
 )
@@ -111,10 +129,14 @@ async def test_a_stranger_s_head_is_not_taken_for_ours(database: Any, tmp_path: 
 
 
 def pinned(folder: Path) -> Publication:
-    return Publication(file=folder / "checkpoint", keys_file=folder / "checkpoint.keys", origin="log.example/tests")
+    return Publication(
+        file=folder / "checkpoint", keys_file=folder / "checkpoint.keys", origin="log.example/tests"
+    )
 
 
-async def test_the_log_s_keys_are_pinned_outside_the_database(database: Database, tmp_path: Path) -> None:
+async def test_the_log_s_keys_are_pinned_outside_the_database(
+    database: Database, tmp_path: Path
+) -> None:
     async with story(database, pinned(tmp_path)) as log:
         await two_passes(log)
         (first,) = await read_keys(log.connection)
@@ -125,7 +147,9 @@ async def test_the_log_s_keys_are_pinned_outside_the_database(database: Database
         assert read_pinned_keys(tmp_path / "checkpoint.keys") == [first.verifier, second]
 
 
-async def test_another_key_in_the_database_than_was_pinned_is_refused(database: Database, tmp_path: Path) -> None:
+async def test_another_key_in_the_database_than_was_pinned_is_refused(
+    database: Database, tmp_path: Path
+) -> None:
     async with story(database, pinned(tmp_path)) as log:
         await two_passes(log)
         stranger = NoteSigner.fresh("log.example/tests").verifier
@@ -174,7 +198,9 @@ async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database
         assert [key.sealed_seed is None for key in await read_keys(log.connection)] == [True, False]
         with pytest.raises(SigningKeyError, match="newest key"):
             await retire(log.connection, new.key_id, actor="cli:ops", why="too many")
-        verbs = await log.rows("SELECT verb FROM statesvc.action WHERE verb LIKE 'log_key%' ORDER BY batch_id")
+        verbs = await log.rows(
+            "SELECT verb FROM statesvc.action WHERE verb LIKE 'log_key%' ORDER BY batch_id"
+        )
         assert verbs == [("log_key.rotate",), ("log_key.retire",)]
 
 

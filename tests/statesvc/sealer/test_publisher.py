@@ -11,7 +11,13 @@ import pytest
 
 from events.merkle.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.log.checkpoint_store import LATEST, CheckpointStore, CheckpointStoreError, ContradictedError, checkpoint_store_at
+from statesvc.log.checkpoint_store import (
+    LATEST,
+    CheckpointStore,
+    CheckpointStoreError,
+    ContradictedError,
+    checkpoint_store_at,
+)
 from statesvc.sealer import publisher
 from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
@@ -20,7 +26,13 @@ from statesvc.telemetry.metrics import Telemetry
 from tests.world.object_store import ObjectStore
 from tests.world.story import MASTER, NOWHERE, story
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=2,
+    acquire_seconds=5,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 SIGNER = NoteSigner.fresh("example.org/log")
 
 
@@ -29,16 +41,27 @@ def note(size: int, root: int = 1) -> str:
 
 
 @pytest.fixture(params=["folder", "objects"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore) -> tuple[CheckpointStore, Any]:
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore
+) -> tuple[CheckpointStore, Any]:
     """Return a shelf, and what one reads of it by other means."""
     if request.param == "folder":
         folder = tmp_path / "shelf"
-        return checkpoint_store_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None
+        return checkpoint_store_at(
+            str(folder)
+        ), lambda key: (folder / key).read_text() if (folder / key).exists() else None
     store = checkpoint_store_at(object_store.place("some/prefix"))
-    return store, lambda key: body.decode() if (body := object_store.objects.get(f"some/prefix/{key}")) else None
+    return (
+        store,
+        lambda key: (
+            body.decode() if (body := object_store.objects.get(f"some/prefix/{key}")) else None
+        ),
+    )
 
 
-async def test_each_is_kept_and_the_newest_is_the_latest(place: tuple[CheckpointStore, Any]) -> None:
+async def test_each_is_kept_and_the_newest_is_the_latest(
+    place: tuple[CheckpointStore, Any],
+) -> None:
     store, read = place
     assert await store.latest() is None
     for size in (3, 7, 5):
@@ -57,7 +80,9 @@ async def test_what_was_published_is_never_overwritten(place: tuple[CheckpointSt
     assert read("1.3") == read(LATEST) == note(3)
 
 
-@pytest.mark.parametrize("text", ["ftp://host/x", "s3://", "s3://user:secret@bucket/x", "s3://bucket/x?secret=y"])
+@pytest.mark.parametrize(
+    "text", ["ftp://host/x", "s3://", "s3://user:secret@bucket/x", "s3://bucket/x?secret=y"]
+)
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(CheckpointStoreError) as caught:
         checkpoint_store_at(text)
@@ -65,11 +90,15 @@ def test_what_is_no_place_is_refused(text: str) -> None:
 
 
 @asynccontextmanager
-async def publishing(database: Any, store: CheckpointStore) -> AsyncIterator[tuple[Publisher, asyncio.Event]]:
+async def publishing(
+    database: Any, store: CheckpointStore
+) -> AsyncIterator[tuple[Publisher, asyncio.Event]]:
     pool = make_pool(database.service_dsn, name="publisher-test", limits=LIMITS)
     await pool.open()
     telemetry, sealed = Telemetry(), asyncio.Event()
-    working = Publisher(pool, store, interval_seconds=0.01, leads=lambda: True, sealed=sealed, telemetry=telemetry)
+    working = Publisher(
+        pool, store, interval_seconds=0.01, leads=lambda: True, sealed=sealed, telemetry=telemetry
+    )
     task = asyncio.create_task(working.run())
     try:
         yield working, sealed
@@ -86,7 +115,9 @@ async def _until(condition: Any) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(database: Any, place: tuple[CheckpointStore, Any]) -> None:
+async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(
+    database: Any, place: tuple[CheckpointStore, Any]
+) -> None:
     store, read = place
     async with story(database) as log, publishing(database, store) as (_, sealed):
         await log.parcel("1Z0001")

@@ -26,7 +26,9 @@ async def test_a_round_gives_every_committed_entry_its_place(database: Any) -> N
         checkpoint = await log.opened()
         assert (checkpoint.size, checkpoint.root) == (len(leaves), root_of(leaves))
         assert await log.rows("SELECT FROM statesvc.unsealed") == []
-        kinds = await log.rows("SELECT count(*) FROM statesvc.event UNION ALL SELECT count(*) FROM statesvc.conflict")
+        kinds = await log.rows(
+            "SELECT count(*) FROM statesvc.event UNION ALL SELECT count(*) FROM statesvc.conflict"
+        )
         assert all(count for (count,) in kinds)
 
 
@@ -37,9 +39,13 @@ async def test_rounds_follow_each_other_without_a_gap(database: Any) -> None:
             await log.parcel(f"1Z{number:04}")
             heads.append(await log.seal())
         leaves = await log.leaves()
-        assert [head.root for head in heads] == [root_of(leaves[: head.tree_size]) for head in heads]
+        assert [head.root for head in heads] == [
+            root_of(leaves[: head.tree_size]) for head in heads
+        ]
         assert [head.created_at for head in heads] == sorted({head.created_at for head in heads})
-        sealed_at = await log.rows("SELECT DISTINCT sealed_at FROM statesvc.sealed_batch ORDER BY 1")
+        sealed_at = await log.rows(
+            "SELECT DISTINCT sealed_at FROM statesvc.sealed_batch ORDER BY 1"
+        )
         assert [at for (at,) in sealed_at] == [head.created_at for head in heads]
 
 
@@ -70,7 +76,9 @@ async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) ->
 
 
 @pytest.mark.parametrize("shift_seconds", [-3600, -30])
-async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(database: Any, shift_seconds: int) -> None:
+async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(
+    database: Any, shift_seconds: int
+) -> None:
     async with story(database) as log:
         await log.act()
         await log.seal()
@@ -79,7 +87,9 @@ async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(database: 
         await Clock(database.owner_dsn).advance(-shift_seconds)
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
         done = await seal(log.connection, sealed, from_id=0)
-        await publish(log.connection, done.sealed, await signers_of(log.connection, MASTER), NOWHERE)
+        await publish(
+            log.connection, done.sealed, await signers_of(log.connection, MASTER), NOWHERE
+        )
         report = verify(database)
         assert report.consistent
         if shift_seconds == -30:
@@ -120,8 +130,14 @@ async def test_many_rounds_keep_the_subtrees_that_proofs_need(database: Any) -> 
                 await log.act()
             await log.seal()
         leaves = await log.leaves()
-        expected = [(each.node.level, each.node.position, each.hash) for each in CompactRange().extend(leaves)]
-        assert await log.rows("SELECT level, position, hash FROM statesvc.subtree ORDER BY 1, 2") == expected
+        expected = [
+            (each.node.level, each.node.position, each.hash)
+            for each in CompactRange().extend(leaves)
+        ]
+        assert (
+            await log.rows("SELECT level, position, hash FROM statesvc.subtree ORDER BY 1, 2")
+            == expected
+        )
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
         assert sealed.tree.root() == root_of(leaves)
 
@@ -149,7 +165,9 @@ async def test_two_heads_of_one_size_cannot_be_kept(database: Any) -> None:
 async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(database: Any) -> None:
     async with story(database) as log:
         await log.act()
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as attacker:
             await attacker.execute("SET session_replication_role = replica")
             await attacker.execute("DELETE FROM statesvc.batch")
         with pytest.raises(RefusalError, match="someone deleted it"):
@@ -180,7 +198,9 @@ async def _pass(log: Story, mark: SealMark, sealed: SealedLog) -> SealedLog:
     return done.sealed
 
 
-async def _passes_until_beyond(log: Story, mark: SealMark, sealed: SealedLog, *, batch_id: int) -> SealedLog:
+async def _passes_until_beyond(
+    log: Story, mark: SealMark, sealed: SealedLog, *, batch_id: int
+) -> SealedLog:
     """Run passes until beyond a batch; writers of other tests' databases hold the mark back too."""
     async with asyncio.timeout(30):
         while mark.from_id <= batch_id:
@@ -189,7 +209,9 @@ async def _passes_until_beyond(log: Story, mark: SealMark, sealed: SealedLog, *,
     return sealed
 
 
-async def test_the_mark_follows_the_batches_under_a_pinned_snapshot_and_waits_for_an_open_writer(database: Any) -> None:
+async def test_the_mark_follows_the_batches_under_a_pinned_snapshot_and_waits_for_an_open_writer(
+    database: Any,
+) -> None:
     async with (
         story(database) as log,
         await AsyncConnection.connect(database.service_dsn) as reader,
@@ -215,7 +237,11 @@ async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(database: A
         await log.everything()
         await log.say(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
         times = "SELECT recorded_from, recorded_to FROM statesvc.batch ORDER BY batch_id"
-        kinds = " UNION ALL ".join(f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in EntryName)
-        entries = await log.rows(f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY batch_id")
+        kinds = " UNION ALL ".join(
+            f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in EntryName
+        )
+        entries = await log.rows(
+            f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY batch_id"
+        )
         assert await log.rows(times) == entries
         assert any(since < until for since, until in entries)

@@ -31,11 +31,26 @@ PATIENT = SessionLimits(statement_seconds=20, lock_seconds=10, idle_in_transacti
 
 @asynccontextmanager
 async def running(
-    database: Any, publication: Publication = NOWHERE, *, dsn: str | None = None, limits: SessionLimits = PATIENT
+    database: Any,
+    publication: Publication = NOWHERE,
+    *,
+    dsn: str | None = None,
+    limits: SessionLimits = PATIENT,
 ) -> AsyncIterator[tuple[Sealer, Waker]]:
-    listener, waker, telemetry = Listener(database.service_dsn, [LOG]), Waker(database.service_dsn), Telemetry()
+    listener, waker, telemetry = (
+        Listener(database.service_dsn, [LOG]),
+        Waker(database.service_dsn),
+        Telemetry(),
+    )
     sealer = Sealer(
-        dsn or database.service_dsn, MASTER, publication, listener=listener, waker=waker, telemetry=telemetry, pace=PACE, limits=limits
+        dsn or database.service_dsn,
+        MASTER,
+        publication,
+        listener=listener,
+        waker=waker,
+        telemetry=telemetry,
+        pace=PACE,
+        limits=limits,
     )
     await listener.start()
     await waker.start()
@@ -73,7 +88,9 @@ async def test_what_is_committed_is_sealed_at_the_wake_up(database: Any) -> None
         await listener.stop()
 
 
-async def test_one_leads_and_the_other_takes_over(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_leads_and_the_other_takes_over(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loop, "_STANDBY_SECONDS", 0.05)
     async with story(database) as log, running(database) as (first, _):
         await until(lambda: _true(first.leads))
@@ -90,7 +107,9 @@ async def test_one_leads_and_the_other_takes_over(database: Any, monkeypatch: py
 async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> None:
     async with story(database) as log, running(database) as (sealer, waker):
         await until(lambda: _true(sealer.leads))
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as administrator:
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as administrator:
             await administrator.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE application_name = 'statesvc sealer' AND datname = current_database()"
@@ -100,12 +119,16 @@ async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> 
         await until(lambda: _sealed(log, 1))
 
 
-async def test_a_sealer_that_refuses_says_why_and_signs_nothing(database: Any, tmp_path: Path) -> None:
+async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
+    database: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "checkpoint"
     async with story(database, Publication(file=file, origin=None)) as log:
         await log.act()
         await log.seal()
-        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as attacker:
             await attacker.execute("SET session_replication_role = replica")
             await attacker.execute("DELETE FROM statesvc.sealed_batch")
             await attacker.execute("DELETE FROM statesvc.checkpoint")
@@ -115,7 +138,12 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(database: Any, t
             assert "restored from an older backup" in sealer.refusal
             assert not sealer.leads
             # every role can see it
-            await until(lambda: _true_of(log, "SELECT count(*) = 1 FROM statesvc.sealing_refusal WHERE why LIKE '%restored%'"))
+            await until(
+                lambda: _true_of(
+                    log,
+                    "SELECT count(*) = 1 FROM statesvc.sealing_refusal WHERE why LIKE '%restored%'",
+                )
+            )
         assert await log.rows("SELECT FROM statesvc.checkpoint") == []
         async with running(database) as (sealer, _):
             await until(lambda: _true(sealer.leads))
@@ -130,11 +158,17 @@ async def test_the_sweep_finds_what_no_wake_up_announced(database: Any) -> None:
             await until(lambda: _sealed(log, 1))
 
 
-async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Version 3 commits long after others were sealed; version 4, which follows at once, must come after it."""
     # how long the cut by time waited for a late batch, before there was a mark by transactions
     monkeypatch.setattr(loop, "_LATE_SECONDS", 0.05, raising=False)
-    async with story(database) as log, await AsyncConnection.connect(database.service_dsn) as paused, running(database) as (sealer, waker):
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.service_dsn) as paused,
+        running(database) as (sealer, waker),
+    ):
         await paused.execute("SET timezone = 'UTC'")
         await until(lambda: _true(sealer.leads))
         await log.say(scan("1ZPAUSED", 1, None))
@@ -148,7 +182,12 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(databa
         await paused.commit()
         await log.say(scan("1ZPAUSED", 4, None))
         waker.wake(LOG)
-        await until(lambda: _true_of(log, "SELECT 4 = max(e.version) FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id)"))
+        await until(
+            lambda: _true_of(
+                log,
+                "SELECT 4 = max(e.version) FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id)",
+            )
+        )
         order = await log.rows(
             "SELECT e.version FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id) ORDER BY s.first_index + e.ordinal"
         )
@@ -172,7 +211,9 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
         await dump.execute("SELECT count(*) FROM statesvc.unsealed")
         await preparing.execute("SELECT statesvc.next_batch_id()")
         await preparing.execute("PREPARE TRANSACTION 'test_sealer'")
-        index = asyncio.create_task(owner.execute("CREATE INDEX CONCURRENTLY test_idle ON statesvc.shipment (carrier_id)"))
+        index = asyncio.create_task(
+            owner.execute("CREATE INDEX CONCURRENTLY test_idle ON statesvc.shipment (carrier_id)")
+        )
         try:
             for size in range(1, 6):
                 await log.act()
@@ -198,8 +239,13 @@ async def _lead_of(log: Any) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_again(database: Any, server: Server) -> None:
-    async with story(database) as log, proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
+async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_again(
+    database: Any, server: Server
+) -> None:
+    async with (
+        story(database) as log,
+        proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy,
+    ):
         through = make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
         async with running(database, dsn=through, limits=IMPATIENT) as (sealer, waker):
             await until(lambda: _true(sealer.leads))
@@ -244,7 +290,14 @@ def test_stopping_comes_before_running_too(database: Any) -> None:
     async def scenario() -> None:
         listener = Listener(database.service_dsn, [LOG])
         sealer = Sealer(
-            database.service_dsn, MASTER, NOWHERE, listener=listener, waker=Waker(""), telemetry=Telemetry(), pace=PACE, limits=PATIENT
+            database.service_dsn,
+            MASTER,
+            NOWHERE,
+            listener=listener,
+            waker=Waker(""),
+            telemetry=Telemetry(),
+            pace=PACE,
+            limits=PATIENT,
         )
         sealer.stop()
         sealer.stop()

@@ -23,7 +23,13 @@ from tests.world.attack import attack, places, verify
 from tests.world.stamping import Tsa, make_tsa, serving
 from tests.world.story import MASTER, Story, story
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=2,
+    acquire_seconds=5,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"
 
 
@@ -42,7 +48,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def stamping(
-    database: Any, tsa: Tsa, *, interval_seconds: float = 3600, leads: Callable[[], bool] = lambda: True
+    database: Any,
+    tsa: Tsa,
+    *,
+    interval_seconds: float = 3600,
+    leads: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Any]:
     pool = make_pool(database.service_dsn, name="stamper-test", limits=LIMITS)
     await pool.open()
@@ -101,8 +111,12 @@ async def test_a_standby_does_not_ask(database: Any, tsa: Tsa) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["garbage", "huge", "500", "redirect", "another", "nonce", "slow"])
-async def test_a_wrong_answer_is_not_kept_and_asked_for_again(database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "fault", ["garbage", "huge", "500", "redirect", "another", "nonce", "slow"]
+)
+async def test_a_wrong_answer_is_not_kept_and_asked_for_again(
+    database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stamper, "_ANSWER_SECONDS", 0.5)
     async with story(database) as log:
         await log.parcel("1Z0001")
@@ -135,7 +149,9 @@ async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path
 
 
 @pytest.mark.slow
-async def test_verify_finds_what_was_changed_about_a_stamp(database: Any, tsa: Tsa, tmp_path: Path) -> None:
+async def test_verify_finds_what_was_changed_about_a_stamp(
+    database: Any, tsa: Tsa, tmp_path: Path
+) -> None:
     async with story(database) as log:
         await log.parcel("1Z0001")
         await log.seal()
@@ -149,7 +165,10 @@ async def test_verify_finds_what_was_changed_about_a_stamp(database: Any, tsa: T
     assert "trusted" in places(verify(database, trust=stranger))[0]
     await attack(database, "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Somebody'")
     assert "is not who signed" in places(verify(database))[0]
-    await attack(database, "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Stamps & Sons', stamped_at = stamped_at - interval '1 h'")
+    await attack(
+        database,
+        "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Stamps & Sons', stamped_at = stamped_at - interval '1 h'",
+    )
     assert "is not the time" in places(verify(database))[0]
     await attack(
         database,
@@ -161,7 +180,9 @@ async def test_verify_finds_what_was_changed_about_a_stamp(database: Any, tsa: T
     assert "no checkpoint of this size" in places(verify(database))[0]
 
 
-async def test_evidence_bears_the_stamp_and_proves_it_offline(database: Any, tsa: Tsa, tmp_path: Path) -> None:
+async def test_evidence_bears_the_stamp_and_proves_it_offline(
+    database: Any, tsa: Tsa, tmp_path: Path
+) -> None:
     async with story(database) as log:
         await log.everything()
         await log.seal()
@@ -175,16 +196,25 @@ async def test_evidence_bears_the_stamp_and_proves_it_offline(database: Any, tsa
     document = json.dumps(bundle).encode()
     assert both(bundle, keys) == (True, True)
     assert check(document, keys, trust=tsa.trust) == []
-    assert [flaw.pointer for flaw in check(document, keys, trust=make_tsa(tmp_path / "stranger").trust)] == ["/log/stamp/token"]
+    assert [
+        flaw.pointer for flaw in check(document, keys, trust=make_tsa(tmp_path / "stranger").trust)
+    ] == ["/log/stamp/token"]
     shown = html_of(report_of(bundle)).decode()
     assert "of all entries of this document" in shown
     assert "CN=Stamps &amp; Sons" in shown
     # what came after the stamp is not claimed to be under it
     assert "except the last" in html_of(report_of(later)).decode()
-    for name, value in (("consistency", []), ("token", "AAAA"), ("stamped_at", "2020-01-01T00:00:00+00:00"), ("authority", "CN=Me")):
+    for name, value in (
+        ("consistency", []),
+        ("token", "AAAA"),
+        ("stamped_at", "2020-01-01T00:00:00+00:00"),
+        ("authority", "CN=Me"),
+    ):
         changed = json.loads(document)
         changed["log"]["stamp"][name] = value
         pointers = [flaw.pointer for flaw in check(json.dumps(changed).encode(), keys)]
         assert any(pointer.startswith("/log/stamp") for pointer in pointers), (name, pointers)
     del (unstamped := json.loads(document))["log"]["stamp"]
-    assert "/log" in [flaw.pointer for flaw in check(json.dumps(unstamped).encode(), keys, trust=tsa.trust)]
+    assert "/log" in [
+        flaw.pointer for flaw in check(json.dumps(unstamped).encode(), keys, trust=tsa.trust)
+    ]

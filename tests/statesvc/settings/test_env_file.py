@@ -8,7 +8,11 @@ from statesvc.settings.env_file import VARIABLE, add_env_file, parsed
 
 def test_a_value_is_taken_as_it_stands() -> None:
     text = "# a comment\n\n  A = b # c \nURL=postgresql://u:p%20w$1@h/db?a=b\n\t# another\nEMPTY=\n"
-    assert parsed(text, "f") == {"A": "b # c", "URL": "postgresql://u:p%20w$1@h/db?a=b", "EMPTY": ""}
+    assert parsed(text, "f") == {
+        "A": "b # c",
+        "URL": "postgresql://u:p%20w$1@h/db?a=b",
+        "EMPTY": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -22,7 +26,9 @@ def test_a_value_is_taken_as_it_stands() -> None:
         ("A=hunter2\\", "f, line 1: the value of A must have no quotes"),
     ],
 )
-def test_what_others_would_read_in_another_way_is_refused_and_not_shown(text: str, says: str) -> None:
+def test_what_others_would_read_in_another_way_is_refused_and_not_shown(
+    text: str, says: str
+) -> None:
     with pytest.raises(SettingError, match=says) as refused:
         parsed(text, "f")
     assert "hunter2" not in str(refused.value)

@@ -6,7 +6,12 @@ from typing import Final
 import pytest
 
 from statesvc.settings.known_settings import documented_settings
-from statesvc.settings.renamed_variables import RENAMES, AmbiguousVariableError, RenamedVariable, Renames
+from statesvc.settings.renamed_variables import (
+    RENAMES,
+    AmbiguousVariableError,
+    RenamedVariable,
+    Renames,
+)
 from statesvc.settings.service_settings import SECTIONS
 from statesvc.settings.variable_names import sentences_on_unknown_variables, unknown_variables
 
@@ -22,7 +27,10 @@ OLD: Final = Renames(ROWS, "0.3.0")
 def test_what_is_set_under_an_old_name_is_taken_with_a_warning_that_shows_no_value() -> None:
     environment = {"STATESVC_LISTEN_PORT": "8000", "STATESVC_PUSH_SECRET_UPS": "hush-hush"}
     warnings = NEW.adopt(environment)
-    assert (environment["STATESVC_PORT"], environment["STATESVC_WEBHOOK_SECRET_UPS"]) == ("8000", "hush-hush")
+    assert (environment["STATESVC_PORT"], environment["STATESVC_WEBHOOK_SECRET_UPS"]) == (
+        "8000",
+        "hush-hush",
+    )
     assert warnings == [
         "STATESVC_LISTEN_PORT is now STATESVC_PORT: set that. The old name is refused from 0.3 on",
         "STATESVC_PUSH_SECRET_UPS is now STATESVC_WEBHOOK_SECRET_UPS: set that. The old name is refused from 0.3 on",
@@ -30,7 +38,10 @@ def test_what_is_set_under_an_old_name_is_taken_with_a_warning_that_shows_no_val
     assert unknown_variables(environment, SECTIONS, renames=NEW) == []
 
 
-@pytest.mark.parametrize(("version", "works"), [("0.1.0", True), ("0.2.9", True), ("0.3.0", False), ("0.10.0", False), ("1.0.0", False)])
+@pytest.mark.parametrize(
+    ("version", "works"),
+    [("0.1.0", True), ("0.2.9", True), ("0.3.0", False), ("0.10.0", False), ("1.0.0", False)],
+)
 def test_an_old_name_works_in_two_minor_releases(version: str, works: bool) -> None:  # noqa: FBT001 - of the table above
     environment = {"STATESVC_LISTEN_PORT": "8000"}
     renames = Renames(ROWS, version)
@@ -41,7 +52,9 @@ def test_an_old_name_works_in_two_minor_releases(version: str, works: bool) -> N
 
 def test_an_old_name_that_works_no_longer_is_refused_with_the_new_one() -> None:
     told = sentences_on_unknown_variables({"STATESVC_LISTEN_PORT": "8000"}, SECTIONS, renames=OLD)
-    assert told == ["STATESVC_LISTEN_PORT was renamed to STATESVC_PORT in 0.1: set that, and remove the old one"]
+    assert told == [
+        "STATESVC_LISTEN_PORT was renamed to STATESVC_PORT in 0.1: set that, and remove the old one"
+    ]
 
 
 def test_both_names_may_be_set_while_they_agree() -> None:
@@ -56,7 +69,9 @@ def test_both_names_may_be_set_while_they_agree() -> None:
 def test_the_meaning_of_a_setting_names_its_old_name() -> None:
     meanings = {setting.variable: setting.meaning for setting in documented_settings(renames=NEW)}
     assert meanings["STATESVC_PORT"].endswith("Its old name STATESVC_LISTEN_PORT works before 0.3.")
-    assert meanings["STATESVC_WEBHOOK_SECRET_<CARRIER>"].endswith("Its old name STATESVC_PUSH_SECRET_ works before 0.3.")
+    assert meanings["STATESVC_WEBHOOK_SECRET_<CARRIER>"].endswith(
+        "Its old name STATESVC_PUSH_SECRET_ works before 0.3."
+    )
 
 
 def test_every_rename_leads_to_a_setting_and_is_on_the_page_of_upgrades() -> None:

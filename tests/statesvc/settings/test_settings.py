@@ -12,22 +12,34 @@ from statesvc.settings.service_settings import SECTIONS, load_settings, read_set
 from statesvc.settings.variable_names import UnknownVariableError, unknown_variables
 
 
-def test_webhook_secrets_are_found_by_carrier_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_webhook_secrets_are_found_by_carrier_two_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_DHL_UNIFIED", "new, old")
     settings = load_settings()
     assert settings.webhook_secrets("dhl_unified") == ("new", "old")
     assert settings.webhook_secrets("ups") == ()
 
 
-@pytest.mark.parametrize(("value", "allowed"), [("1", {"ups", "fedex"}), ("ups,usps", {"ups"}), ("", set())])
-def test_unsigned_webhooks_are_allowed_for_all_or_for_those_named(monkeypatch: pytest.MonkeyPatch, value: str, allowed: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("value", "allowed"), [("1", {"ups", "fedex"}), ("ups,usps", {"ups"}), ("", set())]
+)
+def test_unsigned_webhooks_are_allowed_for_all_or_for_those_named(
+    monkeypatch: pytest.MonkeyPatch, value: str, allowed: set[str]
+) -> None:
     monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", value)
     ingress = load_settings().ingress
     assert {carrier for carrier in ("ups", "fedex") if ingress.allows_unsigned(carrier)} == allowed
 
 
 def test_secrets_show_neither_in_a_repr_nor_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("DATABASE_URL", "STATESVC_OWNER_URL", "STATESVC_MASTER_KEY", "STATESVC_BOOTSTRAP_KEY", "STATESVC_WEBHOOK_SECRET_UPS"):
+    for variable in (
+        "DATABASE_URL",
+        "STATESVC_OWNER_URL",
+        "STATESVC_MASTER_KEY",
+        "STATESVC_BOOTSTRAP_KEY",
+        "STATESVC_WEBHOOK_SECRET_UPS",
+    ):
         monkeypatch.setenv(variable, "hush-hush, and more than 24 characters")
     assert "hush-hush" not in repr(load_settings())
     monkeypatch.setenv("STATESVC_PORT", "hush-hush")
@@ -37,7 +49,9 @@ def test_secrets_show_neither_in_a_repr_nor_in_an_error(monkeypatch: pytest.Monk
     assert "hush-hush" not in str(refused.value)
 
 
-def test_a_lease_that_a_frozen_worker_could_outlive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_a_frozen_worker_could_outlive_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STATESVC_WORKER_LEASE_SECONDS", "15")
     with pytest.raises(ValidationError, match="STATESVC_WORKER_LEASE_SECONDS"):
         load_settings()
@@ -49,25 +63,41 @@ def test_every_setting_says_what_it_means() -> None:
 
 
 def test_a_misspelt_variable_is_noticed() -> None:
-    environment = {"STATESVC_PORT": "1", "STATESVC_PROT": "1", "STATESVC_WEBHOOK_SECRET_UPS": "x", "DATABASE_URL": "", "PATH": ""}
+    environment = {
+        "STATESVC_PORT": "1",
+        "STATESVC_PROT": "1",
+        "STATESVC_WEBHOOK_SECRET_UPS": "x",
+        "DATABASE_URL": "",
+        "PATH": "",
+    }
     assert unknown_variables(environment, SECTIONS) == ["STATESVC_PROT"]
 
 
 def test_the_passwords_with_which_the_roles_were_made_may_stay_in_the_shell() -> None:
-    assert unknown_variables(dict.fromkeys(("STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD"), "x"), SECTIONS) == []
+    assert (
+        unknown_variables(
+            dict.fromkeys(("STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD"), "x"), SECTIONS
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
     ("variable", "says"),
     [
         ("STATESVC_PROT", "Did you mean STATESVC_PORT?"),
-        ("STATESVC_SECRETS", "unknown setting STATESVC_SECRETS. If it is your own, call it something"),
+        (
+            "STATESVC_SECRETS",
+            "unknown setting STATESVC_SECRETS. If it is your own, call it something",
+        ),
         ("STATESVC_WORKER_LEASE", "unknown setting STATESVC_WORKER_LEASE"),
         ("STATESVC_WEBHOOK_SECRETS_UPS", "Did you mean STATESVC_WEBHOOK_SECRET_?"),
         ("STATESVC_SERVICE_HOST", "enableServiceLinks"),
     ],
 )
-def test_nothing_starts_with_a_misspelt_variable_and_it_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, says: str) -> None:
+def test_nothing_starts_with_a_misspelt_variable_and_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, says: str
+) -> None:
     monkeypatch.setenv(variable, "hush-hush")
     with pytest.raises(UnknownVariableError) as refused:
         load_settings()
@@ -78,25 +108,36 @@ def test_nothing_starts_with_a_misspelt_variable_and_it_is_named(monkeypatch: py
 
 @pytest.mark.parametrize("value", [",", " , ", ",,"])
 @pytest.mark.parametrize("variable", ["STATESVC_WEBHOOK_SECRET_UPS", "STATESVC_WEBHOOK_IPS_UPS"])
-def test_a_proof_of_nothing_but_commas_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+def test_a_proof_of_nothing_but_commas_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
     monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "ups")
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingError, match=f"{variable} holds nothing but commas"):
         load_settings()
 
 
-def test_an_empty_secret_counts_as_unset_but_never_lets_a_carrier_in_unsigned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_secret_counts_as_unset_but_never_lets_a_carrier_in_unsigned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPS", "")
     assert not load_settings().authenticates("ups")
     monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "ups")
-    with pytest.raises(SettingError, match=r"STATESVC_WEBHOOK_SECRET_UPS is empty.*lets ups in unsigned"):
+    with pytest.raises(
+        SettingError, match=r"STATESVC_WEBHOOK_SECRET_UPS is empty.*lets ups in unsigned"
+    ):
         load_settings()
 
 
-def test_a_setting_of_a_misspelt_carrier_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_of_a_misspelt_carrier_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPSS", "hush-hush")
     monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "fedx")
-    with pytest.raises(SettingError, match=r"STATESVC_WEBHOOK_SECRET_UPSS is for no carrier.*UPS.*names fedx.*fedex"):
+    with pytest.raises(
+        SettingError,
+        match=r"STATESVC_WEBHOOK_SECRET_UPSS is for no carrier.*UPS.*names fedx.*fedex",
+    ):
         require_known_carriers(load_settings())
 
 
@@ -105,16 +146,26 @@ def test_addresses_and_key_sets_are_found_by_carrier(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("STATESVC_WEBHOOK_JWKS_SHIPENGINE", " https://carrier.example/jwks ")
     monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPS", "s")
     settings = load_settings()
-    assert [str(network) for network in settings.webhook_networks["FEDEX"]] == ["20.65.16.22/31", "2001:db8::1/128"]
+    assert [str(network) for network in settings.webhook_networks["FEDEX"]] == [
+        "20.65.16.22/31",
+        "2001:db8::1/128",
+    ]
     assert settings.webhook_key_sets == {"SHIPENGINE": "https://carrier.example/jwks"}
-    assert [settings.authenticates(carrier) for carrier in ("fedex", "shipengine", "ups", "usps")] == [True, True, True, False]
+    assert [
+        settings.authenticates(carrier) for carrier in ("fedex", "shipengine", "ups", "usps")
+    ] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("STATESVC_WEBHOOK_IPS_UPS", "20.65.16"), ("STATESVC_WEBHOOK_JWKS_UPS", "http://carrier.example/jwks")],
+    [
+        ("STATESVC_WEBHOOK_IPS_UPS", "20.65.16"),
+        ("STATESVC_WEBHOOK_JWKS_UPS", "http://carrier.example/jwks"),
+    ],
 )
-def test_what_is_no_network_or_no_https_url_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+def test_what_is_no_network_or_no_https_url_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingError, match=variable):
         load_settings()
@@ -128,7 +179,11 @@ def test_what_a_shipper_agreed_on_is_read_by_carrier(monkeypatch: pytest.MonkeyP
     settings = load_settings()
     require_known_carriers(settings)
     assert settings.chosen_authentication == {
-        "DPD": (SharedHeader(header="X-Api-Key"), SharedHeader(header="Authorization", prefix="Bearer "), UrlToken(parameter="key")),
+        "DPD": (
+            SharedHeader(header="X-Api-Key"),
+            SharedHeader(header="Authorization", prefix="Bearer "),
+            UrlToken(parameter="key"),
+        ),
         "GLS": (Basic(),),
     }
 
@@ -136,7 +191,11 @@ def test_what_a_shipper_agreed_on_is_read_by_carrier(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("carrier", "value", "says"),
     [
-        ("DPD", "hush-hush", "STATESVC_WEBHOOK_AUTH_DPD must be one or more of header:NAME, bearer, basic, query:NAME"),
+        (
+            "DPD",
+            "hush-hush",
+            "STATESVC_WEBHOOK_AUTH_DPD must be one or more of header:NAME, bearer, basic, query:NAME",
+        ),
         ("DPD", "header", "must be one or more of"),
         ("DPD", "header:", "must be one or more of"),
         ("DPD", "header:X Key", "must be one or more of"),
@@ -148,7 +207,11 @@ def test_what_a_shipper_agreed_on_is_read_by_carrier(monkeypatch: pytest.MonkeyP
         ("DPD", ",", "holds nothing but commas"),
         ("GLS", "bearer", "STATESVC_WEBHOOK_SECRET_GLS is not"),
         ("FEDEX", "bearer", "STATESVC_WEBHOOK_AUTH_FEDEX has nothing to choose: fedex"),
-        ("DPDD", "bearer", "STATESVC_WEBHOOK_AUTH_DPDD is for no carrier that is known: did you mean DPD"),
+        (
+            "DPDD",
+            "bearer",
+            "STATESVC_WEBHOOK_AUTH_DPDD is for no carrier that is known: did you mean DPD",
+        ),
     ],
 )
 def test_a_choice_that_cannot_work_is_refused_by_name_and_never_shown(
@@ -163,19 +226,31 @@ def test_a_choice_that_cannot_work_is_refused_by_name_and_never_shown(
     assert "hush-hush" not in str(refused.value)
 
 
-def test_the_zone_of_an_account_is_a_name_or_the_code_of_a_country_with_one_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_zone_of_an_account_is_a_name_or_the_code_of_a_country_with_one_zone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STATESVC_CARRIER_ZONE_JTEXPRESS", "VN")
     monkeypatch.setenv("STATESVC_CARRIER_ZONE_UPS", "America/Denver")
     settings = load_settings()
     assert settings.account_zones == {"JTEXPRESS": "Asia/Ho_Chi_Minh", "UPS": "America/Denver"}
     carriers = settings.in_account_zones(CARRIERS)
-    assert (carriers["jtexpress"].account_zone, carriers["fedex"]) == ("Asia/Ho_Chi_Minh", CARRIERS["fedex"])
+    assert (carriers["jtexpress"].account_zone, carriers["fedex"]) == (
+        "Asia/Ho_Chi_Minh",
+        CARRIERS["fedex"],
+    )
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [("US", "several zones"), ("Mars/Olympus", "must be a zone"), ("../etc/passwd", "must be a zone")]
+    ("value", "why"),
+    [
+        ("US", "several zones"),
+        ("Mars/Olympus", "must be a zone"),
+        ("../etc/passwd", "must be a zone"),
+    ],
 )
-def test_a_zone_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, value: str, why: str) -> None:
+def test_a_zone_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, value: str, why: str
+) -> None:
     monkeypatch.setenv("STATESVC_CARRIER_ZONE_UPS", value)
     with pytest.raises(SettingError, match=why):
         load_settings()

@@ -103,7 +103,9 @@ class Look:
 
 
 Step = Messages | Reread | Erased | Look
-STATUSES = st.sampled_from([*[status for status in Status if status is not Status.UNKNOWN], *[Status.DELIVERED] * 8])
+STATUSES = st.sampled_from(
+    [*[status for status in Status if status is not Status.UNKNOWN], *[Status.DELIVERED] * 8]
+)
 """Most deliveries are signed for, and that is the first that an erasure must leave no trace of."""
 PLACES = st.sampled_from([0, 0, 0, *range(len(NUMBERS))])
 SCANS = st.lists(
@@ -133,7 +135,12 @@ PUSHES = st.builds(
     estimated_delivery=st.sampled_from([None, None, "2026-03-05", "2026-03-06"]),
     stamp=st.sampled_from(["", "1"]),
 )
-MESSAGES = st.builds(Messages, st.lists(st.lists(PUSHES, min_size=1, max_size=4).map(tuple), min_size=1, max_size=3).map(tuple))
+MESSAGES = st.builds(
+    Messages,
+    st.lists(st.lists(PUSHES, min_size=1, max_size=4).map(tuple), min_size=1, max_size=3).map(
+        tuple
+    ),
+)
 STEPS = st.lists(
     st.one_of(
         MESSAGES,
@@ -162,7 +169,9 @@ class ShipmentHistory:
         """Apply a step."""
         match step:
             case Messages(messages):
-                await self.append(*(self.read([self.event(push) for push in message]) for message in messages))
+                await self.append(
+                    *(self.read([self.event(push) for push in message]) for message in messages)
+                )
             case Reread(scan, status):
                 await self.append(self.read([self.correction(scan % len(self.scans), status)]))
             case Erased(number):
@@ -206,28 +215,52 @@ class ShipmentHistory:
             estimated_delivery=push.estimated_delivery,
             stamp=push.stamp,
         )
-        return identify(reading, carrier_id=number.carrier_id, digest=self.log.keyring.carrier_digest(number.carrier_id))
+        return identify(
+            reading,
+            carrier_id=number.carrier_id,
+            digest=self.log.keyring.carrier_digest(number.carrier_id),
+        )
 
     def native_id(self, place: int) -> str:
         return f"{self.example}-{place % len(self.scans)}"
 
     def correction(self, place: int, status: Status | None) -> Event:
         corrected, before = self.event(Push(place)), self.rereadings.get(place)
-        name = correction_id(corrected=corrected.event_id, replaces=before or "", reading=str(status))
+        name = correction_id(
+            corrected=corrected.event_id, replaces=before or "", reading=str(status)
+        )
         self.rereadings[place] = name
         target = corrected.event_id
         return replace(
-            corrected, event_id=name, aliases=(), kind=Kind.CORRECTION, status=status, reason=None, corrects=target, anchor=before
+            corrected,
+            event_id=name,
+            aliases=(),
+            kind=Kind.CORRECTION,
+            status=status,
+            reason=None,
+            corrects=target,
+            anchor=before,
         )
 
     def read(self, events: Sequence[Event]) -> Read:
         """Read a message of the first event's carrier."""
         carrier_id = events[0].carrier_id
         source = Provenance(
-            message_id=uuid4(), body_commitment=bytes(32), received_at=self.now, normalizer=carrier_id, normalizer_version="1"
+            message_id=uuid4(),
+            body_commitment=bytes(32),
+            received_at=self.now,
+            normalizer=carrier_id,
+            normalizer_version="1",
         )
         its = tuple(event for event in events if event.carrier_id == carrier_id)
-        return Read(source=source, carrier_id=carrier_id, events=its, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
+        return Read(
+            source=source,
+            carrier_id=carrier_id,
+            events=its,
+            rejections=(),
+            body_key=SealingKey.fresh(),
+            sealed_key=b"",
+        )
 
     async def append(self, *reads: Read) -> None:
         async with self.log.connection.transaction():

@@ -24,7 +24,18 @@ from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import read_rules
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.statesvc.shipments.shipment_history import SCANS, STEPS, Erased, Look, Messages, Push, Reread, Scan, ShipmentHistory, Step
+from tests.statesvc.shipments.shipment_history import (
+    SCANS,
+    STEPS,
+    Erased,
+    Look,
+    Messages,
+    Push,
+    Reread,
+    Scan,
+    ShipmentHistory,
+    Step,
+)
 from tests.world.database import Database
 from tests.world.story import Story, story
 
@@ -41,7 +52,9 @@ OF_ITS_ID = {"shipment_id", "carrier_id", "number", "discriminator"}
 """The shipment's id is made of them, so they are the same in all its events."""
 OF_ITS_FIRST_EVENT = {"first_recorded_at"}
 COLUMNS = sql.SQL(", ").join(map(sql.Identifier, ShipmentRow._fields))
-LIVE = sql.SQL("SELECT {} FROM statesvc.shipment WHERE number = ANY (%s) ORDER BY shipment_id").format(COLUMNS)
+LIVE = sql.SQL(
+    "SELECT {} FROM statesvc.shipment WHERE number = ANY (%s) ORDER BY shipment_id"
+).format(COLUMNS)
 HISTORIES = b"""
 SELECT x.shipment_id, x.canonical FROM (
     SELECT e.shipment_id, e.version, e.canonical FROM statesvc.event e
@@ -65,7 +78,11 @@ TOLD_STEPS: tuple[Step, ...] = (
     Reread(3),
 )
 """A parcel that is late, attempted (which comes late), delivered, signed for later; the delivery is taken back."""
-ERASED_STEPS: tuple[Step, ...] = (Messages(((Push(0),),)), Erased(0), Messages(((Push(3, signed_by="R. Roe"),),)))
+ERASED_STEPS: tuple[Step, ...] = (
+    Messages(((Push(0),),)),
+    Erased(0),
+    Messages(((Push(3, signed_by="R. Roe"),),)),
+)
 LEFT_OUT = "NEW.{column} := OLD.{column};"
 NOT_ERASED = """
 IF (SELECT erased_at IS NOT NULL FROM statesvc.stream WHERE shipment_id = NEW.shipment_id) AND NEW.status = 'delivered' THEN
@@ -83,13 +100,16 @@ async def compare(history: ShipmentHistory, rebuilt: Rebuilt) -> None:
     rules = (await read_rules(connection)).of
     entries = await (await connection.execute(HISTORIES, (list(live),))).fetchall()
     canonicals = {
-        shipment_id: [decompress_json(canonical) for _, canonical in its] for shipment_id, its in groupby(entries, key=itemgetter(0))
+        shipment_id: [decompress_json(canonical) for _, canonical in its]
+        for shipment_id, its in groupby(entries, key=itemgetter(0))
     }
     for shipment_id, row in live.items():
         assert row._asdict() == rebuilt(shipment_id, canonicals[shipment_id], rules)._asdict()
 
 
-async def play(log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row) -> None:
+async def play(
+    log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row
+) -> None:
     """Play the steps; compare after each."""
     history = ShipmentHistory(log, scans)
     for step in steps:
@@ -104,7 +124,9 @@ async def spoiling(database: Database, body: str) -> AsyncIterator[None]:
         await owner.execute(
             f"CREATE FUNCTION public.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$".encode()
         )
-        await owner.execute("CREATE TRIGGER spoil BEFORE UPDATE ON statesvc.shipment FOR EACH ROW EXECUTE FUNCTION public.spoil()")
+        await owner.execute(
+            "CREATE TRIGGER spoil BEFORE UPDATE ON statesvc.shipment FOR EACH ROW EXECUTE FUNCTION public.spoil()"
+        )
         yield
         await owner.execute("DROP FUNCTION public.spoil() CASCADE")
 
@@ -130,15 +152,27 @@ async def test_the_row_kept_up_to_date_is_the_fold_of_its_history(log: Story) ->
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_rebuild_finds_no_drift_in_a_number_of_several_spellings(database: Database, log: Story) -> None:
+async def test_a_rebuild_finds_no_drift_in_a_number_of_several_spellings(
+    database: Database, log: Story
+) -> None:
     for steps in (TOLD_STEPS, ERASED_STEPS):
         await play(log, TOLD_SCANS, steps)
-    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
+    task = Rebuild(
+        owner_dsn=database.owner_dsn,
+        actor="t",
+        processes=1,
+        progress=lambda *_: None,
+        archive=History(None),
+    )
     assert (await task.compare())[1] == []
 
 
-@pytest.mark.parametrize("column", sorted(set(ShipmentRow._fields) - OF_ITS_ID - OF_ITS_FIRST_EVENT))
-async def test_a_column_left_out_of_the_update_is_noticed(database: Database, log: Story, column: str) -> None:
+@pytest.mark.parametrize(
+    "column", sorted(set(ShipmentRow._fields) - OF_ITS_ID - OF_ITS_FIRST_EVENT)
+)
+async def test_a_column_left_out_of_the_update_is_noticed(
+    database: Database, log: Story, column: str
+) -> None:
     async with spoiling(database, LEFT_OUT.format(column=column)):
         with pytest.raises(AssertionError, match=column):
             await play(log, TOLD_SCANS, TOLD_STEPS)
@@ -146,7 +180,9 @@ async def test_a_column_left_out_of_the_update_is_noticed(database: Database, lo
 
 def _spelled_as_at_first(shipment_id: UUID, history: Sequence[bytes], rules: Any) -> ShipmentRow:
     first = next(canonical for canonical in history if not is_observation(canonical))
-    return rebuilt_row(shipment_id, history, rules)._replace(tracking_number=decode_event(first).tracking_number)
+    return rebuilt_row(shipment_id, history, rules)._replace(
+        tracking_number=decode_event(first).tracking_number
+    )
 
 
 def _newest_first(shipment_id: UUID, history: Sequence[bytes], rules: Any) -> ShipmentRow:
@@ -154,7 +190,9 @@ def _newest_first(shipment_id: UUID, history: Sequence[bytes], rules: Any) -> Sh
 
 
 @pytest.mark.parametrize("rebuilt", [_spelled_as_at_first, _newest_first])
-async def test_a_fold_that_takes_the_first_event_for_the_last_is_noticed(log: Story, rebuilt: Rebuilt) -> None:
+async def test_a_fold_that_takes_the_first_event_for_the_last_is_noticed(
+    log: Story, rebuilt: Rebuilt
+) -> None:
     with pytest.raises(AssertionError, match="tracking_number"):
         await play(log, TOLD_SCANS, TOLD_STEPS, rebuilt)
 

@@ -38,15 +38,21 @@ async def months(api: Any, number: str) -> int:
     return int(found)
 
 
-async def test_what_is_delivered_in_the_month_of_its_event_touches_no_stream(api: Any, scan: Any) -> None:
+async def test_what_is_delivered_in_the_month_of_its_event_touches_no_stream(
+    api: Any, scan: Any
+) -> None:
     carriers = api.carriers
     request = store.SubscriptionRequest(url="https://example.test/hook")
-    await store.create(carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap")
+    await store.create(
+        carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap"
+    )
     await carriers.say(scan("5", Status.IN_TRANSIT))
     sent: list[str] = []
     execute = Pipeline.execute
 
-    async def recording(self: Pipeline, query: Any, *arguments: Any, **options: Any) -> PipelinedRows:
+    async def recording(
+        self: Pipeline, query: Any, *arguments: Any, **options: Any
+    ) -> PipelinedRows:
         sent.append(query)
         return await execute(self, query, *arguments, **options)
 
@@ -61,7 +67,9 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
 ) -> None:
     carriers, clock = api.carriers, database.clock
     request = store.SubscriptionRequest(url="https://example.test/hook")
-    subscription_id, _ = await store.create(carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap")
+    subscription_id, _ = await store.create(
+        carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap"
+    )
     now = await clock.now()
     minutes = int((now - scan("5", Status.IN_TRANSIT).time.instant).total_seconds() // 60)
     message_id = await carriers.say(scan("5", Status.IN_TRANSIT, minutes=minutes))
@@ -90,23 +98,35 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
     )
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as own:
         await replay(own, again, archive=History(tmp_path))
-    first, *_ = sorted((await get(api, "5", "/audit"))["notifications"], key=lambda one: one["created_at"])
+    first, *_ = sorted(
+        (await get(api, "5", "/audit"))["notifications"], key=lambda one: one["created_at"]
+    )
     assert [each["replayed"] for each in first["fanouts"]] == [False, True]
 
     await carriers.execute(SETTLED, [message_id, now, now, [shipment_id]])
     for target in (f"shipment {shipment_id}", f"message {message_id}"):
         await clock.advance(FORTY_DAYS)
-        await record_personal_read(api.connection, PersonalRead(actor="key 1", target=target, details={"call": "state"}))
+        await record_personal_read(
+            api.connection, PersonalRead(actor="key 1", target=target, details={"call": "state"})
+        )
         assert (await get(api, "5", "/audit"))["readings"][-1]["target"] == target
     assert 5 <= await months(api, "5") <= 7
 
     log = Story(api.connection, api.keyring)
     await log.seal()
     kinds = [each["kind"] for each in (await get(api, "5", "/evidence"))["entries"]]
-    assert {kind: kinds.count(kind) for kind in set(kinds)} == {"event": 1, "transition": 1, "fanout": 3, "observation": 1, "attempt": 1}
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "event": 1,
+        "transition": 1,
+        "fanout": 3,
+        "observation": 1,
+        "attempt": 1,
+    }
 
 
-async def test_a_contradiction_that_precedes_all_else_of_a_shipment_is_found(api: Any, scan: Any, database: Any) -> None:
+async def test_a_contradiction_that_precedes_all_else_of_a_shipment_is_found(
+    api: Any, scan: Any, database: Any
+) -> None:
     await api.carriers.say(scan("5", Status.PICKED_UP, native_id="S1"))
     await database.clock.advance(FORTY_DAYS)
     await api.carriers.say(scan("6", Status.DELIVERED, native_id="S1"))

@@ -17,13 +17,19 @@ from tests.world.shovel_story import MAPPING, Arrived, read_inbox
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def rabbitmq(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:  # noqa: ARG001 - a mark
+async def rabbitmq(
+    own_processes: None,  # noqa: ARG001 - a mark
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[RabbitMq]:
     async with running_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def redis_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Redis]:  # noqa: ARG001 - a mark
+async def redis_server(
+    own_processes: None,  # noqa: ARG001 - a mark
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Redis]:
     async with running_redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
@@ -54,13 +60,24 @@ class World:
         path.write_text(text, encoding="utf-8")
         return path
 
-    async def shovel(self, source: str, *more: str, exit_code: int = 0, mapping: str = MAPPING) -> str:
+    async def shovel(
+        self, source: str, *more: str, exit_code: int = 0, mapping: str = MAPPING
+    ) -> str:
         """Shovel until the source is empty."""
-        given = ("--mapping", str(self.write_mapping(mapping)), "--backup", str(self.backup), "--until-empty", *more)
+        given = (
+            "--mapping",
+            str(self.write_mapping(mapping)),
+            "--backup",
+            str(self.backup),
+            "--until-empty",
+            *more,
+        )
         return await self.shell("shovel", "--from", source, *given, exit_code=exit_code)
 
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
-        async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            self.database.service_dsn, autocommit=True
+        ) as connection:
             return await (await connection.execute(query.encode(), parameters)).fetchall()
 
     async def arrived(self) -> list[Arrived]:
@@ -68,10 +85,14 @@ class World:
         return await read_inbox(self.database.service_dsn)
 
     async def dead_letters(self) -> list[tuple[str, str]]:
-        return await self.rows("SELECT cause, detail FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY dead_letter_id")
+        return await self.rows(
+            "SELECT cause, detail FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY dead_letter_id"
+        )
 
 
 @pytest.fixture
-def world(database: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(
+    database: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> World:
     use(database, monkeypatch)
     return World(database, shell, tmp_path)

@@ -21,7 +21,13 @@ from statesvc.shovel.amqp_properties import read_properties, wire_properties
 from statesvc.shovel.amqp_source import prefetch_shares
 from statesvc.shovel.backup import BackupWriter, read_backup
 from statesvc.shovel.celery_task import Task, UnreadableTaskError, as_bytes, read_task
-from statesvc.shovel.delayed_delivery import delayed_address, destination, due_time, is_delaying, level_names
+from statesvc.shovel.delayed_delivery import (
+    delayed_address,
+    destination,
+    due_time,
+    is_delaying,
+    level_names,
+)
 from statesvc.shovel.progress import TransferProgress
 from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken, Transport
@@ -34,16 +40,33 @@ RULE = '[[rules]]\ntask = "t"\ncarrier = "ups"\nbody = "args.0"\n'
 
 def taken(body: bytes, *, queue: str = "q", routing_key: str = "q", **properties: Any) -> Taken:
     wire = wire_properties(Basic.Properties(**properties))
-    return Taken(transport=Transport.AMQP, queue=queue, body=body, properties=wire, routing_key=routing_key)
+    return Taken(
+        transport=Transport.AMQP, queue=queue, body=body, properties=wire, routing_key=routing_key
+    )
 
 
 def task(body: bytes, headers: dict[str, Any] | None = None, **properties: Any) -> Task:
-    return read_task(taken(body, headers={"task": "t", "id": "1"} | (headers or {}), **properties), now=NOW)
+    return read_task(
+        taken(body, headers={"task": "t", "id": "1"} | (headers or {}), **properties), now=NOW
+    )
 
 
 def test_properties_are_encoded_as_celerys_own_client_does() -> None:
-    headers = {"retries": 300, "eta": None, "timelimit": [None, 1], "on": True, "f": 0.5, "nested": {"a": "é"}}
-    sent = PyAmqpMessage(b"", application_headers=headers, content_type="application/json", priority=3, delivery_mode=2)
+    headers = {
+        "retries": 300,
+        "eta": None,
+        "timelimit": [None, 1],
+        "on": True,
+        "f": 0.5,
+        "nested": {"a": "é"},
+    }
+    sent = PyAmqpMessage(
+        b"",
+        application_headers=headers,
+        content_type="application/json",
+        priority=3,
+        delivery_mode=2,
+    )
     wire = sent._serialize_properties()  # noqa: SLF001 - what it puts on the wire
     assert wire_properties(read_properties(wire)) == wire
 
@@ -68,7 +91,9 @@ def test_what_the_broker_added_is_not_published_again() -> None:
         (None, None),
     ],
 )
-def test_an_eta_is_the_instant_that_celery_takes_it_for(stated: str | None, meant: datetime | None) -> None:
+def test_an_eta_is_the_instant_that_celery_takes_it_for(
+    stated: str | None, meant: datetime | None
+) -> None:
     assert task(b"[[], {}, {}]", {"eta": stated}).eta == meant
     first = json.dumps({"task": "t", "id": "1", "args": [], "kwargs": {}, "eta": stated}).encode()
     assert read_task(taken(first, content_type="application/json"), now=NOW).eta == meant
@@ -83,7 +108,10 @@ def test_an_eta_that_is_no_time_is_refused_not_guessed(stated: object) -> None:
 def test_compressed_bodies_are_read_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(celery_task, "_PLAIN_BYTES_MAX", 1 << 20)
     body = b'[["x"], {}, {}]'
-    for name, content in (("application/x-gzip", zlib.compress(body)), ("application/x-bz2", bz2.compress(body))):
+    for name, content in (
+        ("application/x-gzip", zlib.compress(body)),
+        ("application/x-bz2", bz2.compress(body)),
+    ):
         assert task(content, {"compression": name}).args == ["x"]
     for name, content in (
         ("application/x-gzip", b"no"),
@@ -111,13 +139,22 @@ def test_delays_are_celerys_own() -> None:
             "celery_delayed_27",
             calculate_routing_key(seconds, "x.y"),
         )
-    assert delayed_address("app_celery_delayed_3", "q", delay=timedelta(seconds=-5))[1] == "0." * 28 + "q"
+    assert (
+        delayed_address("app_celery_delayed_3", "q", delay=timedelta(seconds=-5))[1]
+        == "0." * 28 + "q"
+    )
     assert destination(calculate_routing_key(77, "x.y")) == "x.y"
     assert level_names("app")[0] == "app_celery_delayed_27"
-    assert (is_delaying("celery_delayed_27"), is_delaying("celery_delayed_28"), is_delaying("celery")) == (True, False, False)
+    assert (
+        is_delaying("celery_delayed_27"),
+        is_delaying("celery_delayed_28"),
+        is_delaying("celery"),
+    ) == (True, False, False)
 
 
-def test_a_delayed_message_without_an_eta_is_due_at_the_latest_when_its_levels_have_passed() -> None:
+def test_a_delayed_message_without_an_eta_is_due_at_the_latest_when_its_levels_have_passed() -> (
+    None
+):
     key = calculate_routing_key(0b1011, "q")
     assert due_time("celery_delayed_3", key, now=NOW) == NOW + timedelta(seconds=0b1011)
     assert due_time("celery_delayed_1", key, now=NOW) == NOW + timedelta(seconds=0b11)
@@ -125,7 +162,10 @@ def test_a_delayed_message_without_an_eta_is_due_at_the_latest_when_its_levels_h
 
 
 def test_rules_are_tried_in_their_order_and_places_are_paths() -> None:
-    text = RULE + '[[rules]]\ntask = "t.*"\nheaders = { x = "a*" }\ncarrier_from = "kwargs.from.0"\nbody = "kwargs.event.raw"\n'
+    text = (
+        RULE
+        + '[[rules]]\ntask = "t.*"\nheaders = { x = "a*" }\ncarrier_from = "kwargs.from.0"\nbody = "kwargs.event.raw"\n'
+    )
     mapping = parse_mapping(text, name="m", carriers=CARRIERS)
     body = json.dumps([[], {"from": ["fedex"], "event": {"raw": "<x/>"}}, {}]).encode()
     found = mapping.classify(taken(body, headers={"task": "t.u", "id": "1", "x": "ab"}), now=NOW)
@@ -164,7 +204,9 @@ def messages(count: int) -> list[Taken]:
     return [taken(f"{number}".encode() * 50, headers={"n": number}) for number in range(count)]
 
 
-def test_a_backup_is_read_as_it_was_written_and_without_the_batch_that_was_not_finished(tmp_path: Path) -> None:
+def test_a_backup_is_read_as_it_was_written_and_without_the_batch_that_was_not_finished(
+    tmp_path: Path,
+) -> None:
     writer = BackupWriter(tmp_path)
     writer.append(messages(5))
     writer.append(messages(3))
@@ -183,7 +225,9 @@ def test_a_damaged_backup_is_refused(tmp_path: Path) -> None:
     writer.append(messages(5))
     writer.close()
     (file,) = tmp_path.iterdir()
-    lines = gzip.decompress(file.read_bytes()).replace(base64.b64encode(b"1" * 50), base64.b64encode(b"2" * 50))
+    lines = gzip.decompress(file.read_bytes()).replace(
+        base64.b64encode(b"1" * 50), base64.b64encode(b"2" * 50)
+    )
     file.write_bytes(gzip.compress(lines))
     with pytest.raises(ShovelError, match="its checksum does not fit"):
         list(read_backup(tmp_path))
@@ -200,7 +244,11 @@ def test_a_pace_is_held_on_the_average() -> None:
     assert pace.batch_max(500) == 100
     pace.spend(100, now=5.0)
     assert pace.wait_seconds(5.25) == pytest.approx(0.75)
-    assert (pace.wait_seconds(6.0), Pace(None).wait_seconds(0), Pace(0.5).batch_max(500)) == (0, 0, 1)
+    assert (pace.wait_seconds(6.0), Pace(None).wait_seconds(0), Pace(0.5).batch_max(500)) == (
+        0,
+        0,
+        1,
+    )
 
 
 def test_most_of_the_prefetch_goes_where_most_waits() -> None:

@@ -102,29 +102,46 @@ async def test_a_source_that_is_lost_or_starting_is_opened_again(tmp_path: Path)
     assert (source.opened, heard) == (3, ["gone; trying again", "no such queue; trying again"])
 
 
-async def test_a_source_that_goes_on_refusing_ends_the_transfer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_source_that_goes_on_refusing_ends_the_transfer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loop, "_REFUSED_SECONDS_MAX", -1)
     with pytest.raises(ShovelError, match="no such queue"):
-        await transfer(task(FakeSource(*[ShovelError("no such queue")] * 2), tmp_path, asks_max=9, heard=[]))
+        await transfer(
+            task(FakeSource(*[ShovelError("no such queue")] * 2), tmp_path, asks_max=9, heard=[])
+        )
 
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("client", ["aiormq", "redis"])
 def test_without_the_extra_it_says_what_to_install(client: str) -> None:
-    code = (
-        f"import sys; sys.modules[{client!r}] = None; from statesvc.cli import main; sys.exit(main(['shovel', '--pause', '--backup', 'x']))"
+    code = f"import sys; sys.modules[{client!r}] = None; from statesvc.cli import main; sys.exit(main(['shovel', '--pause', '--backup', 'x']))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (2, "statesvc: the clients of brokers are not installed: pip install 'statesvc[shovel]'\n")
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "statesvc: the clients of brokers are not installed: pip install 'statesvc[shovel]'\n",
+    )
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_several_processes_share_a_file_and_one_refused_message_stops_them_all(world: World, tmp_path: Path) -> None:
+async def test_several_processes_share_a_file_and_one_refused_message_stops_them_all(
+    world: World, tmp_path: Path
+) -> None:
     path = tmp_path / "old.ndjson"
-    lines = [json.dumps({"task": TASK, "id": str(number), "args": [body(number)]}) for number in range(50)]
+    lines = [
+        json.dumps({"task": TASK, "id": str(number), "args": [body(number)]})
+        for number in range(50)
+    ]
     path.write_text("\n".join(lines))
     shared = Transfer(world.database.service_dsn, tmp_path, str(path), processes=2)
-    assert json.loads(await shared.finish("--batch", "5")) == {"moved": 50, "dead_letters": 0, "known": 0, "reused_ids": 0}
+    assert json.loads(await shared.finish("--batch", "5")) == {
+        "moved": 50,
+        "dead_letters": 0,
+        "known": 0,
+        "reused_ids": 0,
+    }
     path.write_text('{"id": 1}\n' * 2)
     answer = await world.shovel(str(path), "--processes", "2", exit_code=1)
     assert "the line has neither `task` nor `body`" in answer
@@ -132,7 +149,9 @@ async def test_several_processes_share_a_file_and_one_refused_message_stops_them
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("batch", ["100", "1"])
-async def test_another_message_with_an_id_that_was_there_is_a_dead_letter_and_counted(world: World, tmp_path: Path, batch: str) -> None:
+async def test_another_message_with_an_id_that_was_there_is_a_dead_letter_and_counted(
+    world: World, tmp_path: Path, batch: str
+) -> None:
     first, other = ({"task": TASK, "id": "one", "args": [body(number)]} for number in (1, 2))
     strange = {"task": "shop.unheard_of", "id": "one", "args": [body(3)]}
     lines = [

@@ -25,7 +25,13 @@ from tests.contract import Contract, contract_of
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 URL = "https://subscriber.invalid/hook"
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=2,
+    acquire_seconds=2,
+    statement_seconds=5,
+    lock_seconds=2,
+    idle_in_transaction_seconds=5,
+)
 
 
 class Wakes:
@@ -41,10 +47,25 @@ class Wakes:
 class Api:
     """The calls, with a key of scope `subscriptions`."""
 
-    def __init__(self, client: TestClient[Any, Any], key: str, wakes: Wakes, connection: AsyncConnection[Any], contract: Contract) -> None:
-        self.client, self.key, self.wakes, self.connection, self.contract = client, key, wakes, connection, contract
+    def __init__(
+        self,
+        client: TestClient[Any, Any],
+        key: str,
+        wakes: Wakes,
+        connection: AsyncConnection[Any],
+        contract: Contract,
+    ) -> None:
+        self.client, self.key, self.wakes, self.connection, self.contract = (
+            client,
+            key,
+            wakes,
+            connection,
+            contract,
+        )
 
-    async def __call__(self, method: str, path: str = "", body: Any = None, **query: Any) -> tuple[int, Any]:
+    async def __call__(
+        self, method: str, path: str = "", body: Any = None, **query: Any
+    ) -> tuple[int, Any]:
         response: ClientResponse = await self.client.request(
             method,
             f"/v1/subscriptions{path}",
@@ -54,7 +75,9 @@ class Api:
         )
         text = await response.read()
         answered = orjson.loads(text) if text else None
-        self.contract.check(method, response.url.raw_path, response.status, response.content_type, answered)
+        self.contract.check(
+            method, response.url.raw_path, response.status, response.content_type, answered
+        )
         return response.status, answered
 
     async def make(self, **wish: Any) -> Any:
@@ -64,7 +87,9 @@ class Api:
 
     async def another(self, *scopes: Scope, owner: str = "shop") -> str:
         """Create a further key, of the same owner unless said otherwise."""
-        _, key = await create_key(self.connection, name="another", scopes=scopes, created_by="test", owner=owner)
+        _, key = await create_key(
+            self.connection, name="another", scopes=scopes, created_by="test", owner=owner
+        )
         return key
 
     async def rows(self, query: str) -> list[Any]:
@@ -79,9 +104,18 @@ async def api(database: Any) -> AsyncIterator[Api]:
         Targets(allowed=LOOPBACK, total_seconds=2) as targets,
     ):
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
-        _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner="shop")
+        _, key = await create_key(
+            connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner="shop"
+        )
         wakes = Wakes()
-        context = served_context(pool=pool, keyring=keyring, waker=wakes, readings=PersonalReads(pool), targets=targets, allowed=LOOPBACK)
+        context = served_context(
+            pool=pool,
+            keyring=keyring,
+            waker=wakes,
+            readings=PersonalReads(pool),
+            targets=targets,
+            allowed=LOOPBACK,
+        )
         calls = routes(context)
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, wakes, connection, contract_of(calls))

@@ -34,17 +34,37 @@ def key_id(key: str) -> str:
 
 async def test_every_call_is_tried_by_the_stranger() -> None:
     sent = {"/notifications", "/notifications/{webhook_id}", "/notifications/{webhook_id}/resend"}
-    assert {path for _, path in CALLS} == {"", "/pause", "/resume", "/rotate-secret", "/secret", "/test", "/attempts", "/replay"} | sent
+    assert {path for _, path in CALLS} == {
+        "",
+        "/pause",
+        "/resume",
+        "/rotate-secret",
+        "/secret",
+        "/test",
+        "/attempts",
+        "/replay",
+    } | sent
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_a_strangers_key_gets_the_answer_of_an_id_that_does_not_exist(api: Api, method: str, path: str) -> None:
+async def test_a_strangers_key_gets_the_answer_of_an_id_that_does_not_exist(
+    api: Api, method: str, path: str
+) -> None:
     made = await api.make()
-    before = await api.rows("SELECT url, sealed_secrets, paused_at, deleted_at FROM statesvc.subscription")
-    api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ, Scope.PII, Scope.AUDIT, owner="stranger")
+    before = await api.rows(
+        "SELECT url, sealed_secrets, paused_at, deleted_at FROM statesvc.subscription"
+    )
+    api.key = await api.another(
+        Scope.SUBSCRIPTIONS, Scope.READ, Scope.PII, Scope.AUDIT, owner="stranger"
+    )
     status, problem = await api(method, f"/{made['id']}{path}", BODIES.get((method, path)))
     assert (status, problem["code"]) == (404, "not_found")
-    assert await api.rows("SELECT url, sealed_secrets, paused_at, deleted_at FROM statesvc.subscription") == before
+    assert (
+        await api.rows(
+            "SELECT url, sealed_secrets, paused_at, deleted_at FROM statesvc.subscription"
+        )
+        == before
+    )
     assert (await api("GET"))[1]["items"] == []
 
 
@@ -59,7 +79,14 @@ async def test_another_key_of_the_owner_takes_over_and_ops_sees_all(api: Api) ->
 
 
 async def test_two_keys_of_one_name_share_nothing(api: Api) -> None:
-    keys = [(await create_key(api.connection, name="shop", scopes=[Scope.SUBSCRIPTIONS], created_by="test"))[1] for _ in range(2)]
+    keys = [
+        (
+            await create_key(
+                api.connection, name="shop", scopes=[Scope.SUBSCRIPTIONS], created_by="test"
+            )
+        )[1]
+        for _ in range(2)
+    ]
     api.key = keys[0]
     made = await api.make()
     assert made["owner"] == key_id(keys[0])
@@ -71,11 +98,17 @@ async def test_a_full_payload_takes_the_scope_read_wherever_it_is_widened(api: A
     status, problem = await api("POST", body={"url": URL, "payload": "full"})
     assert (status, problem["code"], problem["required_scope"]) == (403, "missing_scope", "read")
     thin, plain = await api.make(), api.key
-    assert (await api("PATCH", f"/{thin['id']}", {"payload": "full"}))[1]["required_scope"] == "read"
+    assert (await api("PATCH", f"/{thin['id']}", {"payload": "full"}))[1][
+        "required_scope"
+    ] == "read"
     api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ)
     full = await api.make(payload="full", carriers=["ups"])
     api.key = plain
-    for wider in ({"url": "https://elsewhere.invalid/"}, {"carriers": None}, {"statuses": ["delivered"]}):
+    for wider in (
+        {"url": "https://elsewhere.invalid/"},
+        {"carriers": None},
+        {"statuses": ["delivered"]},
+    ):
         assert (await api("PATCH", f"/{full['id']}", wider))[1]["required_scope"] == "read"
     assert (await api("PATCH", f"/{full['id']}", {"rate_per_second": 5}))[0] == 200
     assert (await api("PATCH", f"/{full['id']}", {"payload": "thin"}))[1]["payload"] == "thin"
@@ -85,15 +118,29 @@ async def test_what_the_remaining_keys_do_not_cover_ends_with_the_key_and_says_s
     thin, plain = await api.make(), api.key
     reader = api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ)
     full = await api.make(payload="full")
-    assert [str(one) for one in await revoke_key(api.connection, key_id=key_id(reader), revoked_by="cli:ops") or []] == [full["id"]]
+    assert [
+        str(one)
+        for one in await revoke_key(api.connection, key_id=key_id(reader), revoked_by="cli:ops")
+        or []
+    ] == [full["id"]]
     api.key = plain
     assert (await api("GET", f"/{thin['id']}"))[1]["state"] == "active"
     _, shown = await api("GET", f"/{full['id']}")
-    assert (shown["state"], shown["disabled_why"], shown["missed_since"] is None) == ("disabled", WHY, False)
+    assert (shown["state"], shown["disabled_why"], shown["missed_since"] is None) == (
+        "disabled",
+        WHY,
+        False,
+    )
     status, problem = await api("POST", f"/{full['id']}/resume")
-    assert (status, problem["required_scope"]) == (403, "read"), "nothing resumes what its owner may not read"
-    assert await api.rows("SELECT kind, target FROM statesvc.notice") == [("subscription.disabled", f"subscription {full['id']}")]
-    assert await api.rows("SELECT verb, actor FROM statesvc.action ORDER BY batch_id DESC, ordinal LIMIT 2") == [
+    assert (status, problem["required_scope"]) == (403, "read"), (
+        "nothing resumes what its owner may not read"
+    )
+    assert await api.rows("SELECT kind, target FROM statesvc.notice") == [
+        ("subscription.disabled", f"subscription {full['id']}")
+    ]
+    assert await api.rows(
+        "SELECT verb, actor FROM statesvc.action ORDER BY batch_id DESC, ordinal LIMIT 2"
+    ) == [
         ("key.revoke", "cli:ops"),
         ("subscription.disable", "cli:ops"),
     ]
@@ -109,18 +156,24 @@ async def test_a_key_that_is_replaced_before_it_is_revoked_changes_nothing(api: 
     assert await revoke_key(api.connection, key_id=key_id(api.key), revoked_by="cli:ops") != []
 
 
-async def test_two_revocations_at_once_do_not_each_count_on_the_others_key(api: Api, database: Any) -> None:
+async def test_two_revocations_at_once_do_not_each_count_on_the_others_key(
+    api: Api, database: Any
+) -> None:
     await api.make()
     keys = [api.key, await api.another(Scope.SUBSCRIPTIONS)]
 
     async def revoke(key: str) -> int:
-        async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            database.service_dsn, autocommit=True
+        ) as connection:
             return len(await revoke_key(connection, key_id=key_id(key), revoked_by="cli:ops") or [])
 
     assert sum(await asyncio.gather(*map(revoke, keys))) == 1
 
 
-async def test_a_process_that_still_remembers_a_revoked_key_makes_no_subscription_with_it(api: Api) -> None:
+async def test_a_process_that_still_remembers_a_revoked_key_makes_no_subscription_with_it(
+    api: Api,
+) -> None:
     await api.make()
     assert await revoke_key(api.connection, key_id=key_id(api.key), revoked_by="cli:ops") != []
     status, problem = await api("POST", body={"url": URL})

@@ -18,14 +18,28 @@ from statesvc.http.operation import routes_of
 from tests.statesvc.subscriptions.conftest import LIMITS, URL, Api
 from tests.world.api import context_of
 
-GITHUB = {"algorithm": "hmac-sha256", "header": "X-Hub-Signature-256", "encoding": "hex", "prefix": "sha256="}
+GITHUB = {
+    "algorithm": "hmac-sha256",
+    "header": "X-Hub-Signature-256",
+    "encoding": "hex",
+    "prefix": "sha256=",
+}
 HEADERS = {"Authorization": "Basic bWU6aHVudGVyMg==", "X-Tenant": "north"}
 
 
-async def test_a_test_carries_own_headers_and_the_signature_that_the_receiver_checks(api: Api, heard: Any) -> None:
+async def test_a_test_carries_own_headers_and_the_signature_that_the_receiver_checks(
+    api: Api, heard: Any
+) -> None:
     url, got = heard
-    made = await api.make(url=url, name="Shop north", description="The old shop", headers=HEADERS, signature=GITHUB)
-    assert (made["name"], made["description"], made["headers"], made["signature"]) == ("Shop north", "The old shop", [*HEADERS], GITHUB)
+    made = await api.make(
+        url=url, name="Shop north", description="The old shop", headers=HEADERS, signature=GITHUB
+    )
+    assert (made["name"], made["description"], made["headers"], made["signature"]) == (
+        "Shop north",
+        "The old shop",
+        [*HEADERS],
+        GITHUB,
+    )
     await api("POST", f"/{made['id']}/test")
     ((headers, body),) = got
     assert {name: headers[name] for name in HEADERS} == HEADERS
@@ -57,7 +71,9 @@ async def test_headers_go_nowhere_but_to_the_url_that_they_came_with(api: Api) -
 
 
 async def test_a_second_signature_takes_a_shared_secret(api: Api) -> None:
-    status, problem = await api("POST", body={"url": URL, "key_type": "ed25519", "signature": GITHUB})
+    status, problem = await api(
+        "POST", body={"url": URL, "key_type": "ed25519", "signature": GITHUB}
+    )
     assert (status, problem["code"]) == (422, "invalid_request")
     pair = await api.make(key_type="ed25519")
     assert (await api("PATCH", f"/{pair['id']}", {"signature": GITHUB}))[0] == 409
@@ -83,7 +99,9 @@ async def test_a_second_signature_takes_a_shared_secret(api: Api) -> None:
         ({"name": "a\nb"}, "/body/name"),
     ],
 )
-async def test_what_no_request_can_carry_is_refused(api: Api, wish: dict[str, Any], pointer: str) -> None:
+async def test_what_no_request_can_carry_is_refused(
+    api: Api, wish: dict[str, Any], pointer: str
+) -> None:
     status, problem = await api("POST", body={"url": URL, **wish})
     assert (status, problem["code"]) == (422, "invalid_request")
     assert pointer in {error["pointer"].removesuffix("/[key]") for error in problem["errors"]}
@@ -107,8 +125,13 @@ async def test_who_pauses_or_looks_needs_no_master_key(api: Api, database: Any) 
     async def no_key() -> Any:
         raise MasterKeyError("STATESVC_MASTER_KEY is not set")
 
-    shared, pair = await api.make(headers=HEADERS, signature=GITHUB), await api.make(key_type="ed25519")
-    caller = Caller(key_id="cli:me", name="cli:me", owner="cli:me", scopes=frozenset(Scope), actor="cli:me")
+    shared, pair = (
+        await api.make(headers=HEADERS, signature=GITHUB),
+        await api.make(key_type="ed25519"),
+    )
+    caller = Caller(
+        key_id="cli:me", name="cli:me", owner="cli:me", scopes=frozenset(Scope), actor="cli:me"
+    )
     async with make_pool(database.service_dsn, name="without a key", limits=LIMITS) as pool:
         context = replace(context_of(pool), keyring=no_key)
         calls = InnerCalls(routes_of(OPERATIONS, context))
@@ -121,7 +144,13 @@ async def test_who_pauses_or_looks_needs_no_master_key(api: Api, database: Any) 
         for one in (shared, pair):
             path = "/v1/subscriptions/{subscription_id}"
             await call(f"GET {path}", subscription_id=one["id"])
-            assert (await call(f"POST {path}/pause", subscription_id=one["id"]))["state"] == "paused"
-            assert (await call(f"POST {path}/resume", subscription_id=one["id"]))["state"] == "active"
-            assert (await call(f"PATCH {path}", {"name": "shop"}, subscription_id=one["id"]))["name"] == "shop"
+            assert (await call(f"POST {path}/pause", subscription_id=one["id"]))[
+                "state"
+            ] == "paused"
+            assert (await call(f"POST {path}/resume", subscription_id=one["id"]))[
+                "state"
+            ] == "active"
+            assert (await call(f"PATCH {path}", {"name": "shop"}, subscription_id=one["id"]))[
+                "name"
+            ] == "shop"
             await call(f"GET {path}/attempts", subscription_id=one["id"])

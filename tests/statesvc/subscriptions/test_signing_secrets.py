@@ -11,7 +11,9 @@ from standardwebhooks.webhooks import Webhook
 from tests.statesvc.subscriptions.conftest import Api
 
 
-async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(api: Api, heard: Any) -> None:
+async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(
+    api: Api, heard: Any
+) -> None:
     url, got = heard
     made = await api.make(url=url)
     _, rotated = await api("POST", f"/{made['id']}/rotate-secret")
@@ -39,7 +41,9 @@ def verifies(shown: str, headers: dict[str, str], body: bytes) -> bool:
     return False
 
 
-async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_through_a_rotation(api: Api, heard: Any) -> None:
+async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_through_a_rotation(
+    api: Api, heard: Any
+) -> None:
     url, got = heard
     made = await api.make(url=url, key_type="ed25519")
     (first,) = made["public_keys"]
@@ -62,7 +66,9 @@ async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_t
     assert verifies(ended["public_keys"][0], *got[2])
 
 
-async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_both_meanwhile(api: Api, heard: Any) -> None:
+async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_both_meanwhile(
+    api: Api, heard: Any
+) -> None:
     url, got = heard
     made = await api.make(url=url)
     _, rotated = await api("POST", f"/{made['id']}/rotate-secret", key_type="ed25519")

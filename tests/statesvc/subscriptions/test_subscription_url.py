@@ -14,17 +14,33 @@ UP = Login("u", "p")
 @pytest.mark.parametrize(
     ("text", "url", "login"),
     [
-        ("nats+tls://broker.invalid/shipments.changed", "nats+tls://broker.invalid/shipments.changed", None),
-        ("nats://u:p%40ss@127.0.0.1:4222/a.b?stream=S", "nats://127.0.0.1:4222/a.b?stream=S", Login("u", "p@ss")),
+        (
+            "nats+tls://broker.invalid/shipments.changed",
+            "nats+tls://broker.invalid/shipments.changed",
+            None,
+        ),
+        (
+            "nats://u:p%40ss@127.0.0.1:4222/a.b?stream=S",
+            "nats://127.0.0.1:4222/a.b?stream=S",
+            Login("u", "p@ss"),
+        ),
         ("nats+tls://token@broker.invalid/a", "nats+tls://broker.invalid/a", Login("token", None)),
         (
             "amqps://u:p@broker.invalid/%2F/shipments?routing_key=a.b",
             "amqps://broker.invalid/%2F/shipments?routing_key=a.b",
             UP,
         ),
-        ("amqps://broker.invalid/%2F/?routing_key=queue", "amqps://broker.invalid/%2F/?routing_key=queue", None),
+        (
+            "amqps://broker.invalid/%2F/?routing_key=queue",
+            "amqps://broker.invalid/%2F/?routing_key=queue",
+            None,
+        ),
         ("amqp://127.0.0.1/a%2Fb/x#part", "amqp://127.0.0.1/a%2Fb/x", None),
-        ("kafka+tls://u:p@broker.invalid/topic?sasl=SCRAM-SHA-512", "kafka+tls://broker.invalid/topic?sasl=SCRAM-SHA-512", UP),
+        (
+            "kafka+tls://u:p@broker.invalid/topic?sasl=SCRAM-SHA-512",
+            "kafka+tls://broker.invalid/topic?sasl=SCRAM-SHA-512",
+            UP,
+        ),
         ("kafka://127.0.0.1:9092/topic", "kafka://127.0.0.1:9092/topic", None),
         (
             "celery+amqps://u:p@broker.invalid/%2F/celery?task=shop.tasks.changed",
@@ -38,7 +54,9 @@ UP = Login("u", "p")
         ),
     ],
 )
-async def test_the_login_is_taken_out_of_what_is_shown(text: str, url: str, login: Login | None) -> None:
+async def test_the_login_is_taken_out_of_what_is_shown(
+    text: str, url: str, login: Login | None
+) -> None:
     assert await checked_url(text, LOOPBACK) == (url, login)
 
 
@@ -93,15 +111,24 @@ async def test_the_login_is_taken_out_of_what_is_shown(text: str, url: str, logi
         ("https://user:password@broker.invalid/", "signature"),
     ],
 )
-async def test_a_url_that_cannot_be_notified_is_refused_in_words_that_do_not_repeat_it(text: str, says: str) -> None:
+async def test_a_url_that_cannot_be_notified_is_refused_in_words_that_do_not_repeat_it(
+    text: str, says: str
+) -> None:
     with pytest.raises(UrlRefusedError, match=says) as refused:
         await checked_url(text, LOOPBACK)
     assert "broker.invalid" not in str(refused.value)
 
 
-async def test_a_missing_client_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_client_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(table, "find_spec", lambda _package: None)
-    for scheme, extra in (("nats+tls", "nats"), ("amqps", "rabbitmq"), ("kafka+tls", "kafka"), ("celery+rediss", "redis")):
+    for scheme, extra in (
+        ("nats+tls", "nats"),
+        ("amqps", "rabbitmq"),
+        ("kafka+tls", "kafka"),
+        ("celery+rediss", "redis"),
+    ):
         with pytest.raises(UrlRefusedError, match=rf"pip install 'statesvc\[{extra}\]'"):
             await checked_url(f"{scheme}://broker.invalid/a", ())
     assert await checked_url("https://8.8.8.8/", ()) == ("https://8.8.8.8/", None)

@@ -20,20 +20,35 @@ from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api
 async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(api: Api) -> None:
     made = await api.make(rate_per_second=5, coalesce=False)
     assert (made["rate_per_second"], made["coalesce"]) == (5, False)
-    status, changed = await api("PATCH", f"/{made['id']}", {"rate_per_second": None, "coalesce": True})
+    status, changed = await api(
+        "PATCH", f"/{made['id']}", {"rate_per_second": None, "coalesce": True}
+    )
     assert (status, changed["rate_per_second"], changed["coalesce"]) == (200, None, True)
-    for wrong in ({"rate_per_second": 0}, {"rate_per_second": 1e9}, {"rate_per_second": "many"}, {"coalesce": None}):
+    for wrong in (
+        {"rate_per_second": 0},
+        {"rate_per_second": 1e9},
+        {"rate_per_second": "many"},
+        {"coalesce": None},
+    ):
         assert (await api("PATCH", f"/{made['id']}", wrong))[0] == 422
 
 
 async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> None:
-    made = await api.make(carriers=["ups", "fedex", "ups"], statuses=["delivered"], types=["shipment.status_changed"], payload="thin")
+    made = await api.make(
+        carriers=["ups", "fedex", "ups"],
+        statuses=["delivered"],
+        types=["shipment.status_changed"],
+        payload="thin",
+    )
     assert made["secret"].startswith("whsec_")
     assert made["carriers"] == ["fedex", "ups"]
     assert (made["state"], made["payload"], made["url"]) == ("active", "thin", URL)
     status, shown = await api("GET", f"/{made['id']}")
     limiter = shown.pop("limiter")
-    assert (status, shown) == (200, {name: value for name, value in made.items() if name != "secret"})
+    assert (status, shown) == (
+        200,
+        {name: value for name, value in made.items() if name != "secret"},
+    )
     assert (limiter["limit"], limiter["breaker"], limiter["next_allowed_at"]) == (0, "closed", None)
     ((sealed,),) = await api.rows("SELECT sealed_secrets[1] FROM statesvc.subscription")
     assert made["secret"].removeprefix("whsec_").encode() not in sealed
@@ -58,13 +73,24 @@ async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> Non
         ({"types": ["shipment.lost"]}, "/body/types/0"),
         ({"payload": "fat"}, "/body/payload"),
         ({"key_type": "rsa"}, "/body/key_type"),
-        ({"shipments": [{"carrier_id": "pigeon", "tracking_number": "1"}]}, "/body/shipments/0/carrier_id"),
-        ({"give_up_after_seconds": {"shipment.lost": 60}}, "/body/give_up_after_seconds/shipment.lost"),
-        ({"give_up_after_seconds": {"shipment.updated": 0}}, "/body/give_up_after_seconds/shipment.updated"),
+        (
+            {"shipments": [{"carrier_id": "pigeon", "tracking_number": "1"}]},
+            "/body/shipments/0/carrier_id",
+        ),
+        (
+            {"give_up_after_seconds": {"shipment.lost": 60}},
+            "/body/give_up_after_seconds/shipment.lost",
+        ),
+        (
+            {"give_up_after_seconds": {"shipment.updated": 0}},
+            "/body/give_up_after_seconds/shipment.updated",
+        ),
         ({"secret": "whsec_mine"}, "/body/secret"),
     ],
 )
-async def test_a_wish_that_breaks_the_contract_names_the_place(api: Api, wish: dict[str, Any], pointer: str) -> None:
+async def test_a_wish_that_breaks_the_contract_names_the_place(
+    api: Api, wish: dict[str, Any], pointer: str
+) -> None:
     status, problem = await api("POST", body={"url": URL, **wish})
     assert (status, problem["code"]) == (422, "invalid_request")
     assert [error["pointer"] for error in problem["errors"]] == [pointer]
@@ -99,17 +125,35 @@ async def test_a_forged_cursor_is_refused(api: Api) -> None:
     forged = encode_cursor(["yesterday", "nobody"], {"list": "subscriptions"})
     assert (await api("GET", cursor=forged))[1]["code"] == "invalid_cursor"
     forged = encode_cursor(["yesterday", 1, 1], {"list": "attempts", "of": made["id"]})
-    assert (await api("GET", f"/{made['id']}/attempts", cursor=forged))[1]["code"] == "invalid_cursor"
+    assert (await api("GET", f"/{made['id']}/attempts", cursor=forged))[1][
+        "code"
+    ] == "invalid_cursor"
 
 
 async def test_a_change_touches_only_the_members_that_it_names(api: Api) -> None:
     made = await api.make(carriers=["ups"], statuses=["delivered"])
-    status, changed = await api("PATCH", f"/{made['id']}", {"carriers": None, "types": ["shipment.updated"]})
+    status, changed = await api(
+        "PATCH", f"/{made['id']}", {"carriers": None, "types": ["shipment.updated"]}
+    )
     assert status == 200
-    assert (changed["carriers"], changed["statuses"], changed["types"], changed["url"]) == (None, ["delivered"], ["shipment.updated"], URL)
+    assert (changed["carriers"], changed["statuses"], changed["types"], changed["url"]) == (
+        None,
+        ["delivered"],
+        ["shipment.updated"],
+        URL,
+    )
     status, changed = await api("PATCH", f"/{made['id']}", {"url": "https://other.invalid/"})
-    assert (status, changed["url"], changed["statuses"]) == (200, "https://other.invalid/", ["delivered"])
-    for refused in ({"url": "http://other.invalid/"}, {"url": ""}, {"url": None}, {"statuses": ["nonsense"]}):
+    assert (status, changed["url"], changed["statuses"]) == (
+        200,
+        "https://other.invalid/",
+        ["delivered"],
+    )
+    for refused in (
+        {"url": "http://other.invalid/"},
+        {"url": ""},
+        {"url": None},
+        {"statuses": ["nonsense"]},
+    ):
         assert (await api("PATCH", f"/{made['id']}", refused))[0] == 422
 
 
@@ -119,14 +163,22 @@ async def test_pause_and_resume_are_idempotent_and_resume_wakes_the_notifier(api
         status, shown = await api("POST", f"/{made['id']}/pause")
         assert (status, shown["state"]) == (200, "paused")
     assert api.wakes.channels == []
-    await api.connection.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'gone'")
+    await api.connection.execute(
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'gone'"
+    )
     assert (await api("GET", f"/{made['id']}"))[1]["state"] == "disabled"
     for _ in range(2):
         status, shown = await api("POST", f"/{made['id']}/resume")
         assert (status, shown["state"], shown["disabled_why"]) == (200, "active", None)
     assert set(api.wakes.channels) == {OUTBOX}
-    actions = await api.rows("SELECT verb FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id")
-    assert [verb for (verb,) in actions] == ["subscription.create", "subscription.pause", "subscription.resume"]
+    actions = await api.rows(
+        "SELECT verb FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id"
+    )
+    assert [verb for (verb,) in actions] == [
+        "subscription.create",
+        "subscription.pause",
+        "subscription.resume",
+    ]
 
 
 async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Api) -> None:
@@ -151,20 +203,28 @@ async def test_unknown_ids_are_distinguished_from_malformed_ones(api: Api) -> No
     assert (await api("GET", "/nonsense"))[0] == 422
 
 
-async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_path(api: Api) -> None:
+async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_path(
+    api: Api,
+) -> None:
     made = await api.make(url="https://subscriber.invalid/token-in-the-path?key=1")
     await api("PATCH", f"/{made['id']}", {"statuses": ["delivered"], "url": URL})
     await api("POST", f"/{made['id']}/rotate-secret")
     await api("POST", f"/{made['id']}/pause")
     await api("POST", f"/{made['id']}/resume")
     await api("DELETE", f"/{made['id']}")
-    actions = await api.rows("SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id")
+    actions = await api.rows(
+        "SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id"
+    )
     assert [verb for verb, _ in actions] == [
         *("subscription.create", "subscription.change", "subscription.rotate_secret"),
         *("subscription.pause", "subscription.resume", "subscription.delete"),
     ]
     details = [orjson.loads(canonical).get("details") for _, canonical in actions]
-    assert details[:3] == [{"host": "subscriber.invalid"}, {"changed": "statuses url"}, {"grace_seconds": 86_400}]
+    assert details[:3] == [
+        {"host": "subscriber.invalid"},
+        {"changed": "statuses url"},
+        {"grace_seconds": 86_400},
+    ]
     assert not any(b"whsec" in canonical or b"token" in canonical for _, canonical in actions)
 
 
@@ -187,15 +247,21 @@ async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> 
     made = await api.make(**wish)
     assert (made["payload"], made["pii"]) == ("full", True)
     assert (await api("PATCH", f"/{plain['id']}", {"pii": True}))[1]["pii"] is True
-    actions = await api.rows("SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id")
-    assert [(verb, orjson.loads(canonical)["details"].get("pii")) for verb, canonical in actions] == [
+    actions = await api.rows(
+        "SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id"
+    )
+    assert [
+        (verb, orjson.loads(canonical)["details"].get("pii")) for verb, canonical in actions
+    ] == [
         ("subscription.create", False),
         ("subscription.create", True),
         ("subscription.change", True),
     ]
     api.key = reader
     moved = await api("PATCH", f"/{made['id']}", {"url": "https://elsewhere.invalid/"})
-    assert moved[1]["code"] == "missing_scope", "nobody leads personal fields elsewhere who may not read them"
+    assert moved[1]["code"] == "missing_scope", (
+        "nobody leads personal fields elsewhere who may not read them"
+    )
     assert (await api("PATCH", f"/{made['id']}", {"pii": False}))[1]["pii"] is False
 
 
@@ -229,15 +295,21 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
         "response": None,
         "response_headers": None,
     }
-    assert (await api("GET", f"/{made['id']}/attempts", responses="true"))[1]["code"] == "missing_scope"
+    assert (await api("GET", f"/{made['id']}/attempts", responses="true"))[1][
+        "code"
+    ] == "missing_scope"
     api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.PII)
     status, shown = await api("GET", f"/{made['id']}/attempts", responses="true")
     assert (status, shown["items"][0]["response"]) == (200, None)
-    assert await api.rows("SELECT target FROM statesvc.action WHERE verb = 'read_personal'") == [(f"subscription {made['id']}",)]
+    assert await api.rows("SELECT target FROM statesvc.action WHERE verb = 'read_personal'") == [
+        (f"subscription {made['id']}",)
+    ]
 
 
 async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
-    _, api.key = await create_key(api.connection, name="reader", scopes=[Scope.READ, Scope.OPS], created_by="test")
+    _, api.key = await create_key(
+        api.connection, name="reader", scopes=[Scope.READ, Scope.OPS], created_by="test"
+    )
     assert (await api("GET"))[0] == 403
     api.key = "nonsense"
     assert (await api("GET"))[0] == 401

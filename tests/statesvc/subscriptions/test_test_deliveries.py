@@ -14,17 +14,31 @@ from tests.statesvc.subscriptions.conftest import Api
 
 
 @pytest.mark.parametrize("kind", NotificationType)
-async def test_it_is_the_example_of_its_type_signed_and_listed(api: Api, heard: Any, kind: NotificationType) -> None:
+async def test_it_is_the_example_of_its_type_signed_and_listed(
+    api: Api, heard: Any, kind: NotificationType
+) -> None:
     url, got = heard
     made = await api.make(url=url)
     status, result = await api("POST", f"/{made['id']}/test", {"type": kind.value})
-    assert (status, result["type"], result["outcome"], result["status_code"]) == (200, kind.value, "refused", 500)
+    assert (status, result["type"], result["outcome"], result["status_code"]) == (
+        200,
+        kind.value,
+        "refused",
+        500,
+    )
     ((headers, sent),) = got
     body = Webhook(made["secret"]).verify(sent, headers)
     hook_validators()[kind].validate(body)
-    assert (body["type"], body["data"]["test"], headers["webhook-id"]) == (kind.value, True, result["webhook_id"])
+    assert (body["type"], body["data"]["test"], headers["webhook-id"]) == (
+        kind.value,
+        True,
+        result["webhook_id"],
+    )
     (listed,) = (await api("GET", f"/{made['id']}/attempts"))[1]["items"]
-    assert {name: listed[name] for name in ("webhook_id", "type", "test", "number", "outcome", "status_code", "response")} == {
+    assert {
+        name: listed[name]
+        for name in ("webhook_id", "type", "test", "number", "outcome", "status_code", "response")
+    } == {
         "webhook_id": result["webhook_id"],
         "type": kind.value,
         "test": True,
@@ -33,15 +47,28 @@ async def test_it_is_the_example_of_its_type_signed_and_listed(api: Api, heard: 
         "status_code": 500,
         "response": None,
     }
-    assert (listed["carrier_id"], listed["tracking_number"]) == (body["data"]["carrier_id"], body["data"]["tracking_number"])
-    for table in ("notification", "outbox", "attempt", "open_attempt", "subscription_failing", "dead_letter"):
+    assert (listed["carrier_id"], listed["tracking_number"]) == (
+        body["data"]["carrier_id"],
+        body["data"]["tracking_number"],
+    )
+    for table in (
+        "notification",
+        "outbox",
+        "attempt",
+        "open_attempt",
+        "subscription_failing",
+        "dead_letter",
+    ):
         assert await api.rows(f"SELECT FROM statesvc.{table}") == []
 
 
 async def test_it_has_the_payload_of_its_subscription(api: Api, heard: Any) -> None:
     url, got = heard
     api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ, Scope.PII)
-    full, personal = await api.make(url=url, payload="full"), await api.make(url=url, payload="full", pii=True)
+    full, personal = (
+        await api.make(url=url, payload="full"),
+        await api.make(url=url, payload="full", pii=True),
+    )
     for made in (full, personal):
         await api("POST", f"/{made['id']}/test", {"type": "shipment.status_changed"})
     without, with_pii = (orjson.loads(body)["data"] for _, body in got)
@@ -71,7 +98,9 @@ async def test_the_newest_are_listed_in_pages_and_forgotten_with_the_subscriptio
     await api("POST", f"/{other['id']}/test")
     seen, cursor = [], None
     while True:
-        _, page = await api("GET", f"/{made['id']}/attempts", limit=2, **({"cursor": cursor} if cursor else {}))
+        _, page = await api(
+            "GET", f"/{made['id']}/attempts", limit=2, **({"cursor": cursor} if cursor else {})
+        )
         seen += [one["webhook_id"] for one in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:

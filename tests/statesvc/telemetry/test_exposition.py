@@ -38,7 +38,11 @@ def test_the_metrics_of_several_roles_are_one_text_that_prometheus_reads() -> No
     text = merged({"ingress": ingress.exposition(), "api": api.exposition(), "worker": b""})
     families = list(text_string_to_metric_families(text.decode()))
     assert len({family.name for family in families}) == len(families), "each metric stands once"
-    samples = {(sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples}
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
     assert samples["statesvc_refusals_total", ("cause", "storage_low"), ("role", "ingress")] == 3
     assert samples["statesvc_refusals_total", ("cause", "rate"), ("role", "api")] == 1
     assert samples["statesvc_listener_up", ("role", "api")] == 1

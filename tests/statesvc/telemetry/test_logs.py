@@ -11,7 +11,13 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from statesvc.telemetry.logs import configure_logging
 
-SECRETS = ("Jane Doe", "jane.doe@example.com", "1Z999AA10123456784", "+1 (555) 010-9999", "14 Elm Street")
+SECRETS = (
+    "Jane Doe",
+    "jane.doe@example.com",
+    "1Z999AA10123456784",
+    "+1 (555) 010-9999",
+    "14 Elm Street",
+)
 BODY = (
     '{"signedBy": "Jane Doe", "mail": "jane.doe@example.com", "no": "1Z999AA10123456784", '
     '"tel": "+1 (555) 010-9999", "at": "14 Elm Street"}'
@@ -76,8 +82,12 @@ def test_causes_and_groups_are_told_without_their_text(stream: io.StringIO) -> N
 
 
 def test_an_error_whose_name_misleads_says_what_to_do(stream: io.StringIO) -> None:
-    structlog.get_logger().warning("claim_failed", exc_info=psycopg.errors.InvalidSqlStatementName())
-    structlog.get_logger().warning("ingress_not_stored", error=psycopg.errors.DuplicatePreparedStatement())
+    structlog.get_logger().warning(
+        "claim_failed", exc_info=psycopg.errors.InvalidSqlStatementName()
+    )
+    structlog.get_logger().warning(
+        "ingress_not_stored", error=psycopg.errors.DuplicatePreparedStatement()
+    )
     structlog.get_logger().warning("claim_failed", exc_info=psycopg.errors.UndefinedTable())
     first, second, third = lines(stream)
     assert "STATESVC_PREPARED_STATEMENTS=false" in str(first["why"])
@@ -92,7 +102,9 @@ def test_library_records_pass_the_same_redaction(stream: io.StringIO) -> None:
         fail(BODY)
     except ValueError:
         logging.getLogger("aiohttp.server").exception("Error handling request from %s", "10.0.0.1")
-    logging.getLogger("asyncio").error(f"Task exception was never retrieved\nfuture: <Task exception=ValueError('{BODY}')>")  # noqa: G004
+    logging.getLogger("asyncio").error(
+        f"Task exception was never retrieved\nfuture: <Task exception=ValueError('{BODY}')>"  # noqa: G004
+    )
     first, second, third = lines(stream)
     assert_silent(stream.getvalue())
     assert first["event"] == "error connecting in …: ValueError after 3 tries"
@@ -125,12 +137,39 @@ def test_a_key_that_is_not_listed_is_dropped_and_counted(stream: io.StringIO) ->
     assert line["count"] == 2
 
 
-@pytest.mark.parametrize("key", ["event", "reason", "carrier", "code", "worker_id", "message_id", "route", "error", "setting", "token"])
 @pytest.mark.parametrize(
-    "secret", ["jane.doe@example.com", "1Z999AA10123456784", "+1 (555) 010-9999", "9400111899223344556677", "RB123456785GB"]
+    "key",
+    [
+        "event",
+        "reason",
+        "carrier",
+        "code",
+        "worker_id",
+        "message_id",
+        "route",
+        "error",
+        "setting",
+        "token",
+    ],
 )
-def test_a_listed_key_does_not_carry_what_looks_like_a_person_or_a_tracking_number(stream: io.StringIO, key: str, secret: str) -> None:
-    fields = {"event": "stored"} | {key: f"for {secret}"} if key == "reason" else {"event": "stored"} | {key: secret}
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "jane.doe@example.com",
+        "1Z999AA10123456784",
+        "+1 (555) 010-9999",
+        "9400111899223344556677",
+        "RB123456785GB",
+    ],
+)
+def test_a_listed_key_does_not_carry_what_looks_like_a_person_or_a_tracking_number(
+    stream: io.StringIO, key: str, secret: str
+) -> None:
+    fields = (
+        {"event": "stored"} | {key: f"for {secret}"}
+        if key == "reason"
+        else {"event": "stored"} | {key: secret}
+    )
     event = fields.pop("event")
     structlog.get_logger().info(event, **fields)
     assert secret not in stream.getvalue()
@@ -139,11 +178,25 @@ def test_a_listed_key_does_not_carry_what_looks_like_a_person_or_a_tracking_numb
 def test_ids_and_times_stay_readable(stream: io.StringIO) -> None:
     message_id = "0199a3c2-7b1e-7cc3-98c4-dc0c0c07398f"
     structlog.get_logger().info(
-        "buried", message_id=message_id, worker_id="host-1-worker-4711", key_id="ab12cd34ef56", cause="unreadable", count=15000
+        "buried",
+        message_id=message_id,
+        worker_id="host-1-worker-4711",
+        key_id="ab12cd34ef56",
+        cause="unreadable",
+        count=15000,
     )
     (line,) = lines(stream)
-    assert (line["message_id"], line["worker_id"], line["key_id"]) == (message_id, "host-1-worker-4711", "ab12cd34ef56")
-    assert (line["cause"], line["count"], line["process"], line["level"]) == ("unreadable", 15000, "worker", "info")
+    assert (line["message_id"], line["worker_id"], line["key_id"]) == (
+        message_id,
+        "host-1-worker-4711",
+        "ab12cd34ef56",
+    )
+    assert (line["cause"], line["count"], line["process"], line["level"]) == (
+        "unreadable",
+        15000,
+        "worker",
+        "info",
+    )
     assert str(line["timestamp"]).startswith("20")
 
 

@@ -7,7 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from statesvc.telemetry.metrics_server import CONNECTIONS_A_SECOND, CONNECTIONS_MAX, HEAD_SECONDS, MetricsServer
+from statesvc.telemetry.metrics_server import (
+    CONNECTIONS_A_SECOND,
+    CONNECTIONS_MAX,
+    HEAD_SECONDS,
+    MetricsServer,
+)
 
 CROWD = 90
 CROWDED_SECONDS = 2.0
@@ -62,7 +67,9 @@ async def test_a_crowd_is_served_at_the_pace_of_the_server(served: Served) -> No
 
 
 async def test_who_says_nothing_is_cut_off_and_keeps_nobody_out(served: Served) -> None:
-    silent = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(CONNECTIONS_MAX)]
+    silent = [
+        await asyncio.open_connection("127.0.0.1", served.port) for _ in range(CONNECTIONS_MAX)
+    ]
     started = time.monotonic()
     assert (await ask(served.port)).startswith(b"HTTP/1.1 200 OK\r\n")
     assert time.monotonic() - started < HEAD_SECONDS * 5
@@ -75,5 +82,7 @@ async def test_other_paths_and_methods_get_nothing(served: Served) -> None:
     assert (await ask(served.port, b"GET / HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
     assert (await ask(served.port, b"POST /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 405 ")
     assert (await ask(served.port, b"\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
-    assert (await ask(served.port, b"GET /metrics?x=1 HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    assert (await ask(served.port, b"GET /metrics?x=1 HTTP/1.0\r\n\r\n")).startswith(
+        b"HTTP/1.1 200 "
+    )
     assert served.asked == 1

@@ -27,6 +27,8 @@ async def test_a_week_later_it_is_forgotten(database: Database, pool: Pool) -> N
         await database.clock.advance(days * 86_400)
         await write(pool, counts)
     async with pool.connection() as connection:
-        rows = await (await connection.execute("SELECT count(*) FROM statesvc.objective_minute")).fetchone()
+        rows = await (
+            await connection.execute("SELECT count(*) FROM statesvc.objective_minute")
+        ).fetchone()
         assert len(await read_minutes(connection, minutes=7 * 24 * 60, step=120)) == 1
     assert rows == (1,)

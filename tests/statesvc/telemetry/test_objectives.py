@@ -14,13 +14,20 @@ from statesvc.telemetry.objectives import (
 
 def test_what_is_recorded_counts_for_its_promise() -> None:
     telemetry = Telemetry()
-    for outcome, seconds in (("accepted", 0.01), ("duplicate", 0.3), ("error", 0.01), ("rejected", 0.01)):
+    for outcome, seconds in (
+        ("accepted", 0.01),
+        ("duplicate", 0.3),
+        ("error", 0.01),
+        ("rejected", 0.01),
+    ):
         telemetry.ingest_ack_duration.record(seconds, {"carrier": "ups", "outcome": outcome})
     telemetry.applied_lag.record(121.0, {"carrier": "ups"})
     telemetry.first_attempt_lag.record(1.0, {"state": "ready"})
     telemetry.first_attempt_lag.record(600.0, {"state": "limited"})
     telemetry.sealing_lag.record(0.4)
-    counted = {name: (count.kept, count.missed) for (_, name), count in telemetry.objectives.take().items()}
+    counted = {
+        name: (count.kept, count.missed) for (_, name), count in telemetry.objectives.take().items()
+    }
     assert counted == {
         ACK_AVAILABILITY.name: (2, 1),
         ACK_LATENCY.name: (1, 1),

@@ -30,7 +30,12 @@ def _provider() -> tuple[TracerProvider, InMemorySpanExporter]:
 
 @pytest.fixture(autouse=True)
 def nothing_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_TRACES_SAMPLER"):
+    for name in (
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_TRACES_EXPORTER",
+        "OTEL_METRICS_EXPORTER",
+        "OTEL_TRACES_SAMPLER",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -62,7 +67,10 @@ def test_a_trace_goes_on_in_another_process() -> None:
     assert process.parent is not None
     assert deliver.parent is not None
     assert {process.parent.trace_id, deliver.parent.trace_id} == {ingest.context.trace_id}
-    assert (process.parent.span_id, deliver.parent.span_id) == (ingest.context.span_id, worked.get_span_context().span_id)
+    assert (process.parent.span_id, deliver.parent.span_id) == (
+        ingest.context.span_id,
+        worked.get_span_context().span_id,
+    )
 
 
 def test_nothing_is_kept_of_what_is_not_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,9 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
 
     entries: dict[int, dict[int, tuple[int, bytes]]] = defaultdict(dict)
     for place, table in enumerate(ORDER):
-        for batch_id, ordinal, stored, recorded_at in await rows(f"SELECT batch_id, ordinal, canonical, recorded_at FROM statesvc.{table}"):
+        for batch_id, ordinal, stored, recorded_at in await rows(
+            f"SELECT batch_id, ordinal, canonical, recorded_at FROM statesvc.{table}"
+        ):
             canonical = decompress_json(stored)
             leaf_hash = hashlib.sha256(b"\x00" + canonical).digest()
             canonical = decompress_json(stored)
@@ -40,10 +42,16 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
         found = [entries[batch_id][ordinal] for ordinal in range(count)]
         assert len(entries[batch_id]) == count
         assert b"".join(leaf_hash for _, leaf_hash in found) == leaf_hashes
-        assert [place for place, _ in found] == sorted(place for place, _ in found), "the kinds stand in their order"
+        assert [place for place, _ in found] == sorted(place for place, _ in found), (
+            "the kinds stand in their order"
+        )
 
     await _check_streams(
-        await rows("SELECT * FROM (SELECT shipment_id, version, head_hash, recorded_at, sealed_key FROM statesvc.stream) s"), rows, keyring
+        await rows(
+            "SELECT * FROM (SELECT shipment_id, version, head_hash, recorded_at, sealed_key FROM statesvc.stream) s"
+        ),
+        rows,
+        keyring,
     )
     return sum(map(len, entries.values()))
 
@@ -59,14 +67,32 @@ async def _check_streams(streams: list[Any], rows: Any, keyring: Keyring) -> Non
         key = None if sealed_key is None else keyring.open_shipment_key(sealed_key, shipment_id)
         previous_hash, previous_at = bytes(32), None
         for place, event in enumerate(chains.pop(shipment_id, []), start=1):
-            number, recorded_at, stored, sealed_part, event_id, message_id, kind, status, carrier_code = event
+            (
+                number,
+                recorded_at,
+                stored,
+                sealed_part,
+                event_id,
+                message_id,
+                kind,
+                status,
+                carrier_code,
+            ) = event
             canonical = decompress_json(stored)
             document = json.loads(canonical)
             assert (number, document["version"]) == (place, place)
             assert document["previous_hash"] == previous_hash.hex()
             assert previous_at is None or recorded_at > previous_at, "recorded_at strictly grows"
-            assert (document["shipment_id"], document["event_id"], document["message_id"]) == (str(shipment_id), event_id, str(message_id))
-            assert (document["kind"], document.get("status"), document.get("carrier_code")) == (kind, status, carrier_code)
+            assert (document["shipment_id"], document["event_id"], document["message_id"]) == (
+                str(shipment_id),
+                event_id,
+                str(message_id),
+            )
+            assert (document["kind"], document.get("status"), document.get("carrier_code")) == (
+                kind,
+                status,
+                carrier_code,
+            )
             if sealed_part is None:
                 assert "part_commitment" not in document
             elif key is not None:

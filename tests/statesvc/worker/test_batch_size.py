@@ -25,7 +25,11 @@ ONE = Message(
 
 
 def claimed(**counts: int) -> list[Message]:
-    return [replace(ONE, message_id=uuid4(), carrier_id=carrier_id) for carrier_id, count in counts.items() for _ in range(count)]
+    return [
+        replace(ONE, message_id=uuid4(), carrier_id=carrier_id)
+        for carrier_id, count in counts.items()
+        for _ in range(count)
+    ]
 
 
 def test_a_quiet_carrier_goes_ahead_of_a_busy_one() -> None:

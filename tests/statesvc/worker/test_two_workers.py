@@ -36,7 +36,9 @@ def worker_process(shop: Shop, folder: str, name: str) -> Iterator[subprocess.Po
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_comes_while_the_first_worker_is_stopped_is_picked_up_by_the_second_within_a_second(shop: Shop) -> None:
+async def test_what_comes_while_the_first_worker_is_stopped_is_picked_up_by_the_second_within_a_second(
+    shop: Shop,
+) -> None:
     with tempfile.TemporaryDirectory(prefix="wake-") as folder:
         waker = Waker(shop.database.service_dsn, folder=Path(folder))
         await waker.start()
@@ -58,6 +60,11 @@ async def test_what_comes_while_the_first_worker_is_stopped_is_picked_up_by_the_
                     await push(n)
                     await shop.until("SELECT count(*) FROM statesvc.message", 1 + n)
                     seconds.append(time.monotonic() - began)
-                assert await shop.value("SELECT count(*) FROM statesvc.message WHERE worker = 'second'") >= 3
+                assert (
+                    await shop.value(
+                        "SELECT count(*) FROM statesvc.message WHERE worker = 'second'"
+                    )
+                    >= 3
+                )
                 assert min(seconds) < 1
         await waker.stop()

@@ -20,23 +20,35 @@ async def test_the_whole_history_again_is_all_duplicates_and_changes_nothing(sho
     again = await shop.say(PICKED_UP, MOVING, DELIVERED, envelope=1)
     assert await shop.verdicts() == {"appended": 3, "duplicate": 3}
     assert await shop.rows("SELECT * FROM statesvc.shipment") == before
-    assert await shop.value("SELECT count(*) FROM statesvc.batch") == 1, "nothing was written, so there is no batch"
+    assert await shop.value("SELECT count(*) FROM statesvc.batch") == 1, (
+        "nothing was written, so there is no batch"
+    )
     settled = "SELECT outcome, events, shipments FROM statesvc.message WHERE message_id = %s"
     assert await shop.rows(settled, again) == [("applied", 3, [shipment("A1")])]
 
 
-async def test_the_first_snapshot_of_ten_scans_is_one_transition_named_by_its_last_event(shop: Shop) -> None:
-    scans = [{"number": "A1", "status": "in_transit", "minute": n, "code": f"S{n}"} for n in range(9)]
+async def test_the_first_snapshot_of_ten_scans_is_one_transition_named_by_its_last_event(
+    shop: Shop,
+) -> None:
+    scans = [
+        {"number": "A1", "status": "in_transit", "minute": n, "code": f"S{n}"} for n in range(9)
+    ]
     await shop.say(*scans, DELIVERED)
     assert await shop.transitions("A1") == [("unknown", "delivered", 10)]
     assert [event["version"] for event in await shop.events("A1")] == list(range(1, 11))
 
 
-async def test_each_message_of_a_batch_is_a_transition_of_its_own_in_the_order_of_the_inbox(shop: Shop) -> None:
+async def test_each_message_of_a_batch_is_a_transition_of_its_own_in_the_order_of_the_inbox(
+    shop: Shop,
+) -> None:
     for body in (says(PICKED_UP), says(MOVING), says(OUT, DELIVERED)):
         await shop.push(body)
     assert await shop.work() == 3
-    assert await shop.transitions("A1") == [("unknown", "picked_up", 1), ("picked_up", "in_transit", 2), ("in_transit", "delivered", 4)]
+    assert await shop.transitions("A1") == [
+        ("unknown", "picked_up", 1),
+        ("picked_up", "in_transit", 2),
+        ("in_transit", "delivered", 4),
+    ]
     assert await shop.value("SELECT count(*) FROM statesvc.batch") == 1
 
 
@@ -44,12 +56,17 @@ async def test_a_late_scan_folds_the_shipment_again(shop: Shop) -> None:
     await shop.say(PICKED_UP)
     await shop.say(DELIVERED)
     await shop.say(MOVING)
-    assert await shop.transitions("A1") == [("unknown", "picked_up", 1), ("picked_up", "delivered", 2)]
+    assert await shop.transitions("A1") == [
+        ("unknown", "picked_up", 1),
+        ("picked_up", "delivered", 2),
+    ]
     await shop.say({**OUT, "minute": 240})
     await shop.say({**DELIVERED, "minute": 300})
     late = (await shop.rows(SHIPMENT, shipment("A1")))[0]
 
-    for place, scan in enumerate((PICKED_UP, MOVING, DELIVERED, {**OUT, "minute": 240}, {**DELIVERED, "minute": 300})):
+    for place, scan in enumerate(
+        (PICKED_UP, MOVING, DELIVERED, {**OUT, "minute": 240}, {**DELIVERED, "minute": 300})
+    ):
         await shop.say({**scan, "number": "B1"}, envelope=place)
     assert (await shop.rows(SHIPMENT, shipment("B1")))[0] == late
 
@@ -62,11 +79,15 @@ async def _enriched(shop: Shop, number: str, *pushes: dict[str, Any]) -> tuple[A
     return tuple(row)
 
 
-async def test_a_signer_and_an_eta_that_come_later_end_in_the_same_shipment_as_those_that_came_with_the_scan(shop: Shop) -> None:
+async def test_a_signer_and_an_eta_that_come_later_end_in_the_same_shipment_as_those_that_came_with_the_scan(
+    shop: Shop,
+) -> None:
     told = {"signed_by": "EVANS", "estimated_delivery": "2026-03-02"}
     at_once = await _enriched(shop, "A1", told, {})
     after = await _enriched(shop, "B1", {}, told)
-    one_by_one = await _enriched(shop, "C1", {"signed_by": "EVANS"}, {"estimated_delivery": "2026-03-02"}, told)
+    one_by_one = await _enriched(
+        shop, "C1", {"signed_by": "EVANS"}, {"estimated_delivery": "2026-03-02"}, told
+    )
     assert at_once == after == one_by_one
     assert at_once[6:8] == ("2026-03-02", True)
     assert [event["kind"] for event in await shop.events("A1")] == ["scan"]
@@ -114,11 +135,16 @@ async def test_conflicts_that_come_together_are_counted_each(shop: Shop) -> None
 async def test_a_conflict_with_another_shipment_names_both(shop: Shop) -> None:
     await shop.say({"number": "A1", "status": "in_transit", "native_id": "n1"})
     await shop.say({"number": "B1", "status": "in_transit", "native_id": "n1"})
-    assert await shop.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [(shipment("A1"), shipment("B1"))]
-    assert dict(await shop.rows("SELECT shipment_id, version FROM statesvc.stream")) == {shipment("A1"): 1, shipment("B1"): 0}
-    assert await shop.value("SELECT shipments FROM statesvc.message ORDER BY message_id DESC LIMIT 1") == sorted(
-        map(shipment, ("A1", "B1"))
-    )
+    assert await shop.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [
+        (shipment("A1"), shipment("B1"))
+    ]
+    assert dict(await shop.rows("SELECT shipment_id, version FROM statesvc.stream")) == {
+        shipment("A1"): 1,
+        shipment("B1"): 0,
+    }
+    assert await shop.value(
+        "SELECT shipments FROM statesvc.message ORDER BY message_id DESC LIMIT 1"
+    ) == sorted(map(shipment, ("A1", "B1")))
 
 
 async def test_an_unknown_code_waits_for_a_human_once_however_often_it_comes(shop: Shop) -> None:
@@ -127,23 +153,40 @@ async def test_an_unknown_code_waits_for_a_human_once_however_often_it_comes(sho
     await shop.work()
     await shop.say({**unknown, "number": "N9"}, {**unknown, "number": "N9", "minute": 5})
     await shop.say({**unknown, "number": "N9", "code": "Q8"})
-    letters = await shop.rows("SELECT kind, cause, raw_type, raw_code FROM statesvc.dead_letter ORDER BY raw_code")
+    letters = await shop.rows(
+        "SELECT kind, cause, raw_type, raw_code FROM statesvc.dead_letter ORDER BY raw_code"
+    )
     assert letters == [("code", "unknown_code", "Z", "Q8"), ("code", "unknown_code", "Z", "Q9")]
     assert await shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'unmapped'") == 8
     assert await shop.value("SELECT DISTINCT status FROM statesvc.shipment") == "unknown"
 
 
 async def test_a_code_whose_category_was_read_waits_for_a_human_as_well(shop: Shop) -> None:
-    await shop.say({"number": "N1", "status": "in_transit", "type": "transit", "code": "NEW", "by_category": True})
+    await shop.say(
+        {
+            "number": "N1",
+            "status": "in_transit",
+            "type": "transit",
+            "code": "NEW",
+            "by_category": True,
+        }
+    )
     await shop.say({"number": "N2", "status": "in_transit", "type": "transit", "code": "KNOWN"})
-    assert await shop.rows("SELECT raw_type, raw_code FROM statesvc.dead_letter") == [("transit", "NEW")]
+    assert await shop.rows("SELECT raw_type, raw_code FROM statesvc.dead_letter") == [
+        ("transit", "NEW")
+    ]
     assert await shop.value("SELECT DISTINCT status FROM statesvc.shipment") == "in_transit"
 
 
 async def test_rejected_members_wait_for_a_human_and_the_others_take_effect(shop: Shop) -> None:
     message_id = await shop.say(DELIVERED, rejected=2)
     assert await shop.rows("SELECT kind, cause, message_id, detail FROM statesvc.dead_letter") == [
-        ("message", "rejected_member", message_id, "/events/0: no code and no time; /events/1: no code and no time")
+        (
+            "message",
+            "rejected_member",
+            message_id,
+            "/events/0: no code and no time; /events/1: no code and no time",
+        )
     ]
     assert await shop.value("SELECT status FROM statesvc.shipment") == "delivered"
     assert await shop.value("SELECT outcome FROM statesvc.message") == "applied"
@@ -151,24 +194,36 @@ async def test_rejected_members_wait_for_a_human_and_the_others_take_effect(shop
 
 async def test_an_empty_message_is_settled_as_empty(shop: Shop) -> None:
     message_id = await shop.say()
-    assert await shop.rows("SELECT message_id, outcome, events, shipments FROM statesvc.message") == [(message_id, "empty", 0, [])]
+    assert await shop.rows(
+        "SELECT message_id, outcome, events, shipments FROM statesvc.message"
+    ) == [(message_id, "empty", 0, [])]
     assert await shop.value("SELECT count(*) FROM statesvc.batch") == 0
 
 
-async def test_unreadable_and_defective_messages_are_buried_without_a_word_of_their_bodies(shop: Shop) -> None:
+async def test_unreadable_and_defective_messages_are_buried_without_a_word_of_their_bodies(
+    shop: Shop,
+) -> None:
     unreadable, defect, good = await shop.push(b"unreadable", b"defect", says(DELIVERED))
     lost = await shop.push(b"{}", carrier_id="gone")
     await shop.work()
-    letters: list[tuple[UUID, str, str]] = await shop.rows("SELECT message_id, cause, detail FROM statesvc.dead_letter ORDER BY cause DESC")
+    letters: list[tuple[UUID, str, str]] = await shop.rows(
+        "SELECT message_id, cause, detail FROM statesvc.dead_letter ORDER BY cause DESC"
+    )
     causes = {message_id: cause for message_id, cause, _ in letters}
-    assert causes == {unreadable: "unreadable", defect: "normalizer_failed", lost[0]: "unknown_format"}
+    assert causes == {
+        unreadable: "unreadable",
+        defect: "normalizer_failed",
+        lost[0]: "unknown_format",
+    }
     assert not any("value of the body" in detail for _, _, detail in letters)
     assert await shop.rows("SELECT message_id FROM statesvc.message") == [(good,)]
 
 
 async def test_a_body_that_was_changed_in_the_database_is_never_read(shop: Shop) -> None:
     await shop.push(says(DELIVERED))
-    await shop.as_owner("UPDATE statesvc.body SET sealed = set_byte(sealed, 60, get_byte(sealed, 60) # 1)")
+    await shop.as_owner(
+        "UPDATE statesvc.body SET sealed = set_byte(sealed, 60, get_byte(sealed, 60) # 1)"
+    )
     await shop.work()
     assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == [("unreadable",)]
     assert await shop.value("SELECT count(*) FROM statesvc.event") == 0

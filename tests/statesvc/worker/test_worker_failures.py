@@ -38,13 +38,19 @@ async def test_a_message_that_the_database_refuses_is_buried_alone(shop: Shop, p
     for n in range(10):
         await shop.push(_scan(f"N{n}", "POISON" if n == place else "AR"))
     messages = await shop.claim()
-    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+    with structlog.testing.capture_logs(
+        processors=[structlog.contextvars.merge_contextvars]
+    ) as logged:
         await shop.process(messages)
-    assert {line["token"] for line in logged} == {str(messages[0].token)}, "lines about one batch can be found together"
+    assert {line["token"] for line in logged} == {str(messages[0].token)}, (
+        "lines about one batch can be found together"
+    )
     (buried,) = [line for line in logged if line["event"] == "messages_buried"]
     assert (buried["carrier"], buried["message_id"]) == ("acme", str(messages[place].message_id))
     letters = await shop.rows("SELECT d.cause, d.detail, d.attempts FROM statesvc.dead_letter d")
-    assert letters == [("normalizer_failed", "DataException (SQLSTATE 22000) while its events were applied", 1)]
+    assert letters == [
+        ("normalizer_failed", "DataException (SQLSTATE 22000) while its events were applied", 1)
+    ]
     assert await shop.value("SELECT count(*) FROM statesvc.message") == 9
     assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
     assert await check_log(shop.connection, shop.keyring) == 18
@@ -52,7 +58,10 @@ async def test_a_message_that_the_database_refuses_is_buried_alone(shop: Shop, p
 
 @pytest.mark.parametrize(
     "failure",
-    ["PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);", "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';"],
+    [
+        "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);",
+        "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';",
+    ],
     ids=["connection lost", "deadlock"],
 )
 async def test_a_passing_failure_is_tried_again_under_the_lease(shop: Shop, failure: str) -> None:
@@ -71,7 +80,9 @@ async def test_a_failure_that_does_not_pass_gives_the_messages_back_uncharged(sh
     waiting = await shop.rows(
         "SELECT token, attempts - retries, last_error, extract(epoch FROM available_at - statesvc.clock())::float8 FROM statesvc.inbox"
     )
-    assert [(token, deaths, error) for token, deaths, error, _ in waiting] == [(None, 0, "SerializationFailure (SQLSTATE 40001)")] * 2
+    assert [(token, deaths, error) for token, deaths, error, _ in waiting] == [
+        (None, 0, "SerializationFailure (SQLSTATE 40001)")
+    ] * 2
     assert all(3 < seconds < 6.5 for *_, seconds in waiting)
     await shop.as_owner("DROP TRIGGER test_at_event ON statesvc.event")
     await shop.database.clock.advance(7)
@@ -101,12 +112,26 @@ async def test_a_lost_lease_buries_nothing(shop: Shop) -> None:
 
 
 TEXTS = ("\x00", "a\x00b", "\ud800", "x" * 100_000, "\u202e", "")
-FIELDS = ("number", "native_id", "type", "code", "city", "description", "signed_by", "estimated_delivery", "stamp", "discriminator")
+FIELDS = (
+    "number",
+    "native_id",
+    "type",
+    "code",
+    "city",
+    "description",
+    "signed_by",
+    "estimated_delivery",
+    "stamp",
+    "discriminator",
+)
 
 
 async def test_no_text_of_an_event_stops_the_worker(shop: Shop) -> None:
     hostile = [
-        says({"number": f"BAD{place}", "status": "in_transit", "minute": place, field: text}, envelope=place)
+        says(
+            {"number": f"BAD{place}", "status": "in_transit", "minute": place, field: text},
+            envelope=place,
+        )
         for place, (field, text) in enumerate(itertools.product(FIELDS, TEXTS))
     ]
     for body in hostile:
@@ -118,12 +143,20 @@ async def test_no_text_of_an_event_stops_the_worker(shop: Shop) -> None:
         " AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = r.message_id)"
     )
     assert lost == []
-    assert await shop.value("SELECT count(*) FROM statesvc.shipment WHERE number LIKE 'GOOD%'") == len({len(body) for body in hostile})
+    assert await shop.value(
+        "SELECT count(*) FROM statesvc.shipment WHERE number LIKE 'GOOD%'"
+    ) == len({len(body) for body in hostile})
     await check_log(shop.connection, shop.keyring)
 
 
 def _worker(shop: Shop, listener: Listener, waker: Waker, **pace: Any) -> Worker:
-    return Worker(shop.context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits(**pace))
+    return Worker(
+        shop.context,
+        listener=listener,
+        woken=listener.event(INBOX),
+        waker=waker,
+        limits=WorkerLimits(**pace),
+    )
 
 
 async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -> None:
@@ -149,7 +182,9 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -
 
 async def _count_calls(shop: Shop, function: str) -> str:
     """Have the database count the calls of a function without arguments; return the query of that count."""
-    returned = await shop.value("SELECT pg_get_function_result(%s::regproc)", f"statesvc.{function}")
+    returned = await shop.value(
+        "SELECT pg_get_function_result(%s::regproc)", f"statesvc.{function}"
+    )
     await shop.as_owner(
         f"CREATE SEQUENCE statesvc.test_{function}_calls; GRANT ALL ON SEQUENCE statesvc.test_{function}_calls TO PUBLIC;"
         f"ALTER FUNCTION statesvc.{function}() RENAME TO test_{function};"
@@ -174,7 +209,9 @@ async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: 
     assert 1 <= await shop.value(looks_ahead) <= time.monotonic() - began + 1
 
 
-async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(shop: Shop) -> None:
+async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(
+    shop: Shop,
+) -> None:
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
     await shop.push(_scan("N1"))
     worker = _worker(shop, listener, waker, cooldown_seconds=60)
@@ -219,7 +256,9 @@ async def test_a_slow_batch_keeps_its_lease(shop: Shop) -> None:
     await _at_event(shop, "AR", "PERFORM pg_sleep(2);")
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
     await shop.push(_scan("N1"))
-    running = asyncio.create_task((worker := _worker(shop, listener, waker, lease_seconds=1.0)).run())
+    running = asyncio.create_task(
+        (worker := _worker(shop, listener, waker, lease_seconds=1.0)).run()
+    )
     await shop.until("SELECT count(token) FROM statesvc.inbox", 1)
     await asyncio.sleep(1.3)
     assert await shop.claim() == []
@@ -242,9 +281,13 @@ async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(shop: Shop) 
     worker.stop()
     await running
     await waker.stop()
-    batches = await shop.rows("SELECT count(DISTINCT e.message_id) FROM statesvc.event e GROUP BY e.batch_id ORDER BY min(e.recorded_at)")
+    batches = await shop.rows(
+        "SELECT count(DISTINCT e.message_id) FROM statesvc.event e GROUP BY e.batch_id ORDER BY min(e.recorded_at)"
+    )
     assert batches == [(1,), (1,), (1,), (5,)]
-    assert await shop.rows("SELECT DISTINCT outcome, attempt FROM statesvc.message_attempt") == [("lease_ended", 1)]
+    assert await shop.rows("SELECT DISTINCT outcome, attempt FROM statesvc.message_attempt") == [
+        ("lease_ended", 1)
+    ]
     assert await check_log(shop.connection, shop.keyring) == 16
 
 
@@ -255,7 +298,9 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
     )
     await shop.push(*(_scan(f"N{n}") for n in range(40)))
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
-    running = asyncio.create_task((worker := _worker(shop, listener, waker, sweep_seconds_without_listener=30)).run())
+    running = asyncio.create_task(
+        (worker := _worker(shop, listener, waker, sweep_seconds_without_listener=30)).run()
+    )
     async with asyncio.timeout(8):
         await shop.until("SELECT count(*) FROM statesvc.message", 40)
     worker.stop()

@@ -19,16 +19,18 @@ async def test_what_a_scan_carries_needs_no_dedupe_row_of_its_own(shop: Shop) ->
     carrying = {**SCAN, "signed_by": "X", "estimated_delivery": "2026-03-02"}
     await shop.say(carrying)
     await shop.say(carrying, envelope=1)
-    assert await shop.rows("SELECT octet_length(facts_digest), octet_length(attribute_digests), alias_of FROM statesvc.event_key") == [
-        (0, 16, None)
-    ]
+    assert await shop.rows(
+        "SELECT octet_length(facts_digest), octet_length(attribute_digests), alias_of FROM statesvc.event_key"
+    ) == [(0, 16, None)]
     await shop.say({**carrying, "signed_by": "Y"}, envelope=2)
     await shop.say({**carrying, "signed_by": "Y"}, envelope=3)
     assert [event["kind"] for event in await shop.events("A")] == ["scan", "info"]
     assert await shop.value("SELECT count(*) FROM statesvc.event_key") == 2
 
 
-async def test_a_changed_recipe_finds_what_the_old_one_appended(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_changed_recipe_finds_what_the_old_one_appended(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(RECIPES, CARRIER_ID, FIRST)
     await shop.say(SCAN, {**SCAN, "minute": 5, "signed_by": "X"})
     before = await shop.events("A")
@@ -65,7 +67,10 @@ async def test_two_workers_append_one_scan_that_came_in_two_envelopes(
     await process_after_the_other(shop, monkeypatch, mine, theirs)
     (event,) = await shop.events("A")
     rows = await shop.rows("SELECT event_id, alias_of FROM statesvc.event_key")
-    assert len(rows) == (1 if mine_has_the_id else 2) or {alias_of for _, alias_of in rows} == {None, event["event_id"]}
+    assert len(rows) == (1 if mine_has_the_id else 2) or {alias_of for _, alias_of in rows} == {
+        None,
+        event["event_id"],
+    }
     assert all((alias_of or event_id) == event["event_id"] for event_id, alias_of in rows)
 
 

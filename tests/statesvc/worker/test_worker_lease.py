@@ -33,15 +33,30 @@ async def test_quick_work_asks_for_nothing() -> None:
     assert lease.asked == 0
 
 
-async def test_slow_work_extends_its_lease_every_half_of_it_also_after_an_extension_that_failed() -> None:
+async def test_slow_work_extends_its_lease_every_half_of_it_also_after_an_extension_that_failed() -> (
+    None
+):
     lease = Lease(1, OSError(), 1)
-    assert await under_lease(_worth(LEASE_SECONDS * 2.2), extend=lease.extend, lease_seconds=LEASE_SECONDS) == "done"
+    assert (
+        await under_lease(
+            _worth(LEASE_SECONDS * 2.2), extend=lease.extend, lease_seconds=LEASE_SECONDS
+        )
+        == "done"
+    )
     assert lease.asked >= 3
 
 
 async def test_work_that_hangs_keeps_its_lease_for_a_bounded_time_only() -> None:
     lease = Lease()
-    assert await under_lease(_worth(LEASE_SECONDS * 4), extend=lease.extend, lease_seconds=LEASE_SECONDS, extensions_max=2) == "done"
+    assert (
+        await under_lease(
+            _worth(LEASE_SECONDS * 4),
+            extend=lease.extend,
+            lease_seconds=LEASE_SECONDS,
+            extensions_max=2,
+        )
+        == "done"
+    )
     assert lease.asked == 2
 
 

@@ -11,23 +11,53 @@ from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, says, shipment
 
-SIGNER, TEXT, ADDRESS = "Zaphod Beeblebrox", "Left with the neighbour Trillian", "42 Heart of Gold Lane"
-DELIVERED = {"number": "A1", "status": "delivered", "code": "DL", "signed_by": SIGNER, "description": TEXT, "delivery_address": ADDRESS}
+SIGNER, TEXT, ADDRESS = (
+    "Zaphod Beeblebrox",
+    "Left with the neighbour Trillian",
+    "42 Heart of Gold Lane",
+)
+DELIVERED = {
+    "number": "A1",
+    "status": "delivered",
+    "code": "DL",
+    "signed_by": SIGNER,
+    "description": TEXT,
+    "delivery_address": ADDRESS,
+}
 
 
 async def test_the_whole_log_is_recomputed_from_its_canonical_bytes(shop: Shop) -> None:
-    scans = [{"number": f"N{n % 3}", "status": "in_transit", "minute": n, "code": f"S{n}", "native_id": f"n{n}"} for n in range(12)]
-    for body in (says(*scans[:5]), says(*scans[3:9]), says({**scans[2], "code": "other"}, {**scans[0], "signed_by": SIGNER})):
+    scans = [
+        {
+            "number": f"N{n % 3}",
+            "status": "in_transit",
+            "minute": n,
+            "code": f"S{n}",
+            "native_id": f"n{n}",
+        }
+        for n in range(12)
+    ]
+    for body in (
+        says(*scans[:5]),
+        says(*scans[3:9]),
+        says({**scans[2], "code": "other"}, {**scans[0], "signed_by": SIGNER}),
+    ):
         await shop.push(body)
     await shop.work()
     await shop.say(*scans, {"number": "N1", "kind": "unmapped", "code": "?"})
     await shop.say({**scans[1], "code": "more"}, DELIVERED)
     assert await check_log(shop.connection, shop.keyring) > 15
-    assert {kind for (kind,) in await shop.rows("SELECT DISTINCT kind FROM statesvc.event")} == {"scan", "info", "unmapped"}
+    assert {kind for (kind,) in await shop.rows("SELECT DISTINCT kind FROM statesvc.event")} == {
+        "scan",
+        "info",
+        "unmapped",
+    }
 
 
 async def test_recorded_at_grows_even_where_the_clock_stands_still(shop: Shop) -> None:
-    await shop.as_owner("CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql RETURN date_trunc('hour', now())")
+    await shop.as_owner(
+        "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql RETURN date_trunc('hour', now())"
+    )
     await shop.push(says({"number": "A1", "status": "picked_up"}))
     await shop.work()
     await shop.say(*({"number": "A1", "status": "in_transit", "minute": n} for n in range(1, 5)))
@@ -36,9 +66,15 @@ async def test_recorded_at_grows_even_where_the_clock_stands_still(shop: Shop) -
 
 async def _unwrapped(shop: Shop, message_id: UUID) -> bytes:
     """Return the body, through the keys of the shipments that its message names."""
-    ((shipments, sealed_key),) = await shop.rows("SELECT shipments, sealed_key FROM statesvc.message WHERE message_id = %s", message_id)
-    key = body_key_wrap(await _keys(shop, shipments), message_id).unwrap(sealed_key, body_context(message_id))
-    ((sealed_body, committed),) = await shop.rows("SELECT sealed, commitment FROM statesvc.body WHERE message_id = %s", message_id)
+    ((shipments, sealed_key),) = await shop.rows(
+        "SELECT shipments, sealed_key FROM statesvc.message WHERE message_id = %s", message_id
+    )
+    key = body_key_wrap(await _keys(shop, shipments), message_id).unwrap(
+        sealed_key, body_context(message_id)
+    )
+    ((sealed_body, committed),) = await shop.rows(
+        "SELECT sealed, commitment FROM statesvc.body WHERE message_id = %s", message_id
+    )
     content = key.open(sealed_body, body_context(message_id))
     assert commitment(content) == committed
     return unsalted(content)
@@ -47,14 +83,19 @@ async def _unwrapped(shop: Shop, message_id: UUID) -> bytes:
 async def _keys(shop: Shop, shipments: list[UUID]) -> dict[UUID, SealingKey]:
     return {
         shipment_id: shop.keyring.open_shipment_key(
-            await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id), shipment_id
+            await shop.value(
+                "SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id
+            ),
+            shipment_id,
         )
         for shipment_id in shipments
     }
 
 
 @pytest.mark.parametrize("numbers", [("A1",), ("A1", "B1", "C1")])
-async def test_the_body_opens_with_the_keys_of_all_its_shipments_and_with_nothing_less(shop: Shop, numbers: tuple[str, ...]) -> None:
+async def test_the_body_opens_with_the_keys_of_all_its_shipments_and_with_nothing_less(
+    shop: Shop, numbers: tuple[str, ...]
+) -> None:
     body = says(*({"number": number, "status": "in_transit"} for number in numbers))
     (message_id,) = await shop.push(body)
     await shop.work()
@@ -64,14 +105,20 @@ async def test_the_body_opens_with_the_keys_of_all_its_shipments_and_with_nothin
     await shop.work()
     assert await _unwrapped(shop, repeated) == again
 
-    ((shipments, sealed_key),) = await shop.rows("SELECT shipments, sealed_key FROM statesvc.message WHERE message_id = %s", message_id)
+    ((shipments, sealed_key),) = await shop.rows(
+        "SELECT shipments, sealed_key FROM statesvc.message WHERE message_id = %s", message_id
+    )
     assert shipments == sorted(map(shipment, numbers))
     with pytest.raises(SealError):
         shop.keyring.inbox.open(sealed_key, body_context(message_id))
     keys = await _keys(shop, shipments)
     for shipment_id, key in keys.items():
         others = {other: keys[other] for other in keys if other != shipment_id}
-        for less in (key, body_key_wrap(others, message_id), body_key_wrap({shipment_id: key, UUID(int=0): key}, message_id)):
+        for less in (
+            key,
+            body_key_wrap(others, message_id),
+            body_key_wrap({shipment_id: key, UUID(int=0): key}, message_id),
+        ):
             with pytest.raises(SealError):
                 less.unwrap(sealed_key, body_context(message_id))
 
@@ -85,7 +132,9 @@ async def test_a_message_about_no_shipment_keeps_its_key_under_the_inbox_key(sho
 async def test_the_personal_part_opens_with_the_shipments_key(shop: Shop) -> None:
     await shop.say(DELIVERED)
     ((event_id, sealed_part),) = await shop.rows("SELECT event_id, sealed_part FROM statesvc.event")
-    key = shop.keyring.open_shipment_key(await shop.value("SELECT sealed_key FROM statesvc.stream"), shipment("A1"))
+    key = shop.keyring.open_shipment_key(
+        await shop.value("SELECT sealed_key FROM statesvc.stream"), shipment("A1")
+    )
     part = json.loads(unsalted(key.open(sealed_part, part_context(shipment("A1"), event_id))))
     assert part == {"description": TEXT, "signed_by": SIGNER, "delivery_address": ADDRESS}
 
@@ -95,18 +144,43 @@ async def _tables_that_tell(shop: Shop, *secrets: str) -> set[str]:
         "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname = 'statesvc' AND c.relkind = 'r' AND has_table_privilege(c.oid, 'SELECT')"
     )
-    tables += [(f"statesvc.{name}",) for name in ("event", "conflict", "transition", "batch", "body", "message", "attempt", "action")]
-    spelled = [*secrets, *(secret.upper() for secret in secrets), *(secret.encode().hex() for secret in secrets)]
+    tables += [
+        (f"statesvc.{name}",)
+        for name in (
+            "event",
+            "conflict",
+            "transition",
+            "batch",
+            "body",
+            "message",
+            "attempt",
+            "action",
+        )
+    ]
+    spelled = [
+        *secrets,
+        *(secret.upper() for secret in secrets),
+        *(secret.encode().hex() for secret in secrets),
+    ]
     asked = "SELECT EXISTS (SELECT FROM {} t WHERE t::text LIKE ANY (%s))"
-    return {table for (table,) in tables if await shop.value(asked.format(table), [f"%{text}%" for text in spelled])}
+    return {
+        table
+        for (table,) in tables
+        if await shop.value(asked.format(table), [f"%{text}%" for text in spelled])
+    }
 
 
-async def test_no_table_and_no_log_line_holds_a_name_a_text_or_an_address_in_clear(shop: Shop, log: io.StringIO) -> None:
+async def test_no_table_and_no_log_line_holds_a_name_a_text_or_an_address_in_clear(
+    shop: Shop, log: io.StringIO
+) -> None:
     await shop.push(says(DELIVERED), b"unreadable " + SIGNER.encode(), b"defect " + TEXT.encode())
     assert await _tables_that_tell(shop, SIGNER, TEXT, ADDRESS) == set()
     await shop.work()
     await shop.say({**DELIVERED, "number": "B1", "code": None, "kind": "unmapped", "status": None})
-    await shop.say({**DELIVERED, "number": "C1", "native_id": "n1"}, {**DELIVERED, "number": "C1", "native_id": "n1", "code": "DX"})
+    await shop.say(
+        {**DELIVERED, "number": "C1", "native_id": "n1"},
+        {**DELIVERED, "number": "C1", "native_id": "n1", "code": "DX"},
+    )
     await shop.say({**DELIVERED, "number": "D1", "signed_by": None}, rejected=1)
     await shop.say({**DELIVERED, "number": "D1"})
     assert await shop.value("SELECT count(*) FROM statesvc.conflict") == 1

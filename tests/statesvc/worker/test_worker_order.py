@@ -16,15 +16,23 @@ SCANS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("listed", [(0, 1, 2, 3), (3, 2, 1, 0)], ids=["oldest first", "newest first"])
-async def test_versions_grow_with_time_and_the_transition_names_the_newest_scan(shop: Shop, listed: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "listed", [(0, 1, 2, 3), (3, 2, 1, 0)], ids=["oldest first", "newest first"]
+)
+async def test_versions_grow_with_time_and_the_transition_names_the_newest_scan(
+    shop: Shop, listed: tuple[int, ...]
+) -> None:
     await shop.say(*(SCANS[place] for place in listed))
     events = await shop.events("P1")
     assert [event["raw"]["code"] for event in events] == ["A", "B", "C", "D"]
-    named = json.loads(decompress_json(await shop.value("SELECT canonical FROM statesvc.transition")))
+    named = json.loads(
+        decompress_json(await shop.value("SELECT canonical FROM statesvc.transition"))
+    )
     assert (named["event_id"], named["sequence"]) == (events[-1]["event_id"], 4)
 
 
-async def test_scans_that_are_listed_anyhow_are_sorted_and_keep_their_order_within_an_instant(shop: Shop) -> None:
+async def test_scans_that_are_listed_anyhow_are_sorted_and_keep_their_order_within_an_instant(
+    shop: Shop,
+) -> None:
     await shop.say(*(SCANS[place] for place in (1, 3, 0, 2)))
     assert [event["raw"]["code"] for event in await shop.events("P1")] == ["A", "B", "C", "D"]

@@ -17,14 +17,20 @@ from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.shop import Shop, says
 
 
-async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    suspects = set(await shop.push(*(says({"number": f"S{n}", "status": "in_transit"}) for n in range(3))))
+async def test_nothing_is_in_progress_beside_a_suspect(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspects = set(
+        await shop.push(*(says({"number": f"S{n}", "status": "in_transit"}) for n in range(3)))
+    )
     assert len(await shop.claim()) == 3
     await shop.database.clock.advance(31)
     in_progress: list[set[Any]] = []
     beside: list[int] = []
 
-    async def watched(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
+    async def watched(
+        context: BatchContext, messages: Sequence[Message], *, lease_ends: float
+    ) -> int:
         mine = {message.message_id for message in messages}
         in_progress.append(mine)
         if mine & suspects:
@@ -40,7 +46,11 @@ async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: 
     await shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(20)))
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
     worker = Worker(
-        shop.context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits(batch_min=4, batch_max=4)
+        shop.context,
+        listener=listener,
+        woken=listener.event(INBOX),
+        waker=waker,
+        limits=WorkerLimits(batch_min=4, batch_max=4),
     )
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
@@ -69,7 +79,13 @@ async def test_what_a_claim_buries_is_counted(shop: Shop) -> None:
         assert len(await shop.claim()) == 1
         await shop.database.clock.advance(31)
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
-    worker = Worker(shop.context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits())
+    worker = Worker(
+        shop.context,
+        listener=listener,
+        woken=listener.event(INBOX),
+        waker=waker,
+        limits=WorkerLimits(),
+    )
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
         await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'", 1)

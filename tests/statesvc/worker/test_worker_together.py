@@ -20,7 +20,12 @@ def _push(chance: random.Random, place: int) -> bytes:
     scans: list[dict[str, Any]] = []
     for _ in range(chance.randint(1, 6)):
         number, minute = chance.choice("ABC"), chance.randrange(60)
-        scan: dict[str, Any] = {"number": number, "minute": minute, "status": STATUSES[minute % 5], "code": f"S{minute}"}
+        scan: dict[str, Any] = {
+            "number": number,
+            "minute": minute,
+            "status": STATUSES[minute % 5],
+            "code": f"S{minute}",
+        }
         if chance.random() < 0.3:
             scan["native_id"] = f"{number}-{minute}"
             scan["city"] = chance.choice(("Springfield", "Shelbyville"))
@@ -40,16 +45,26 @@ async def _work_together(*workers: Shop, limit: int) -> None:
             else:
                 await asyncio.sleep(0.01)
 
-    connections = [await AsyncConnection.connect(worker.database.service_dsn, autocommit=True) for worker in workers]
+    connections = [
+        await AsyncConnection.connect(worker.database.service_dsn, autocommit=True)
+        for worker in workers
+    ]
     try:
-        await asyncio.gather(*(work(replace(worker, connection=each)) for worker, each in zip(workers, connections, strict=True)))
+        await asyncio.gather(
+            *(
+                work(replace(worker, connection=each))
+                for worker, each in zip(workers, connections, strict=True)
+            )
+        )
     finally:
         for each in connections:
             await each.close()
 
 
 @pytest.mark.slow
-async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_doubles(shop: Shop) -> None:
+async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_doubles(
+    shop: Shop,
+) -> None:
     chance = random.Random(11)
     other = replace(shop, context=replace(shop.context, worker="worker-2"))
     for place in range(ROUNDS):
@@ -59,8 +74,15 @@ async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_
     assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
     assert await shop.value("SELECT count(*) FROM statesvc.message") == 6 * ROUNDS
     assert await check_log(shop.connection, shop.keyring) > 6 * ROUNDS
-    assert {worker for (worker,) in await shop.rows("SELECT DISTINCT writer FROM statesvc.batch")} == {"worker-1", "worker-2"}
-    assert await shop.value("SELECT count(*) - count(DISTINCT (carrier_id, event_id)) FROM statesvc.event") == 0
+    assert {
+        worker for (worker,) in await shop.rows("SELECT DISTINCT writer FROM statesvc.batch")
+    } == {"worker-1", "worker-2"}
+    assert (
+        await shop.value(
+            "SELECT count(*) - count(DISTINCT (carrier_id, event_id)) FROM statesvc.event"
+        )
+        == 0
+    )
     assert await shop.value("SELECT count(*) FROM statesvc.conflict") > 0
     broken = """
         SELECT count(*) FROM (SELECT from_status, lag(to_status, 1, 'unknown') OVER (PARTITION BY shipment_id ORDER BY sequence) AS before
@@ -68,20 +90,38 @@ async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_
     assert await shop.value(broken) == 0
 
 
-async def test_the_state_is_the_same_as_that_of_one_worker_which_reads_all_at_once(shop: Shop) -> None:
+async def test_the_state_is_the_same_as_that_of_one_worker_which_reads_all_at_once(
+    shop: Shop,
+) -> None:
     other = replace(shop, context=replace(shop.context, worker="worker-2"))
     scans: list[dict[str, Any]] = [
-        {"minute": n, "status": STATUSES[n % 5], "code": f"S{n}", "signed_by": "X" if n % 3 == 0 else None} for n in range(40)
+        {
+            "minute": n,
+            "status": STATUSES[n % 5],
+            "code": f"S{n}",
+            "signed_by": "X" if n % 3 == 0 else None,
+        }
+        for n in range(40)
     ]
     chance = random.Random(5)
     chance.shuffle(scans)
     for n in range(0, 40, 4):
         for _ in range(2):
-            await shop.push(says(*({"number": "A", **scan} for scan in scans[n : n + 4]), envelope=chance.randrange(10**9)))
+            await shop.push(
+                says(
+                    *({"number": "A", **scan} for scan in scans[n : n + 4]),
+                    envelope=chance.randrange(10**9),
+                )
+            )
         await _work_together(shop, other, limit=1)
-    await shop.say(*({"number": "B", **scan} for scan in sorted(scans, key=lambda scan: scan["minute"])))
-    state = (
-        "SELECT status, reason, flags, delivered_at, attempts, status_since, last_event_at FROM statesvc.shipment WHERE shipment_id = %s"
+    await shop.say(
+        *({"number": "B", **scan} for scan in sorted(scans, key=lambda scan: scan["minute"]))
     )
+    state = "SELECT status, reason, flags, delivered_at, attempts, status_since, last_event_at FROM statesvc.shipment WHERE shipment_id = %s"
     assert await shop.rows(state, shipment("A")) == await shop.rows(state, shipment("B"))
-    assert await shop.value("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("A")) == 40
+    assert (
+        await shop.value(
+            "SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("A")
+        )
+        == 40
+    )

@@ -13,7 +13,9 @@ def shippo(status: str) -> bytes:
     return json.dumps({"tracking_number": "9", "eta": status, "tracking_history": [event]}).encode()
 
 
-async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_in_another(shop: Shop) -> None:
+async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_in_another(
+    shop: Shop,
+) -> None:
     zoned = {**CARRIERS, "shippo": CARRIERS["shippo"].in_zone("Asia/Ho_Chi_Minh")}
     shop.context = replace(shop.context, carriers=zoned)
     await shop.push(shippo("1"), carrier_id="shippo")
@@ -21,5 +23,7 @@ async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_i
     shop.context = replace(shop.context, carriers=CARRIERS)
     await shop.push(shippo("2"), carrier_id="shippo")
     await shop.work()
-    rows = await shop.rows("SELECT normalizer, occurred_at, occurred_offset_seconds FROM statesvc.event")
+    rows = await shop.rows(
+        "SELECT normalizer, occurred_at, occurred_offset_seconds FROM statesvc.event"
+    )
     assert rows == [("shippo@1+zAsia/Ho_Chi_Minh", datetime(2026, 3, 1, 3, tzinfo=UTC), 7 * 3600)]

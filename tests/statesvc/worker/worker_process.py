@@ -23,10 +23,14 @@ async def main(dsn: str, folder: Path, name: str) -> None:
     await pool.open()
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-    context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=Telemetry(), worker=name)
+    context = BatchContext(
+        pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=Telemetry(), worker=name
+    )
     listener, waker = Listener(dsn, [INBOX], folder=folder), Waker(dsn)
     await listener.start()
-    await Worker(context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits()).run()
+    await Worker(
+        context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits()
+    ).run()
 
 
 asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3]))

@@ -11,7 +11,9 @@ class ApiError(Exception):
     `retry_after` is in seconds, where the service named a time.
     """
 
-    def __init__(self, status: int, problem: Mapping[str, Any], *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, status: int, problem: Mapping[str, Any], *, retry_after: float | None = None
+    ) -> None:
         self.status = status
         self.code: str = problem.get("code", "unknown")
         self.title: str = problem.get("title", "")
@@ -19,7 +21,9 @@ class ApiError(Exception):
         self.errors: Sequence[Mapping[str, Any]] = problem.get("errors", ())
         self.members = {name: value for name, value in problem.items() if name not in _KNOWN}
         self.retry_after = retry_after
-        flaws = "".join(f"; {flaw.get('pointer', '')} {flaw.get('detail', '')}" for flaw in self.errors)
+        flaws = "".join(
+            f"; {flaw.get('pointer', '')} {flaw.get('detail', '')}" for flaw in self.errors
+        )
         super().__init__(f"{status} {self.code}: {self.detail or self.title}{flaws}")
 
 

@@ -9,7 +9,9 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-_REPEATABLE_POSTS = re.compile(r"/v1/(events|shipments/lookup|shipments/[^/]+/[^/]+/evidence|subscriptions/[^/]+/(pause|resume))$")
+_REPEATABLE_POSTS = re.compile(
+    r"/v1/(events|shipments/lookup|shipments/[^/]+/[^/]+/evidence|subscriptions/[^/]+/(pause|resume))$"
+)
 """Calls that a second time do nothing again: an event has an id, the others only read or set a state."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _REFUSED_BEFORE_WORK = 429
@@ -25,17 +27,25 @@ class RetryPolicy:
     longest_wait: float = 8.0
     longest_retry_after: float = 60.0
 
-    def wait_after_error(self, request: httpx.Request, error: httpx.TransportError, *, repeats: int) -> float | None:
+    def wait_after_error(
+        self, request: httpx.Request, error: httpx.TransportError, *, repeats: int
+    ) -> float | None:
         """Return the pause before the next try, or None where the error stands."""
-        if repeats >= self.retries or not (isinstance(error, _NEVER_SENT) or is_repeatable(request)):
+        if repeats >= self.retries or not (
+            isinstance(error, _NEVER_SENT) or is_repeatable(request)
+        ):
             return None
         return self._backoff(repeats)
 
-    def wait_after_answer(self, request: httpx.Request, response: httpx.Response, *, repeats: int) -> float | None:
+    def wait_after_answer(
+        self, request: httpx.Request, response: httpx.Response, *, repeats: int
+    ) -> float | None:
         """Return the pause before the next try, or None where the answer stands."""
         if repeats >= self.retries:
             return None
-        if response.status_code != _REFUSED_BEFORE_WORK and not (response.status_code in _UNAVAILABLE and is_repeatable(request)):
+        if response.status_code != _REFUSED_BEFORE_WORK and not (
+            response.status_code in _UNAVAILABLE and is_repeatable(request)
+        ):
             return None
         asked = retry_after(response)
         if asked is not None and asked > self.longest_retry_after:
@@ -49,7 +59,9 @@ class RetryPolicy:
 
 def is_repeatable(request: httpx.Request) -> bool:
     """Return whether a second request has no second effect, even if the first one was carried out."""
-    return request.method in _IDEMPOTENT or (request.method == "POST" and bool(_REPEATABLE_POSTS.search(request.url.path)))
+    return request.method in _IDEMPOTENT or (
+        request.method == "POST" and bool(_REPEATABLE_POSTS.search(request.url.path))
+    )
 
 
 def retry_after(response: httpx.Response) -> float | None:

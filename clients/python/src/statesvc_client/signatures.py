@@ -24,7 +24,13 @@ class Headers(Protocol):
         """Return the names and values."""
 
 
-def verify(secret: str | Sequence[str], headers: Headers, body: bytes | str, *, tolerance_seconds: float = 300) -> dict[str, Any]:
+def verify(
+    secret: str | Sequence[str],
+    headers: Headers,
+    body: bytes | str,
+    *,
+    tolerance_seconds: float = 300,
+) -> dict[str, Any]:
     """Return a notification's JSON after checking its signature.
 
     Args:
@@ -38,18 +44,28 @@ def verify(secret: str | Sequence[str], headers: Headers, body: bytes | str, *, 
     """
     given = {name.lower(): value for name, value in headers.items()}
     try:
-        message_id, stamp, signatures = (given[f"webhook-{name}"] for name in ("id", "timestamp", "signature"))
+        message_id, stamp, signatures = (
+            given[f"webhook-{name}"] for name in ("id", "timestamp", "signature")
+        )
         age_seconds = abs(clock() - int(stamp))
     except KeyError as error:
         raise InvalidSignatureError(f"the header {error.args[0]} is missing") from None
     except ValueError:
         raise InvalidSignatureError("webhook-timestamp is not a number") from None
     if age_seconds > tolerance_seconds:
-        raise InvalidSignatureError(f"webhook-timestamp is {age_seconds:.0f} s away from this machine's clock")
+        raise InvalidSignatureError(
+            f"webhook-timestamp is {age_seconds:.0f} s away from this machine's clock"
+        )
     raw = body.encode() if isinstance(body, str) else body
     signed = f"{message_id}.{stamp}.".encode() + raw
-    expected = [_signature(each, signed) for each in ([secret] if isinstance(secret, str) else secret)]
-    if not any(hmac.compare_digest(signature.encode(), each) for signature in signatures.split() for each in expected):
+    expected = [
+        _signature(each, signed) for each in ([secret] if isinstance(secret, str) else secret)
+    ]
+    if not any(
+        hmac.compare_digest(signature.encode(), each)
+        for signature in signatures.split()
+        for each in expected
+    ):
         raise InvalidSignatureError("no signature is of this secret")
     parsed: dict[str, Any] = json.loads(raw)
     return parsed

@@ -38,7 +38,13 @@ from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.stream.event_source import EventSource, event_source
 from tests.world.story import MORNING, WAY, Story, scan, story
 
-LIMITS = PoolLimits(connections_max=4, acquire_seconds=2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=4,
+    acquire_seconds=2,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 STREAM_LIMITS = StreamLimits(clients_max=50, clients_per_key_max=40, send_seconds=5)
 
 
@@ -53,11 +59,16 @@ class Stage:
     key: str
     key_id: str
 
-    def source(self, path: str = "/v1/stream", **headers: str) -> AbstractAsyncContextManager[EventSource]:
+    def source(
+        self, path: str = "/v1/stream", **headers: str
+    ) -> AbstractAsyncContextManager[EventSource]:
         return event_source(self.client, path, headers=self.headers(**headers))
 
     def headers(self, **more: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.key}", **{name.replace("_", "-"): value for name, value in more.items()}}
+        return {
+            "Authorization": f"Bearer {self.key}",
+            **{name.replace("_", "-"): value for name, value in more.items()},
+        }
 
     async def publish(self) -> None:
         """Seal what is committed, and notify as the sealer does."""
@@ -66,19 +77,31 @@ class Stage:
 
     async def move(self, parcels: Sequence[str], *, carrier_id: str = "ups") -> None:
         """Move each parcel its whole way: five transitions a parcel, a message each, in one transaction."""
-        readings = [(scan(number, place, status)) for number in parcels for place, status in enumerate(WAY)]
+        readings = [
+            (scan(number, place, status)) for number in parcels for place, status in enumerate(WAY)
+        ]
         await self.say_all(readings, carrier_id=carrier_id)
 
     async def say_all(self, readings: Sequence[Reading], *, carrier_id: str = "ups") -> None:
         """Apply a message a reading, in one transaction, as a worker's batch."""
         source = Provenance(
-            message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
+            message_id=uuid4(),
+            body_commitment=bytes(32),
+            received_at=MORNING,
+            normalizer=carrier_id,
+            normalizer_version="1",
         )
         reads = [
             Read(
                 source=replace(source, message_id=uuid4()),
                 carrier_id=carrier_id,
-                events=(identify(reading, carrier_id=carrier_id, digest=self.log.keyring.carrier_digest(carrier_id)),),
+                events=(
+                    identify(
+                        reading,
+                        carrier_id=carrier_id,
+                        digest=self.log.keyring.carrier_digest(carrier_id),
+                    ),
+                ),
                 rejections=(),
                 body_key=SealingKey.fresh(),
                 sealed_key=b"",
@@ -112,7 +135,11 @@ class Stage:
 
     def counted(self, line: str) -> float:
         """Return a metric's value by its name and labels; 0 for one that was never recorded."""
-        found = [each.rpartition(" ")[2] for each in self.telemetry.exposition().decode().splitlines() if each.startswith(line + " ")]
+        found = [
+            each.rpartition(" ")[2]
+            for each in self.telemetry.exposition().decode().splitlines()
+            if each.startswith(line + " ")
+        ]
         return float(found[0]) if found else 0.0
 
     async def until_counted(self, line: str, value: float) -> None:
@@ -152,10 +179,18 @@ def staged(database: Any, call_limits: CallLimits, remembered_seconds: float) ->
         )
         running = asyncio.create_task(streams.run())
         async with story(database) as log:
-            key_id, key = await create_key(log.connection, name="test", scopes=[Scope.READ], created_by="test")
+            key_id, key = await create_key(
+                log.connection, name="test", scopes=[Scope.READ], created_by="test"
+            )
             tickets = Tickets(TokenSigner(log.keyring.token_key))
             nothing: Any = None
-            context = served_context(pool=opened, keyring=log.keyring, waker=nothing, readings=nothing, limits=call_limits)
+            context = served_context(
+                pool=opened,
+                keyring=log.keyring,
+                waker=nothing,
+                readings=nothing,
+                limits=call_limits,
+            )
             app = build_app(routes(context, streams, tickets), keys=keys)
             async with TestClient(TestServer(app)) as client:
                 yield Stage(log, streams, client, telemetry, key, key_id)

@@ -67,7 +67,9 @@ class EventSource:
 
 
 @asynccontextmanager
-async def event_source(client: Any, path: str = "/v1/stream", **options: Any) -> AsyncIterator[EventSource]:
+async def event_source(
+    client: Any, path: str = "/v1/stream", **options: Any
+) -> AsyncIterator[EventSource]:
     """Open a stream; it is dropped at the end of the block, in the middle of whatever is on its way."""
     answer = await client.get(path, **options)
     try:

@@ -25,7 +25,10 @@ async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[s
         connection.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(connection, ("127.0.0.1", stage.client.port))
-        await loop.sock_sendall(connection, f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {stage.key}\r\n\r\n".encode())
+        await loop.sock_sendall(
+            connection,
+            f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {stage.key}\r\n\r\n".encode(),
+        )
         await stage.until_counted('statesvc_stream_clients{state="live"}', 1)
         yield connection
 
@@ -40,18 +43,31 @@ async def received(connection: socket.socket) -> list[int]:
     except ConnectionResetError:
         pass
     *blocks, _ = found.replace(b"\r\n", b"\n").split(b"\n\n")
-    return [int(block.id.removeprefix("1.")) for block in map(_parsed, blocks) if block.id is not None and block.name is not None]
+    return [
+        int(block.id.removeprefix("1."))
+        for block in map(_parsed, blocks)
+        if block.id is not None and block.name is not None
+    ]
 
 
 def _parsed(block: bytes) -> Any:
     # the lines of the chunked encoding stand between the fields
     lines = [line for line in block.split(b"\n") if b": " in line and not line.startswith(b"HTTP")]
-    return parse(b"\n".join(line for line in lines if line.split(b":")[0] in {b"id", b"event", b"data"}) or b"x:")
+    return parse(
+        b"\n".join(line for line in lines if line.split(b":")[0] in {b"id", b"event", b"data"})
+        or b"x:"
+    )
 
 
 @pytest.mark.slow
-async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up(staged: Callable[..., Any]) -> None:
-    async with staged(limits=IMPATIENT) as stage, idle_reader(stage) as slow, stage.source() as quick:
+async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up(
+    staged: Callable[..., Any],
+) -> None:
+    async with (
+        staged(limits=IMPATIENT) as stage,
+        idle_reader(stage) as slow,
+        stage.source() as quick,
+    ):
         await stage.move([f"1Z{place}" for place in range(PARCELS)])
         started = time.monotonic()
         await stage.publish()
@@ -70,7 +86,9 @@ async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up
         assert [*early, *(int(block.id.removeprefix("1.")) for block in rest)] == everything
 
 
-async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(staged: Callable[..., Any]) -> None:
+async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
+    staged: Callable[..., Any],
+) -> None:
     patient = StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=60)
     async with staged(limits=patient) as stage, idle_reader(stage):
         await stage.move([f"1Z{place}" for place in range(PARCELS)])

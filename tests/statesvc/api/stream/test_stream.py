@@ -42,12 +42,16 @@ async def until_let_in(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("transitions", "window", "page"), [(TRANSITIONS, 60, 97), (2_000, 4096, 2_000)])
+@pytest.mark.parametrize(
+    ("transitions", "window", "page"), [(TRANSITIONS, 60, 97), (2_000, 4096, 2_000)]
+)
 async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
     staged: Callable[..., Any], transitions: int, window: int, page: int
 ) -> None:
     # narrow: it keeps falling out of the window, and pages end within batches
-    async with staged(limits=replace(STREAM_LIMITS, window_frames=window, page_entries=page)) as stage:
+    async with staged(
+        limits=replace(STREAM_LIMITS, window_frames=window, page_entries=page)
+    ) as stage:
         await resume(stage, transitions)
 
 
@@ -81,7 +85,9 @@ async def resume(stage: Stage, transitions: int) -> None:
     assert {block.name for block in seen} == {"shipment.status_changed"}
 
 
-async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_there_before(stage: Stage, database: Any) -> None:
+async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_there_before(
+    stage: Stage, database: Any
+) -> None:
     async with stage.source() as live, await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
         await Story(held, stage.log.keyring).say(scan("1ZHELD", 1, Status.IN_TRANSIT), commit=False)
@@ -110,7 +116,10 @@ async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: 
         (block,) = await source.next()
     TypeAdapter(StreamedTransition).validate_python(block.data)
     assert block.data.keys() == StreamedTransition.__annotations__.keys()
-    assert {name: block.data[name] for name in ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")} == {
+    assert {
+        name: block.data[name]
+        for name in ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")
+    } == {
         "carrier_id": "ups",
         "tracking_number": "1z 1",
         "from": "unknown",
@@ -121,7 +130,9 @@ async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: 
     assert block.id == f"1.{block.data['log_index']}"
 
 
-async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_who_ask(stage: Stage) -> None:
+async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_who_ask(
+    stage: Stage,
+) -> None:
     await stage.move(["1ZOLD"])
     await stage.publish()
     async with stage.source() as live, stage.source("/v1/stream?after=-1") as whole:
@@ -134,7 +145,9 @@ async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_
         assert [block.data["tracking_number"] for block in await live.next(5)] == ["1ZNEW"] * 5
 
 
-async def test_a_client_cut_off_before_the_first_transition_goes_on_from_where_it_began(stage: Stage) -> None:
+async def test_a_client_cut_off_before_the_first_transition_goes_on_from_where_it_began(
+    stage: Stage,
+) -> None:
     await stage.move(["1ZOLD"])
     await stage.publish()
     async with stage.source() as live:
@@ -154,18 +167,29 @@ async def test_a_client_gets_only_what_it_asks_for(stage: Stage) -> None:
         told = await live.next(8)
         async with stage.source(f"/v1/stream?after=-1&{query}") as late:
             assert await late.next(8) == told
-        wanted = [e for e in await stage.truth() if e["carrier_id"] != "fedex" and e["to"] in {"delivered", "picked_up"}]
+        wanted = [
+            e
+            for e in await stage.truth()
+            if e["carrier_id"] != "fedex" and e["to"] in {"delivered", "picked_up"}
+        ]
         assert [block.data for block in told] == wanted
 
 
-async def test_an_index_of_another_log_is_reset_to_now_and_a_ping_has_no_id(staged: Callable[..., Any]) -> None:
-    async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)) as stage:
+async def test_an_index_of_another_log_is_reset_to_now_and_a_ping_has_no_id(
+    staged: Callable[..., Any],
+) -> None:
+    async with staged(
+        limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)
+    ) as stage:
         await stage.move(["1Z1"])
         await stage.publish()
         size = (await stage.log.opened()).size
         async with stage.source(Last_Event_ID=f"1.{size}") as source:
             blocks = [await anext(aiter(source)) for _ in range(3)]
-            assert (blocks[0].name, blocks[0].data) == ("reset", {"after": f"1.{size}", "tree_size": size})
+            assert (blocks[0].name, blocks[0].data) == (
+                "reset",
+                {"after": f"1.{size}", "tree_size": size},
+            )
             assert [block.comment for block in blocks[1:]] == ["ping", "ping"]
             assert [block.id for block in blocks] == [f"1.{size - 1}", None, None]
             await stage.move(["1Z2"])
@@ -179,7 +203,9 @@ async def test_the_header_goes_before_the_query_as_a_browser_comes_back(stage: S
     await stage.move(["1Z1"])
     await stage.publish()
     truth = await stage.truth()
-    async with stage.source("/v1/stream?after=-1", Last_Event_ID=f"1.{truth[2]['log_index']}") as source:
+    async with stage.source(
+        "/v1/stream?after=-1", Last_Event_ID=f"1.{truth[2]['log_index']}"
+    ) as source:
         assert [block.data for block in await source.next(2)] == truth[3:]
 
 
@@ -193,7 +219,9 @@ async def test_the_header_goes_before_the_query_as_a_browser_comes_back(stage: S
         ("/v1/stream", {"Authorization": "Bearer no"}, 401, "unauthenticated"),
     ],
 )
-async def test_a_request_that_breaks_the_contract_is_refused(stage: Stage, path: str, headers: Any, status: int, code: str) -> None:
+async def test_a_request_that_breaks_the_contract_is_refused(
+    stage: Stage, path: str, headers: Any, status: int, code: str
+) -> None:
     answer = await stage.client.get(path, headers=stage.headers(**headers))
     assert (answer.status, (await answer.json())["code"]) == (status, code)
 
@@ -236,14 +264,20 @@ async def test_one_reader_reads_the_tail_for_all(staged: Callable[..., Any]) -> 
             await source.__aexit__(None, None, None)
 
 
-async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Callable[..., Any]) -> None:
-    async with staged(limits=StreamLimits(clients_max=3, clients_per_key_max=2, send_seconds=5)) as stage:
+async def test_the_streams_of_a_key_and_of_the_process_are_bounded(
+    staged: Callable[..., Any],
+) -> None:
+    async with staged(
+        limits=StreamLimits(clients_max=3, clients_per_key_max=2, send_seconds=5)
+    ) as stage:
         mine, other = stage.headers(), stage.headers()
         async with stage.source(), stage.source():
             answer = await stage.client.get("/v1/stream", headers=mine)
             assert (answer.status, (await answer.json())["code"]) == (429, "too_many_requests")
             assert int(answer.headers["Retry-After"]) >= 5
-            _, key = await create_key(stage.log.connection, name="other", scopes=[Scope.READ], created_by="test")
+            _, key = await create_key(
+                stage.log.connection, name="other", scopes=[Scope.READ], created_by="test"
+            )
             other["Authorization"] = f"Bearer {key}"
             third = await stage.client.get("/v1/stream", headers=other)
             assert third.status == 200
@@ -257,7 +291,9 @@ async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Calla
 
 @pytest.mark.parametrize("remembered_seconds", [0.05])
 async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any]) -> None:
-    async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)) as stage:
+    async with staged(
+        limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)
+    ) as stage:
         async with stage.source() as source:
             await revoke_key(stage.log.connection, key_id=stage.key_id, revoked_by="test")
             async with asyncio.timeout(5):
@@ -276,9 +312,14 @@ async def test_stopping_ends_all_streams_at_once_and_lets_no_one_in(stage: Stage
     assert "Retry-After" in answer.headers
 
 
-async def test_under_pressure_streams_are_shed_and_refused_for_a_while(staged: Callable[..., Any]) -> None:
+async def test_under_pressure_streams_are_shed_and_refused_for_a_while(
+    staged: Callable[..., Any],
+) -> None:
     under_pressure = False
-    async with staged(limits=replace(STREAM_LIMITS, check_seconds=0.01, closed_seconds=0.5), pressure=lambda: under_pressure) as stage:
+    async with staged(
+        limits=replace(STREAM_LIMITS, check_seconds=0.01, closed_seconds=0.5),
+        pressure=lambda: under_pressure,
+    ) as stage:
         async with stage.source() as source:
             under_pressure = True
             async with asyncio.timeout(2):
@@ -307,13 +348,19 @@ async def test_only_transitions_are_looked_at_by_their_batch_or_its_time(stage: 
     await stage.log.connection.execute("SET enable_seqscan = off")
     query = "EXPLAIN " + queries("statesvc.log", "transitions")["transitions"]
     span = await recorded_span(stage.log.connection, 0, 9)
-    rows = await (await stage.log.connection.execute(query.encode(), {"begin": 0, "end": 9, **span})).fetchall()
+    rows = await (
+        await stage.log.connection.execute(query.encode(), {"begin": 0, "end": 9, **span})
+    ).fetchall()
     plan = "\n".join(row[0] for row in rows)
     assert "Seq Scan" not in plan
     # by the batch's id, or in a partition that was not analyzed yet by its time, which is as narrow
-    found = re.findall(r"(?:Scan using|Bitmap Index Scan on) transition_\S+[^\n]*\n\s*Index Cond: ([^\n]*)", plan)
+    found = re.findall(
+        r"(?:Scan using|Bitmap Index Scan on) transition_\S+[^\n]*\n\s*Index Cond: ([^\n]*)", plan
+    )
     assert found
-    assert all("batch_id = s.batch_id" in each or "recorded_at <= s.recorded_to" in each for each in found), plan
+    assert all(
+        "batch_id = s.batch_id" in each or "recorded_at <= s.recorded_to" in each for each in found
+    ), plan
     assert "sealed_batch_pkey" in plan
 
 
@@ -322,7 +369,9 @@ async def test_losing_every_connection_loses_no_transition(stage: Stage, databas
         for place in range(3):
             await stage.move([f"1Z{place}"])
             await stage.log.seal()
-            async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as other:
+            async with await AsyncConnection.connect(
+                database.superuser_dsn, autocommit=True
+            ) as other:
                 await other.execute(KILL, (["sse-test", "statesvc listener"],))
             # nobody says that there is a new checkpoint: the listener looks after it has come back
             async with asyncio.timeout(20):
@@ -330,7 +379,9 @@ async def test_losing_every_connection_loses_no_transition(stage: Stage, databas
             assert [block.data for block in told] == (await stage.truth())[place * 5 :]
 
 
-async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost_are_sent_elsewhere(stage: Stage, database: Any) -> None:
+async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost_are_sent_elsewhere(
+    stage: Stage, database: Any
+) -> None:
     await stage.move(["1Z1"])
     await stage.publish()
     truth = await stage.truth()
@@ -339,7 +390,10 @@ async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost
         head = await stage.log.opened()
         async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
             # as a fork does it that gives up what came after the first two transitions
-            await owner.execute("INSERT INTO statesvc.log_epoch VALUES (2, %s, statesvc.clock())", [truth[2]["log_index"]])
+            await owner.execute(
+                "INSERT INTO statesvc.log_epoch VALUES (2, %s, statesvc.clock())",
+                [truth[2]["log_index"]],
+            )
         await stage.log.act()
         await stage.publish()
         assert (await stage.log.opened()).epoch == 2
@@ -347,14 +401,22 @@ async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost
         with pytest.raises(StopAsyncIteration):
             await source.next()
     await stage.until_counted('statesvc_stream_ends_total{cause="forked"}', 1)
-    answer = await stage.client.get("/v1/stream", headers=stage.headers(Last_Event_ID=str(seen[-1].id)))
+    answer = await stage.client.get(
+        "/v1/stream", headers=stage.headers(Last_Event_ID=str(seen[-1].id))
+    )
     problem = await answer.json()
-    assert (answer.status, problem["code"], problem["go_on_after"]) == (410, "cursor_lost", f"2.{truth[2]['log_index'] - 1}")
+    assert (answer.status, problem["code"], problem["go_on_after"]) == (
+        410,
+        "cursor_lost",
+        f"2.{truth[2]['log_index'] - 1}",
+    )
     async with stage.source(Last_Event_ID=str(seen[1].id)) as source:
         assert [block.id for block in await source.next(1)] == [f"2.{truth[2]['log_index']}"]
 
 
-async def test_a_stream_of_a_carrier_that_is_none_is_refused_and_not_silent_for_ever(stage: Stage) -> None:
+async def test_a_stream_of_a_carrier_that_is_none_is_refused_and_not_silent_for_ever(
+    stage: Stage,
+) -> None:
     answer = await stage.client.get("/v1/stream?carrier_id=usp", headers=stage.headers())
     assert answer.status == 422
     assert "did you mean `usps`" in await answer.text()

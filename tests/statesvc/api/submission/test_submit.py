@@ -24,11 +24,24 @@ from statesvc.log.history import History
 from statesvc.privacy.erasure import Erasure, erase
 from tests.statesvc.privacy.legible_values import legible
 
-LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+LIMITS = PoolLimits(
+    connections_max=8,
+    acquire_seconds=5,
+    statement_seconds=10,
+    lock_seconds=5,
+    idle_in_transaction_seconds=10,
+)
 
 
-def _line(number: str = "CN1", event_id: str = "e-1", status: str = "in_transit", **more: Any) -> bytes:
-    stated = {"carrier_id": "canonical", "event_id": event_id, "tracking_number": number, "occurred_at": "2026-05-01T10:00:00+00:00"}
+def _line(
+    number: str = "CN1", event_id: str = "e-1", status: str = "in_transit", **more: Any
+) -> bytes:
+    stated = {
+        "carrier_id": "canonical",
+        "event_id": event_id,
+        "tracking_number": number,
+        "occurred_at": "2026-05-01T10:00:00+00:00",
+    }
     return json.dumps({**stated, "status": status, **more}).encode()
 
 
@@ -43,7 +56,14 @@ class Desk:
 
     async def submit(self, *lines: bytes) -> Submitted | Held:
         events: list[Event] = [read_line(line, lambda _: bytes) for line in lines]
-        return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1", archive=History(None))
+        return await submit(
+            self.pool,
+            self.keyring,
+            events,
+            body=b"\n".join(lines),
+            writer="api-1",
+            archive=History(None),
+        )
 
     async def verdicts(self, *lines: bytes) -> list[Verdict]:
         submitted = await self.submit(*lines)
@@ -54,7 +74,10 @@ class Desk:
         return await (await self.connection.execute(query.encode())).fetchall()
 
     async def counts(self) -> list[int]:
-        found = [await self.rows(f"SELECT count(*) FROM statesvc.{table}") for table in ("event", "conflict", "message", "body", "batch")]
+        found = [
+            await self.rows(f"SELECT count(*) FROM statesvc.{table}")
+            for table in ("event", "conflict", "message", "body", "batch")
+        ]
         return [rows[0][0] for rows in found]
 
     async def as_owner(self, statement: str) -> None:
@@ -67,14 +90,26 @@ async def desk(database: Any) -> AsyncIterator[Desk]:
     pool = make_pool(database.service_dsn, name="submission test", limits=LIMITS)
     await pool.open()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield Desk(pool, connection, await load_keyring(connection, MasterKeys([bytes(range(32))])), database.owner_dsn)
+        yield Desk(
+            pool,
+            connection,
+            await load_keyring(connection, MasterKeys([bytes(range(32))])),
+            database.owner_dsn,
+        )
     await pool.close()
 
 
 async def test_each_event_has_its_verdict_in_the_order_of_the_request(desk: Desk) -> None:
     lines = (_line(), _line(event_id="e-2", status="delivered"), _line(), _line(status="exception"))
-    assert await desk.verdicts(*lines) == [Verdict.APPENDED, Verdict.APPENDED, Verdict.DUPLICATE, Verdict.CONFLICT]
-    assert await desk.rows("SELECT from_status, to_status FROM statesvc.transition") == [("unknown", "delivered")]
+    assert await desk.verdicts(*lines) == [
+        Verdict.APPENDED,
+        Verdict.APPENDED,
+        Verdict.DUPLICATE,
+        Verdict.CONFLICT,
+    ]
+    assert await desk.rows("SELECT from_status, to_status FROM statesvc.transition") == [
+        ("unknown", "delivered")
+    ]
     assert await desk.counts() == [2, 1, 1, 1, 1]
 
 
@@ -89,11 +124,17 @@ async def test_the_body_is_kept_under_the_keys_of_its_shipments(desk: Desk) -> N
     line = _line()
     submitted = await desk.submit(line)
     assert isinstance(submitted, Submitted)
-    ((shipment_id, sealed_key),) = await desk.rows("SELECT shipment_id, sealed_key FROM statesvc.stream")
-    ((message_id, shipments, wrapped),) = await desk.rows("SELECT message_id, shipments, sealed_key FROM statesvc.message")
+    ((shipment_id, sealed_key),) = await desk.rows(
+        "SELECT shipment_id, sealed_key FROM statesvc.stream"
+    )
+    ((message_id, shipments, wrapped),) = await desk.rows(
+        "SELECT message_id, shipments, sealed_key FROM statesvc.message"
+    )
     assert (message_id, shipments) == (submitted.message_id, [shipment_id])
     context = body_context(message_id)
-    wrap = body_key_wrap({shipment_id: desk.keyring.open_shipment_key(sealed_key, shipment_id)}, message_id)
+    wrap = body_key_wrap(
+        {shipment_id: desk.keyring.open_shipment_key(sealed_key, shipment_id)}, message_id
+    )
     key = wrap.unwrap(wrapped, context)
     ((sealed,),) = await desk.rows("SELECT sealed FROM statesvc.body")
     assert unsalted(key.open(sealed, context)) == line
@@ -102,14 +143,18 @@ async def test_the_body_is_kept_under_the_keys_of_its_shipments(desk: Desk) -> N
 async def test_the_same_event_from_many_clients_at_once_is_appended_once(desk: Desk) -> None:
     for place in range(5):
         lines = [_line(event_id=f"e-{place}-{n}") for n in range(3)]
-        outcomes = await asyncio.gather(*(desk.verdicts(*(lines if n % 2 else lines[::-1])) for n in range(6)))
+        outcomes = await asyncio.gather(
+            *(desk.verdicts(*(lines if n % 2 else lines[::-1])) for n in range(6))
+        )
         assert sum(outcome.count(Verdict.APPENDED) for outcome in outcomes) == 3
         assert sum(outcome.count(Verdict.DUPLICATE) for outcome in outcomes) == 15
     assert (await desk.counts())[0] == 15
 
 
 async def test_one_of_two_contradicting_clients_wins_and_the_other_is_told(desk: Desk) -> None:
-    outcomes = await asyncio.gather(desk.verdicts(_line()), desk.verdicts(_line(status="delivered")))
+    outcomes = await asyncio.gather(
+        desk.verdicts(_line()), desk.verdicts(_line(status="delivered"))
+    )
     assert sorted(verdict for (verdict,) in outcomes) == [Verdict.APPENDED, Verdict.CONFLICT]
     assert (await desk.counts())[:2] == [1, 1]
 
@@ -126,7 +171,11 @@ async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize(
-    "failure", ["PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);", "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';"]
+    "failure",
+    [
+        "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);",
+        "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';",
+    ],
 )
 async def test_a_passing_failure_is_tried_again_and_applied_once(desk: Desk, failure: str) -> None:
     await desk.as_owner(
@@ -158,15 +207,23 @@ async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk)
     submission = Submission(desk.pool, desk.keyring, waker, "api-1", History(None))
     reply: Any = await submission.receive(cast("Any", Lines(body)))
     await waker.stop()
-    assert [each["verdict"] for each in json.loads(reply.body)["results"]] == ["appended", "invalid", "invalid"]
-    erasure = Erasure(carrier_id="canonical", tracking_number="CN2", why="asked to", actor="tester", backup_days=7)
+    assert [each["verdict"] for each in json.loads(reply.body)["results"]] == [
+        "appended",
+        "invalid",
+        "invalid",
+    ]
+    erasure = Erasure(
+        carrier_id="canonical", tracking_number="CN2", why="asked to", actor="tester", backup_days=7
+    )
     await erase(desk.connection, erasure)
     legibly = await legible(desk.connection)
     assert b"Mortimer Other" in legibly
     assert b"Zebedee" not in legibly
 
 
-async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahead_is_taken(desk: Desk) -> None:
+async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahead_is_taken(
+    desk: Desk,
+) -> None:
     now = datetime.now(UTC)
     body = b"\n".join(
         (
@@ -180,5 +237,10 @@ async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahea
     await waker.stop()
     taken, refused = json.loads(reply.body)["results"]
     assert taken["verdict"] == "appended"
-    assert refused["errors"] == [{"pointer": "/occurred_at", "detail": "lies more than a day ahead: is the year right, or the offset?"}]
+    assert refused["errors"] == [
+        {
+            "pointer": "/occurred_at",
+            "detail": "lies more than a day ahead: is the year right, or the offset?",
+        }
+    ]
     assert await desk.counts() == [1, 0, 1, 1, 1]

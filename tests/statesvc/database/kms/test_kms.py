@@ -48,7 +48,9 @@ async def test_a_program_wraps_and_unwraps(tmp_path: Path) -> None:
 
 async def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
     kms = kms_at(f"command:{program(tmp_path)}", Credentials())
-    with pytest.raises(KmsError, match=r"could not unwrap \(exit code 1\): this was never wrapped here"):
+    with pytest.raises(
+        KmsError, match=r"could not unwrap \(exit code 1\): this was never wrapped here"
+    ):
         await kms.unwrap(b"something else")
     with pytest.raises(KmsError, match="cannot be run"):
         await kms_at(f"command:{tmp_path / 'nothing'}", Credentials()).wrap(SECRET)
@@ -80,7 +82,10 @@ async def test_a_token_in_a_file_may_be_replaced(server: Vault, tmp_path: Path) 
     assert await kms.unwrap(await kms.wrap(SECRET)) == SECRET
 
 
-@pytest.mark.parametrize(("status", "transient"), [(400, False), (403, False), (404, False), (429, True), (500, True), (503, True)])
+@pytest.mark.parametrize(
+    ("status", "transient"),
+    [(400, False), (403, False), (404, False), (429, True), (500, True), (503, True)],
+)
 async def test_what_vault_refuses_is_said(server: Vault, status: int, *, transient: bool) -> None:
     server.status = status
     with pytest.raises(KmsError, match=f"answered {status}") as caught:
@@ -91,7 +96,9 @@ async def test_what_vault_refuses_is_said(server: Vault, status: int, *, transie
 
 async def test_a_server_that_is_away_may_come_back() -> None:
     with pytest.raises(KmsError, match="does not answer") as caught:
-        await kms_at("vault+http://127.0.0.1:1/v1/transit/keys/statesvc", Credentials(token=SecretStr("t"))).wrap(SECRET)
+        await kms_at(
+            "vault+http://127.0.0.1:1/v1/transit/keys/statesvc", Credentials(token=SecretStr("t"))
+        ).wrap(SECRET)
     assert caught.value.transient
 
 
@@ -103,7 +110,13 @@ async def test_without_a_token_nothing_is_asked(server: Vault) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["command:relative", "https://host/v1/transit/keys/x", "vault+https://host/v1/x", "vault+https://me:secret@host/v1/transit/keys/x", ""],
+    [
+        "command:relative",
+        "https://host/v1/transit/keys/x",
+        "vault+https://host/v1/x",
+        "vault+https://me:secret@host/v1/transit/keys/x",
+        "",
+    ],
 )
 def test_what_is_no_kms_is_refused(url: str) -> None:
     with pytest.raises(KmsError) as caught:

@@ -40,17 +40,24 @@ async def connection(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
 
 
 async def _keyring(connection: AsyncConnection[Any], *, make: bool = False) -> Keyring:
-    return await load_keyring(connection, await open_master_keys(load_settings(), connection, make=make))
+    return await load_keyring(
+        connection, await open_master_keys(load_settings(), connection, make=make)
+    )
 
 
-async def test_it_is_made_once_and_opens_at_the_next_start(server: Vault, connection: AsyncConnection[Any]) -> None:
+async def test_it_is_made_once_and_opens_at_the_next_start(
+    server: Vault, connection: AsyncConnection[Any]
+) -> None:
     first = await _keyring(connection, make=True)
     server.calls.clear()
     again = await _keyring(connection)
     assert again.digest_key == first.digest_key
     # once a start, not once a key
     assert server.calls == ["decrypt"]
-    for query in ("SELECT wrapped FROM statesvc.root_key", "SELECT sealed_key FROM statesvc.service_key"):
+    for query in (
+        "SELECT wrapped FROM statesvc.root_key",
+        "SELECT sealed_key FROM statesvc.service_key",
+    ):
         for (value,) in await (await connection.execute(query.encode())).fetchall():
             assert first.master.current.key not in value
             assert all(version not in value for version in server.versions)
@@ -65,14 +72,19 @@ async def test_of_two_that_start_at_once_one_makes_it(server: Vault, database: A
     assert server.calls.count("decrypt") == 5
 
 
-async def test_a_command_that_only_looks_makes_none(server: Vault, connection: AsyncConnection[Any]) -> None:
+async def test_a_command_that_only_looks_makes_none(
+    server: Vault, connection: AsyncConnection[Any]
+) -> None:
     with pytest.raises(KmsError, match="no key of this database yet"):
         await open_master_keys(load_settings(), connection)
     assert server.calls == []
 
 
 async def test_keys_move_from_the_environment_to_the_kms_and_back(
-    server: Vault, connection: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Vault,
+    connection: AsyncConnection[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def use(key: str | None) -> None:
         monkeypatch.delenv("STATESVC_MASTER_KEY", raising=False)
@@ -84,7 +96,11 @@ async def test_keys_move_from_the_environment_to_the_kms_and_back(
 
     async def opens() -> bytes:
         keyring = await _keyring(connection)
-        rows = await (await connection.execute("SELECT sealed_key, shipment_id FROM statesvc.stream", binary=True)).fetchall()
+        rows = await (
+            await connection.execute(
+                "SELECT sealed_key, shipment_id FROM statesvc.stream", binary=True
+            )
+        ).fetchall()
         assert len(rows) == 2
         for sealed, shipment_id in rows:
             keyring.open_shipment_key(sealed, shipment_id)
@@ -106,12 +122,16 @@ async def test_keys_move_from_the_environment_to_the_kms_and_back(
     assert await opens() == digest_key
 
 
-async def test_the_kms_rotates_its_key(server: Vault, connection: AsyncConnection[Any], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_kms_rotates_its_key(
+    server: Vault, connection: AsyncConnection[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     before = await _keyring(connection, make=True)
     server.rotate()
     assert await asyncio.to_thread(main, ["keys", "rotate-master"]) == 0
     assert "newest version" in capsys.readouterr().out
-    (wrapped,) = await (await connection.execute("SELECT wrapped FROM statesvc.root_key", binary=True)).fetchone() or (b"",)
+    (wrapped,) = await (
+        await connection.execute("SELECT wrapped FROM statesvc.root_key", binary=True)
+    ).fetchone() or (b"",)
     assert wrapped.startswith(b"vault:v2:")
     # the old version may be taken away now
     server.versions[0] = bytes(32)
@@ -149,7 +169,9 @@ def test_the_order_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         key_sources(load_settings())
 
 
-async def test_doctor_looks_at_the_kms(server: Vault, connection: AsyncConnection[Any], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_doctor_looks_at_the_kms(
+    server: Vault, connection: AsyncConnection[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     await _keyring(connection, make=True)
     await asyncio.to_thread(main, ["doctor"])
     said = capsys.readouterr().out

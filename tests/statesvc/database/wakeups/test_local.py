@@ -35,7 +35,9 @@ async def until(condition: Any, seconds: float = 10) -> None:
 
 async def test_only_listeners_of_the_channel_are_woken(folder: Path) -> None:
     heard: list[tuple[str, str]] = []
-    local_listener = LocalListener(folder, [INBOX], lambda channel, sender: heard.append((channel, sender)))
+    local_listener = LocalListener(
+        folder, [INBOX], lambda channel, sender: heard.append((channel, sender))
+    )
     local = LocalWaker(folder, sender="me")
     assert not local.wake(OUTBOX)
     assert local.wake(INBOX)
@@ -45,7 +47,9 @@ async def test_only_listeners_of_the_channel_are_woken(folder: Path) -> None:
     local.close()
 
 
-async def test_of_several_workers_the_first_is_woken_and_the_next_once_it_is_gone(folder: Path) -> None:
+async def test_of_several_workers_the_first_is_woken_and_the_next_once_it_is_gone(
+    folder: Path,
+) -> None:
     heard: list[str] = []
     first = LocalListener(folder, [INBOX], lambda *_: heard.append("first"))
     second = LocalListener(folder, [INBOX], lambda *_: heard.append("second"))
@@ -60,7 +64,9 @@ async def test_of_several_workers_the_first_is_woken_and_the_next_once_it_is_gon
 
 
 @pytest.mark.slow
-async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(database: Any, folder: Path) -> None:
+async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(
+    database: Any, folder: Path
+) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as frozen:
         frozen.bind(str(folder / f"{INBOX}.{0:020d}.frozen"))
         second = Listener(database.service_dsn, [INBOX], folder=folder)
@@ -78,7 +84,9 @@ async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(
 
 async def test_while_a_channel_is_paused_its_wake_ups_wait(folder: Path) -> None:
     heard: list[str] = []
-    local_listener = LocalListener(folder, [INBOX, OUTBOX], lambda channel, _: heard.append(channel))
+    local_listener = LocalListener(
+        folder, [INBOX, OUTBOX], lambda channel, _: heard.append(channel)
+    )
     local = LocalWaker(folder, sender="me")
     with local_listener.paused(INBOX):
         assert local.wake(INBOX)
@@ -139,7 +147,9 @@ async def notified(database: Any) -> AsyncIterator[list[tuple[str, str, float]]]
 
 
 @pytest.mark.slow
-async def test_listeners_elsewhere_are_notified_less_often(database: Any, folder: Path, notified: list[tuple[str, str, float]]) -> None:
+async def test_listeners_elsewhere_are_notified_less_often(
+    database: Any, folder: Path, notified: list[tuple[str, str, float]]
+) -> None:
     here = Listener(database.service_dsn, [INBOX], folder=folder)
     await here.start()
     await until(lambda: here.is_up)
@@ -154,13 +164,17 @@ async def test_listeners_elsewhere_are_notified_less_often(database: Any, folder
     await until(lambda: len(notified) == 2)
     assert notified[1][2] - notified[0][2] > LONG_INTERVAL_SECONDS / 2
     assert notified[0][1]
-    assert not here.event(INBOX).is_set(), "it has heard this sender already, so a notification tells it nothing"
+    assert not here.event(INBOX).is_set(), (
+        "it has heard this sender already, so a notification tells it nothing"
+    )
     await waker.stop()
     await here.stop()
 
 
 @pytest.mark.slow
-async def test_a_wake_up_that_nobody_here_has_heard_waits_for_no_other(database: Any, notified: list[tuple[str, str, float]]) -> None:
+async def test_a_wake_up_that_nobody_here_has_heard_waits_for_no_other(
+    database: Any, notified: list[tuple[str, str, float]]
+) -> None:
     waker = Waker(database.service_dsn)
     await waker.start()
     waker.wake(LOG)

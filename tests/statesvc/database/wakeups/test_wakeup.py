@@ -62,7 +62,9 @@ async def drop_backends(dsn: str, application_name: str) -> int:
         return int(row[0])
 
 
-async def test_a_burst_is_one_leading_and_one_trailing_wake_up(database: Any, heard: list[tuple[str, float]]) -> None:
+async def test_a_burst_is_one_leading_and_one_trailing_wake_up(
+    database: Any, heard: list[tuple[str, float]]
+) -> None:
     waker = Waker(database.service_dsn, interval_seconds=INTERVAL_SECONDS)
     await waker.start()
     for _ in range(50):
@@ -77,7 +79,9 @@ async def test_a_burst_is_one_leading_and_one_trailing_wake_up(database: Any, he
     assert heard[1][1] - heard[0][1] >= INTERVAL_SECONDS * 0.8
 
 
-async def test_steady_wishes_make_at_most_one_wake_up_per_interval(database: Any, heard: list[tuple[str, float]]) -> None:
+async def test_steady_wishes_make_at_most_one_wake_up_per_interval(
+    database: Any, heard: list[tuple[str, float]]
+) -> None:
     waker = Waker(database.service_dsn, interval_seconds=INTERVAL_SECONDS)
     await waker.start()
     for _ in range(100):
@@ -89,7 +93,9 @@ async def test_steady_wishes_make_at_most_one_wake_up_per_interval(database: Any
     assert min(gaps) >= INTERVAL_SECONDS * 0.8
 
 
-async def test_stop_sends_the_last_wish_and_is_safe_twice_and_before_start(database: Any, heard: list[tuple[str, float]]) -> None:
+async def test_stop_sends_the_last_wish_and_is_safe_twice_and_before_start(
+    database: Any, heard: list[tuple[str, float]]
+) -> None:
     waker = Waker(database.service_dsn, interval_seconds=60)
     await waker.stop()
     await waker.start()
@@ -103,7 +109,9 @@ async def test_stop_sends_the_last_wish_and_is_safe_twice_and_before_start(datab
     await until(lambda: [channel for channel, _ in heard] == [INBOX, OUTBOX])
 
 
-async def test_a_wish_survives_the_loss_of_the_connection(database: Any, heard: list[tuple[str, float]]) -> None:
+async def test_a_wish_survives_the_loss_of_the_connection(
+    database: Any, heard: list[tuple[str, float]]
+) -> None:
     waker = Waker(database.service_dsn, interval_seconds=0.01)
     await waker.start()
     waker.wake(INBOX)
@@ -151,7 +159,9 @@ async def test_nothing_is_lost_when_the_listener_is_terminated(database: Any) ->
     await listener.stop()
 
 
-async def test_a_process_that_listens_sends_over_the_same_connection(database: Any, heard: list[tuple[str, float]]) -> None:
+async def test_a_process_that_listens_sends_over_the_same_connection(
+    database: Any, heard: list[tuple[str, float]]
+) -> None:
     listener = Listener(database.service_dsn, [OUTBOX], ping_seconds=0.001)
     waker = Waker(database.service_dsn, interval_seconds=0.001, over=listener)
     await waker.start()
@@ -171,7 +181,9 @@ async def test_a_process_that_listens_sends_over_the_same_connection(database: A
     waker.wake(INBOX)
     await until(lambda: len(heard) > count)
     assert listener.is_up
-    assert await drop_backends(database.service_dsn, "statesvc waker") == 0, "it has no connection of its own"
+    assert await drop_backends(database.service_dsn, "statesvc waker") == 0, (
+        "it has no connection of its own"
+    )
     count = len(heard)
     waker.wake(INBOX)
     await waker.stop()
@@ -191,7 +203,9 @@ async def test_a_hint_that_comes_during_a_ping_is_heard(database: Any) -> None:
     await listener.stop()
 
 
-async def test_an_absent_server_is_tried_with_growing_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_absent_server_is_tried_with_growing_delays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tries = 0
     connect = AsyncConnection.connect
 
@@ -250,7 +264,9 @@ async def backend(dsn: str, application_name: str) -> int:
     return int(row[0])
 
 
-async def test_a_server_process_that_froze_is_left_for_another(database: Any, heard: list[tuple[str, float]]) -> None:
+async def test_a_server_process_that_froze_is_left_for_another(
+    database: Any, heard: list[tuple[str, float]]
+) -> None:
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("that server's processes may run elsewhere")
     waker = Waker(database.service_dsn, interval_seconds=0.01)

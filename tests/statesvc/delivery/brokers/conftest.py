@@ -20,13 +20,19 @@ MakeOutgoing = Callable[..., Outgoing]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nats_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Nats]:  # noqa: ARG001 - a mark
+async def nats_server(
+    own_processes: None,  # noqa: ARG001 - a mark
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Nats]:
     async with running_nats(tmp_path_factory.mktemp("nats")) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rabbitmq_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:  # noqa: ARG001 - a mark
+async def rabbitmq_server(
+    own_processes: None,  # noqa: ARG001 - a mark
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[RabbitMq]:
     async with running_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as server:
         yield server
 
@@ -39,7 +45,11 @@ async def targets() -> AsyncIterator[Targets]:
 
 @pytest.fixture
 def outgoing() -> MakeOutgoing:
-    def make(sequence: int = 1, body: bytes = b'{"type":"shipment.status_changed"}', webhook_id: str | None = None) -> Outgoing:
+    def make(
+        sequence: int = 1,
+        body: bytes = b'{"type":"shipment.status_changed"}',
+        webhook_id: str | None = None,
+    ) -> Outgoing:
         at = datetime.now(UTC)
         webhook_id = webhook_id or f"n1-{uuid4().hex}"
         return Outgoing(
@@ -49,7 +59,9 @@ def outgoing() -> MakeOutgoing:
             subject=str(uuid4()),
             sequence=sequence,
             body=body,
-            headers=signed_headers([SECRET], webhook_id=webhook_id, timestamp=int(at.timestamp()), body=body),
+            headers=signed_headers(
+                [SECRET], webhook_id=webhook_id, timestamp=int(at.timestamp()), body=body
+            ),
         )
 
     return make

@@ -33,11 +33,18 @@ def test_a_port_that_is_left_out_is_the_protocols_own(text: str, netloc: str) ->
 @pytest.mark.parametrize(
     ("text", "host", "vhost", "login"),
     [
-        ("amqps://us%40er:p%2Fw%3A@broker.invalid/%2F/x", "broker.invalid", "/", Login("us@er", "p/w:")),
+        (
+            "amqps://us%40er:p%2Fw%3A@broker.invalid/%2F/x",
+            "broker.invalid",
+            "/",
+            Login("us@er", "p/w:"),
+        ),
         ("amqp://[::1]:7/a%2Fb%3F/x?routing_key=k", "::1", "a/b?", None),
     ],
 )
-async def test_rabbitmqs_client_gets_what_was_meant_and_no_option_of_the_url(text: str, host: str, vhost: str, login: Login | None) -> None:
+async def test_rabbitmqs_client_gets_what_was_meant_and_no_option_of_the_url(
+    text: str, host: str, vhost: str, login: Login | None
+) -> None:
     url, found = split_login(URL(text))
     assert found == login
     address = rabbitmq.address(BY_SCHEME[url.scheme].read(url), login)
@@ -60,5 +67,7 @@ def test_every_broker_has_a_way_that_is_encrypted_and_a_module() -> None:
 def test_no_role_loads_a_client_before_it_is_needed() -> None:
     clients = {"nats", "aio_pika", "aiokafka", "redis"}
     program = f"import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({clients} & set(sys.modules))"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert printed.strip() == "set()"

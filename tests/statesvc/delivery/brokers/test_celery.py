@@ -25,7 +25,10 @@ BODY = '{"type":"shipment.status_changed","data":{"from":null,"to":"delivered","
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def redis_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Redis]:  # noqa: ARG001 - a mark
+async def redis_server(
+    own_processes: None,  # noqa: ARG001 - a mark
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Redis]:
     async with running_redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
@@ -43,10 +46,14 @@ class Broker:
 
 
 @pytest.fixture
-def broker(request: pytest.FixtureRequest, rabbitmq_server: RabbitMq, redis_server: Redis) -> Broker:
+def broker(
+    request: pytest.FixtureRequest, rabbitmq_server: RabbitMq, redis_server: Redis
+) -> Broker:
     """Run each broker in turn."""
     if request.param == "rabbitmq":
-        return Broker(rabbitmq_server.address, f"celery+amqp://127.0.0.1:{rabbitmq_server.port}/%2F", GUEST)
+        return Broker(
+            rabbitmq_server.address, f"celery+amqp://127.0.0.1:{rabbitmq_server.port}/%2F", GUEST
+        )
     return Broker(redis_server.address, f"celery+redis://127.0.0.1:{redis_server.port}/0", None)
 
 
@@ -99,7 +106,9 @@ async def test_a_queue_that_no_worker_declared_is_unroutable_on_rabbitmq(
     rabbitmq_server: RabbitMq, targets: Targets, outgoing: MakeOutgoing
 ) -> None:
     url = f"celery+amqp://127.0.0.1:{rabbitmq_server.port}/%2F/absent?task=a.b"
-    assert (await targets.send(Destination(url, GUEST), outgoing())).outcome is AttemptOutcome.UNROUTABLE
+    assert (
+        await targets.send(Destination(url, GUEST), outgoing())
+    ).outcome is AttemptOutcome.UNROUTABLE
 
 
 async def test_a_key_of_another_type_and_a_wrong_login_are_named_on_redis(
@@ -108,9 +117,14 @@ async def test_a_key_of_another_type_and_a_wrong_login_are_named_on_redis(
     await redis("SET", redis_server, "taken", "x")
     url = f"celery+redis://127.0.0.1:{redis_server.port}/0/taken?task=a.b"
     answer = await targets.send(Destination(url), outgoing())
-    assert (answer.outcome, "wrong kind of value" in answer.detail) == (AttemptOutcome.REFUSED, True)
+    assert (answer.outcome, "wrong kind of value" in answer.detail) == (
+        AttemptOutcome.REFUSED,
+        True,
+    )
     for login in (Login("nobody", "wrong"), Login("", "wrong")):
-        assert (await targets.send(Destination(url, login), outgoing())).outcome is AttemptOutcome.DENIED
+        assert (
+            await targets.send(Destination(url, login), outgoing())
+        ).outcome is AttemptOutcome.DENIED
 
 
 async def test_a_redis_that_is_full_is_named_as_not_stored_and_goes_on_later(
@@ -123,7 +137,9 @@ async def test_a_redis_that_is_full_is_named_as_not_stored_and_goes_on_later(
     await delivered(targets, Destination(url), outgoing())
 
 
-async def test_a_redis_that_was_restarted_is_connected_to_again(redis_server: Redis, targets: Targets, outgoing: MakeOutgoing) -> None:
+async def test_a_redis_that_was_restarted_is_connected_to_again(
+    redis_server: Redis, targets: Targets, outgoing: MakeOutgoing
+) -> None:
     place = Destination(f"celery+redis://127.0.0.1:{redis_server.port}/0/restarted?task=a.b")
     await delivered(targets, place, outgoing())
     await redis_server.kill()
@@ -133,23 +149,33 @@ async def test_a_redis_that_was_restarted_is_connected_to_again(redis_server: Re
     assert await redis("LLEN", redis_server, "restarted") == 2
 
 
-async def test_no_address_is_spoken_to_that_subscribers_may_not_live_at(redis_server: Redis, outgoing: MakeOutgoing) -> None:
+async def test_no_address_is_spoken_to_that_subscribers_may_not_live_at(
+    redis_server: Redis, outgoing: MakeOutgoing
+) -> None:
     async with Targets() as targets:
         for scheme in ("celery+redis", "celery+rediss"):
             url = f"{scheme}://localhost:{redis_server.port}/0/q?task=a.b"
-            assert (await targets.send(Destination(url), outgoing())).outcome is AttemptOutcome.ADDRESS_REFUSED
+            assert (
+                await targets.send(Destination(url), outgoing())
+            ).outcome is AttemptOutcome.ADDRESS_REFUSED
 
 
-async def test_a_server_that_does_not_encrypt_gets_no_login(redis_server: Redis, targets: Targets, outgoing: MakeOutgoing) -> None:
+async def test_a_server_that_does_not_encrypt_gets_no_login(
+    redis_server: Redis, targets: Targets, outgoing: MakeOutgoing
+) -> None:
     url = f"celery+rediss://127.0.0.1:{redis_server.port}/0/q?task=a.b"
     # it takes the beginning of TLS for one of a command, and waits for the rest
-    assert (await targets.send(Destination(url, Login("u", "p")), outgoing())).outcome is AttemptOutcome.TIMED_OUT
+    assert (
+        await targets.send(Destination(url, Login("u", "p")), outgoing())
+    ).outcome is AttemptOutcome.TIMED_OUT
 
 
 async def delivered(targets: Targets, destination: Destination, outgoing: Outgoing) -> None:
     """Publish it; a worker that starts may not have declared its queue yet, and a connection may still pause after a loss."""
     async with asyncio.timeout(30):
-        while (answer := await targets.send(destination, outgoing)).outcome is not AttemptOutcome.DELIVERED:
+        while (
+            answer := await targets.send(destination, outgoing)
+        ).outcome is not AttemptOutcome.DELIVERED:
             assert answer.outcome in {AttemptOutcome.UNROUTABLE, AttemptOutcome.UNREACHABLE}, answer
             await asyncio.sleep(0.1)
 

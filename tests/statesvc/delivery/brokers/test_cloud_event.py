@@ -17,7 +17,11 @@ from statesvc.delivery.outgoing import Outgoing
 
 SHIPMENT = "5d2f0f9a-2d8c-4a44-9d0e-6f4b7f3f0a11"
 DATA = {"type": "shipment.status_changed", "data": {"to": "delivered"}}
-SIGNATURE = {"webhook-id": "n1-7", "webhook-timestamp": "1772377500", "webhook-signature": "v1,c2ln v1a,c2ln"}
+SIGNATURE = {
+    "webhook-id": "n1-7",
+    "webhook-timestamp": "1772377500",
+    "webhook-signature": "v1,c2ln v1a,c2ln",
+}
 EXPECTED = {
     "specversion": "1.0",
     "id": "n1-7",
@@ -40,7 +44,11 @@ def event() -> CloudEvent:
         subject=SHIPMENT,
         sequence=7,
         body=orjson.dumps(DATA),
-        headers={**SIGNATURE, "content-type": "application/json", "user-agent": "statesvc-notifier"},
+        headers={
+            **SIGNATURE,
+            "content-type": "application/json",
+            "user-agent": "statesvc-notifier",
+        },
     )
     return cloud_event(outgoing, source="/statesvc")
 
@@ -53,7 +61,9 @@ def without_signature(headers: dict[str, Any]) -> dict[str, Any]:
 def test_for_kafka_the_sdk_reads_what_was_meant(event: CloudEvent) -> None:
     headers = dict(our_kafka.headers_of(event))
     assert {name: headers.pop(name).decode() for name in SIGNATURE} == SIGNATURE
-    message = kafka.KafkaMessage(headers=headers, key=event.partition_key.encode(), value=event.data)
+    message = kafka.KafkaMessage(
+        headers=headers, key=event.partition_key.encode(), value=event.data
+    )
     read = kafka.from_binary(message, JSONFormat())
     assert read.get_attributes() == EXPECTED
     assert read.get_data() == DATA
@@ -63,13 +73,18 @@ def test_for_kafka_the_sdk_reads_what_was_meant(event: CloudEvent) -> None:
 def test_for_rabbitmq_the_sdk_reads_what_was_meant(event: CloudEvent) -> None:
     message = aio_pika.Message(event.data, **rabbitmq.properties_of(event))
     properties = {"content-type": message.content_type}
-    read = amqp.from_binary(amqp.AMQPMessage(properties, without_signature(dict(message.headers)), message.body), JSONFormat())
+    read = amqp.from_binary(
+        amqp.AMQPMessage(properties, without_signature(dict(message.headers)), message.body),
+        JSONFormat(),
+    )
     assert read.get_attributes() == EXPECTED
     assert read.get_data() == DATA
     assert (message.message_id, message.delivery_mode) == ("n1-7", aio_pika.DeliveryMode.PERSISTENT)
 
 
-def test_for_nats_every_attribute_is_a_header_and_the_id_is_what_the_stream_dedupes_by(event: CloudEvent) -> None:
+def test_for_nats_every_attribute_is_a_header_and_the_id_is_what_the_stream_dedupes_by(
+    event: CloudEvent,
+) -> None:
     headers = {name: unquote(value) for name, value in jetstream.headers_of(event).items()}
     assert headers.pop("Nats-Msg-Id") == "n1-7"
     read = {name.removeprefix("ce-"): value for name, value in without_signature(headers).items()}
@@ -87,7 +102,10 @@ def test_sequences_sort_as_text_as_they_do_as_numbers() -> None:
         "headers": SIGNATURE,
     }
     numbers = [1, 2, 9, 10, 11, 99, 100, 2**31 - 1]
-    sequences = [cloud_event(Outgoing(**outgoing, sequence=number), source="s").attributes["sequence"] for number in numbers]
+    sequences = [
+        cloud_event(Outgoing(**outgoing, sequence=number), source="s").attributes["sequence"]
+        for number in numbers
+    ]
     assert sequences == sorted(sequences)
     assert [int(text) for text in sequences] == numbers
     assert "sequence" not in cloud_event(Outgoing(**outgoing), source="s").attributes

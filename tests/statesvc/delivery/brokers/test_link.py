@@ -18,7 +18,15 @@ from statesvc.delivery.brokers.links import Links
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 
-OUTGOING = Outgoing(webhook_id="n1-1", type="t", at=datetime(2026, 3, 1, tzinfo=UTC), subject="s", sequence=1, body=b"{}", headers={})
+OUTGOING = Outgoing(
+    webhook_id="n1-1",
+    type="t",
+    at=datetime(2026, 3, 1, tzinfo=UTC),
+    subject="s",
+    sequence=1,
+    body=b"{}",
+    headers={},
+)
 
 
 @dataclass
@@ -49,7 +57,9 @@ class FakeClient:
     def check(self, url: BrokerUrl, login: Login | None) -> None:
         """Accept all."""
 
-    async def connect(self, _url: BrokerUrl, login: Login | None, _dialler: Dialler) -> FakeConnection:
+    async def connect(
+        self, _url: BrokerUrl, login: Login | None, _dialler: Dialler
+    ) -> FakeConnection:
         self.logins.append(login)
         if self.connecting is not None:
             await self.connecting()
@@ -89,7 +99,11 @@ async def test_all_that_wait_share_one_connection_and_it_stays_open(client: Fake
 
 async def test_other_targets_and_logins_have_their_own(client: FakeClient) -> None:
     async with links() as ours:
-        for destination in (target("a"), target("b"), Destination(target("a").url, Login("u", "p"))):
+        for destination in (
+            target("a"),
+            target("b"),
+            Destination(target("a").url, Login("u", "p")),
+        ):
             await ours.send(destination, OUTGOING)
         assert client.logins == [None, None, Login("u", "p")]
 
@@ -102,7 +116,9 @@ async def test_a_lost_connection_is_opened_again(client: FakeClient) -> None:
         assert len(client.connections) == 2
 
 
-async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_pause(client: FakeClient) -> None:
+async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_pause(
+    client: FakeClient,
+) -> None:
     async def refuse() -> None:
         raise ConnectionRefusedError
 
@@ -118,7 +134,9 @@ async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_p
         assert len(client.logins) == 2
 
 
-async def test_whoever_gets_no_answer_gives_the_connection_up_unless_others_do(client: FakeClient) -> None:
+async def test_whoever_gets_no_answer_gives_the_connection_up_unless_others_do(
+    client: FakeClient,
+) -> None:
     client.answer = never
     async with links(total_seconds=0.05) as ours:
         assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.TIMED_OUT
@@ -146,14 +164,20 @@ async def test_connecting_has_its_own_bound(client: FakeClient) -> None:
 @pytest.mark.parametrize(
     ("error", "outcome", "detail"),
     [
-        (PublishRefusedError(AttemptOutcome.UNROUTABLE, "no queue"), AttemptOutcome.UNROUTABLE, "no queue"),
+        (
+            PublishRefusedError(AttemptOutcome.UNROUTABLE, "no queue"),
+            AttemptOutcome.UNROUTABLE,
+            "no queue",
+        ),
         (ConnectionLostError(), AttemptOutcome.UNREACHABLE, ""),
         (OSError(), AttemptOutcome.UNREACHABLE, ""),
         (EOFError(), AttemptOutcome.UNREACHABLE, ""),
         (ValueError("a defect of a client"), AttemptOutcome.UNREACHABLE, ""),
     ],
 )
-async def test_no_failure_of_a_client_is_an_exception(client: FakeClient, error: Exception, outcome: AttemptOutcome, detail: str) -> None:
+async def test_no_failure_of_a_client_is_an_exception(
+    client: FakeClient, error: Exception, outcome: AttemptOutcome, detail: str
+) -> None:
     async def fail() -> None:
         raise error
 
@@ -193,7 +217,9 @@ async def test_one_in_use_is_not_idle(client: FakeClient) -> None:
         await slow
 
 
-async def test_there_are_never_more_than_the_bound_the_longest_idle_gives_way(client: FakeClient) -> None:
+async def test_there_are_never_more_than_the_bound_the_longest_idle_gives_way(
+    client: FakeClient,
+) -> None:
     async with links(links_max=3) as ours:
         names = [random.choice("abcdef") for _ in range(40)]
         for name in names:

@@ -14,8 +14,20 @@ from statesvc.delivery.limiter.circuit_breaker import (
 )
 
 
-def end(breaker: CircuitBreaker, now: float, *, failed: bool, is_probe: bool = False, started_at: float | None = None) -> None:
-    breaker.finished(failed=failed, is_probe=is_probe, started_at=now if started_at is None else started_at, now=now)
+def end(
+    breaker: CircuitBreaker,
+    now: float,
+    *,
+    failed: bool,
+    is_probe: bool = False,
+    started_at: float | None = None,
+) -> None:
+    breaker.finished(
+        failed=failed,
+        is_probe=is_probe,
+        started_at=now if started_at is None else started_at,
+        now=now,
+    )
 
 
 def opened() -> CircuitBreaker:
@@ -131,4 +143,8 @@ def test_it_is_closed_or_says_until_when_it_is_not(ends: list[tuple[bool, float]
             breaker.probing()
         end(breaker, now, failed=failed, is_probe=is_probe)
         assert (breaker.state is BreakerState.CLOSED) == (breaker.open_until is None)
-        assert breaker.open_until is None or breaker.open_until > now or breaker.state is BreakerState.OPEN
+        assert (
+            breaker.open_until is None
+            or breaker.open_until > now
+            or breaker.state is BreakerState.OPEN
+        )

@@ -34,7 +34,9 @@ class Crowd:
         """End the next one."""
         ends_at, started_at, mark = self._under_way.popleft()
         self.now = max(self.now, ends_at)
-        self.limited.finished(mark, signal, started_at=started_at, now=self.now, latency_seconds=ends_at - started_at)
+        self.limited.finished(
+            mark, signal, started_at=started_at, now=self.now, latency_seconds=ends_at - started_at
+        )
 
     def end_all(self, signal: Signal | None) -> None:
         while self._under_way:
@@ -42,10 +44,17 @@ class Crowd:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([*Signal, None]), st.floats(0, 30), st.floats(0, 5), st.integers(1, 100)), max_size=300),
+    st.lists(
+        st.tuples(
+            st.sampled_from([*Signal, None]), st.floats(0, 30), st.floats(0, 5), st.integers(1, 100)
+        ),
+        max_size=300,
+    ),
     st.integers(1, 100),
 )
-def test_the_limit_stays_between_one_and_its_maximum(answers: list[tuple[Signal | None, float, float, int]], maximum: int) -> None:
+def test_the_limit_stays_between_one_and_its_maximum(
+    answers: list[tuple[Signal | None, float, float, int]], maximum: int
+) -> None:
     limited, now = Concurrency(maximum=maximum), 0.0
     for signal, latency, pause, in_flight in answers:
         mark = limited.started(in_flight, now=now)
@@ -103,7 +112,9 @@ def test_irregular_answers_do_not_hold_it_down_and_slow_ones_are_heard() -> None
         crowd.run(1, seconds=chance.expovariate(20))
     assert crowd.limited.level >= 20
     assert crowd.limited.mean_latency_seconds is not None
-    assert 0.035 < crowd.limited.mean_latency_seconds < 0.09, "the mean of all, not that of the fast ones"
+    assert 0.035 < crowd.limited.mean_latency_seconds < 0.09, (
+        "the mean of all, not that of the fast ones"
+    )
 
 
 def test_a_receiver_that_becomes_slower_by_itself_is_not_asked_less_for_long() -> None:

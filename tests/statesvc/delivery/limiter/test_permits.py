@@ -5,7 +5,14 @@ from uuid import UUID, uuid4
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    precondition,
+    rule,
+)
 
 from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.concurrency import MAXIMUM
@@ -41,13 +48,21 @@ class PermitsMachine(RuleBasedStateMachine):
     def claim_one(self, subscription_id: UUID, is_retry: bool) -> Held | None:  # noqa: FBT001 - drawn by name
         offer = self.permits.offer(self.now, limit=64)
         allowance = offer.known.get(subscription_id, offer.fresh)
-        if not offer.free or not allowance.free or (is_retry and not min(allowance.retries, offer.retries)):
+        if (
+            not offer.free
+            or not allowance.free
+            or (is_retry and not min(allowance.retries, offer.retries))
+        ):
             return None
         if allowance.not_before is not None and allowance.not_before > self.now:
             return None
         permit = self.permits.take(subscription_id, self.now, is_retry=is_retry)
         assert permit is not None
-        self.permits.claimed(offer, found=Counter({subscription_id: 1}), found_retries=Counter({subscription_id: int(is_retry)}))
+        self.permits.claimed(
+            offer,
+            found=Counter({subscription_id: 1}),
+            found_retries=Counter({subscription_id: int(is_retry)}),
+        )
         self.in_flight[subscription_id] += 1
         self.left += 1
         self.probes[subscription_id] += permit.is_probe
@@ -62,13 +77,23 @@ class PermitsMachine(RuleBasedStateMachine):
         signal=st.sampled_from([Signal.OK, Signal.OVERLOADED, Signal.REFUSED, None]),
         asks=st.booleans(),
     )
-    def end(self, one: Held | None, seconds: float, signal: Signal | None, asks: bool) -> tuple[UUID, AttemptEnd | None] | None:  # noqa: FBT001
+    def end(
+        self,
+        one: Held | None,
+        seconds: float,
+        signal: Signal | None,
+        asks: bool,  # noqa: FBT001
+    ) -> tuple[UUID, AttemptEnd | None] | None:
         if one is None:
             return None
         subscription_id, permit = one
         self.now = max(self.now, permit.started_at + seconds)
         waits = asks and signal is Signal.OVERLOADED
-        end = None if signal is None else AttemptEnd(signal=signal, at=self.now, latency_seconds=seconds, asks_to_wait=waits)
+        end = (
+            None
+            if signal is None
+            else AttemptEnd(signal=signal, at=self.now, latency_seconds=seconds, asks_to_wait=waits)
+        )
         self.permits.give(subscription_id, permit, end)
         self.in_flight[subscription_id] -= 1
         self.probes[subscription_id] -= permit.is_probe
@@ -121,7 +146,9 @@ def test_one_subscription_holds_at_most_a_quarter_however_well_it_answers() -> N
         allowance = offer.known.get(subscription_id, offer.fresh)
         taken = [permits.take(subscription_id, now, is_retry=False) for _ in range(allowance.free)]
         peak = max(peak, len(taken))
-        permits.claimed(offer, found=Counter({subscription_id: len(taken)}), found_retries=Counter())
+        permits.claimed(
+            offer, found=Counter({subscription_id: len(taken)}), found_retries=Counter()
+        )
         for permit in taken:
             assert permit is not None
             end = AttemptEnd(signal=Signal.OK, at=now + 0.005, latency_seconds=0.005)
@@ -158,7 +185,11 @@ def test_with_a_single_permit_news_and_retries_take_turns() -> None:
         allowance = offer.known.get(subscription_id, offer.fresh)
         is_retry = bool(allowance.retries)
         permit = permits.take(subscription_id, now, is_retry=is_retry)
-        permits.claimed(offer, found=Counter({subscription_id: 1}), found_retries=Counter({subscription_id: int(is_retry)}))
+        permits.claimed(
+            offer,
+            found=Counter({subscription_id: 1}),
+            found_retries=Counter({subscription_id: int(is_retry)}),
+        )
         assert permit is not None
         kinds.append(is_retry)
         end = AttemptEnd(signal=Signal.OK, at=now, latency_seconds=0.1)
@@ -185,7 +216,9 @@ def test_what_waits_for_a_permit_is_claimed_when_one_is_free() -> None:
     offer = permits.offer(0, limit=64)
     for _ in range(offer.fresh.free):
         permits.take(subscription_id, 0, is_retry=False)
-    permits.claimed(offer, found=Counter({subscription_id: offer.fresh.free}), found_retries=Counter())
+    permits.claimed(
+        offer, found=Counter({subscription_id: offer.fresh.free}), found_retries=Counter()
+    )
     assert permits.wants_more(subscription_id)
     permits.claimed(permits.offer(0, limit=64), found=Counter(), found_retries=Counter())
     assert permits.wants_more(subscription_id), "it could not be offered anything"
@@ -216,7 +249,9 @@ def test_an_answer_that_comes_during_a_claim_is_heeded() -> None:
     permits.give(subscription_id, first, end)
     assert permits.take(subscription_id, 1, is_retry=False) is None
     permits.settled(subscription_id, end)
-    assert permits.take(subscription_id, 1, is_retry=False) is not None, "from here on the database holds the pause"
+    assert permits.take(subscription_id, 1, is_retry=False) is not None, (
+        "from here on the database holds the pause"
+    )
 
 
 def test_an_idle_limiter_is_forgotten_and_one_that_is_in_use_or_broken_is_not() -> None:
@@ -238,7 +273,10 @@ def test_an_idle_limiter_is_forgotten_and_one_that_is_in_use_or_broken_is_not() 
 def test_a_breaker_that_opened_while_the_clock_was_ahead_lets_a_probe_through() -> None:
     hour, permits, receiver = 3600.0, Permits(TOTAL), SUBSCRIPTIONS[0]
     now = hour
-    while receiver not in permits.states() or permits.states()[receiver].breaker is BreakerState.CLOSED:
+    while (
+        receiver not in permits.states()
+        or permits.states()[receiver].breaker is BreakerState.CLOSED
+    ):
         permit = permits.take(receiver, now, is_retry=False)
         assert permit is not None
         end = AttemptEnd(signal=Signal.OVERLOADED, at=now + 1, latency_seconds=1.0)

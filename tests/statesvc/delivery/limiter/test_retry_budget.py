@@ -40,7 +40,12 @@ def test_retries_that_are_taken_cost_nothing() -> None:
         budget.taken()
 
 
-@given(st.lists(st.one_of(st.just("first"), st.just("retry"), st.just("taken"), st.floats(0, 10)), max_size=200))
+@given(
+    st.lists(
+        st.one_of(st.just("first"), st.just("retry"), st.just("taken"), st.floats(0, 10)),
+        max_size=200,
+    )
+)
 def test_it_never_allows_more_than_its_balance_at_once(steps: list[str | float]) -> None:
     budget, now = RetryBudget(), 0.0
     for step in steps:

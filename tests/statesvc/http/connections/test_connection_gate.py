@@ -11,7 +11,12 @@ import pytest
 from aiohttp import web
 
 from statesvc.http.app import Server
-from statesvc.http.connections.connection_gate import CONNECTIONS_MAX, FILES_RESERVED, ConnectionGate, connections_allowed
+from statesvc.http.connections.connection_gate import (
+    CONNECTIONS_MAX,
+    FILES_RESERVED,
+    ConnectionGate,
+    connections_allowed,
+)
 
 LOOPBACK = "127.0.0.1"
 
@@ -22,14 +27,20 @@ def refused() -> list[str]:
 
 
 def gate(refused: list[str], **limits: Any) -> ConnectionGate:
-    return ConnectionGate(**{"connections_max": 4, "per_address_max": 2, "refused": refused.append, **limits})
+    return ConnectionGate(
+        **{"connections_max": 4, "per_address_max": 2, "refused": refused.append, **limits}
+    )
 
 
 def test_an_address_has_a_share_and_the_process_a_bound(refused: list[str]) -> None:
     door = gate(refused)
     shares = [door.enter(("192.0.2.1", port)) for port in range(3)]
     assert shares == ["192.0.2.1", "192.0.2.1", None]
-    assert [door.enter((f"192.0.2.{place}", 1)) for place in (2, 3, 4)] == ["192.0.2.2", "192.0.2.3", None]
+    assert [door.enter((f"192.0.2.{place}", 1)) for place in (2, 3, 4)] == [
+        "192.0.2.2",
+        "192.0.2.3",
+        None,
+    ]
     assert refused == ["connections_of_address", "connections"]
     door.leave("192.0.2.1")
     assert door.enter(("192.0.2.1", 1)) == "192.0.2.1"
@@ -38,14 +49,20 @@ def test_an_address_has_a_share_and_the_process_a_bound(refused: list[str]) -> N
 
 def test_a_network_of_ipv6_is_one_address_and_a_mapped_one_is_ipv4(refused: list[str]) -> None:
     door = gate(refused)
-    assert door.enter(("2001:db8::1", 1, 0, 0)) == door.enter(("2001:db8::2", 1, 0, 0)) == "2001:db8::/64"
+    assert (
+        door.enter(("2001:db8::1", 1, 0, 0))
+        == door.enter(("2001:db8::2", 1, 0, 0))
+        == "2001:db8::/64"
+    )
     assert door.enter(("2001:db8::3", 1, 0, 0)) is None
     assert door.enter(("::ffff:192.0.2.1", 1, 0, 0)) == "192.0.2.1"
 
 
 def test_our_own_proxies_have_no_share(refused: list[str]) -> None:
     door = gate(refused, proxies=[ip_network("10.0.0.0/8"), ip_network("fd00::/8")])
-    assert [door.enter((address, 1)) for address in ("10.1.1.1", "10.1.1.1", "10.1.1.1", "fd00::1")] == ["", "", "", ""]
+    assert [
+        door.enter((address, 1)) for address in ("10.1.1.1", "10.1.1.1", "10.1.1.1", "fd00::1")
+    ] == ["", "", "", ""]
     assert door.enter(("10.1.1.1", 1)) is None
 
 
@@ -60,7 +77,9 @@ def test_our_own_proxies_have_no_share(refused: list[str]) -> None:
         (None, 64, 1),
     ],
 )
-def test_connections_stay_below_the_files_that_the_process_may_open(wanted: int | None, files: int, allowed: int) -> None:
+def test_connections_stay_below_the_files_that_the_process_may_open(
+    wanted: int | None, files: int, allowed: int
+) -> None:
     assert connections_allowed(wanted, files) == allowed
 
 
@@ -110,7 +129,9 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
         return await reader.read()
 
 
-async def test_a_head_that_does_not_come_closes_its_connection(serve: Serve, connect: Connect, refused: list[str]) -> None:
+async def test_a_head_that_does_not_come_closes_its_connection(
+    serve: Serve, connect: Connect, refused: list[str]
+) -> None:
     door = gate(refused, head_seconds=0.1)
     port = await serve(door)
     silent, _ = await connect(port)
@@ -122,7 +143,9 @@ async def test_a_head_that_does_not_come_closes_its_connection(serve: Serve, con
     assert door.connections == 0
 
 
-async def test_dripping_a_head_does_not_lengthen_its_time(serve: Serve, connect: Connect, refused: list[str]) -> None:
+async def test_dripping_a_head_does_not_lengthen_its_time(
+    serve: Serve, connect: Connect, refused: list[str]
+) -> None:
     port = await serve(gate(refused, head_seconds=0.3))
     reader, writer = await connect(port)
 
@@ -139,7 +162,9 @@ async def test_dripping_a_head_does_not_lengthen_its_time(serve: Serve, connect:
     assert refused == ["head_timeout"]
 
 
-async def test_a_second_head_has_its_own_time_without_the_pause_before_it(serve: Serve, connect: Connect, refused: list[str]) -> None:
+async def test_a_second_head_has_its_own_time_without_the_pause_before_it(
+    serve: Serve, connect: Connect, refused: list[str]
+) -> None:
     port = await serve(gate(refused, head_seconds=0.2))
     reader, writer = await connect(port)
     for _ in range(2):
@@ -156,7 +181,9 @@ async def test_a_second_head_has_its_own_time_without_the_pause_before_it(serve:
     assert refused == ["head_timeout"]
 
 
-async def test_a_connection_too_many_is_refused_until_another_ends(serve: Serve, connect: Connect, refused: list[str]) -> None:
+async def test_a_connection_too_many_is_refused_until_another_ends(
+    serve: Serve, connect: Connect, refused: list[str]
+) -> None:
     door = gate(refused, connections_max=2)
     port = await serve(door)
     first, second = [await connect(port) for _ in range(2)]
@@ -174,9 +201,13 @@ async def test_a_connection_too_many_is_refused_until_another_ends(serve: Serve,
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere"])
-async def test_a_wrong_expectation_is_not_quoted(serve: Serve, connect: Connect, refused: list[str], path: str) -> None:
+async def test_a_wrong_expectation_is_not_quoted(
+    serve: Serve, connect: Connect, refused: list[str], path: str
+) -> None:
     reader, writer = await connect(await serve(gate(refused)))
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nExpect: Mrs Miller 1Z999\r\nConnection: close\r\n\r\n".encode())
+    writer.write(
+        f"GET {path} HTTP/1.1\r\nHost: x\r\nExpect: Mrs Miller 1Z999\r\nConnection: close\r\n\r\n".encode()
+    )
     said = await answer(reader)
     assert said.startswith(b"HTTP/1.1 400 ")
     assert b"100-continue" in said

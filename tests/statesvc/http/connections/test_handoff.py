@@ -17,7 +17,14 @@ from statesvc.http.connections.client_connection import Sharing
 from statesvc.http.connections.handoff import Handoff
 from statesvc.http.middleware import problems
 from statesvc.http.problem import Code
-from statesvc.roles.shared_port import SharedPort, is_for_api, is_for_ingress, is_webhook, path_begins, without_api
+from statesvc.roles.shared_port import (
+    SharedPort,
+    is_for_api,
+    is_for_ingress,
+    is_webhook,
+    path_begins,
+    without_api,
+)
 
 BIG = b"x" * 5_000_000
 
@@ -32,7 +39,9 @@ class Answering:
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
     def app(self, *, alone: bool) -> web.Application:
-        app = web.Application(client_max_size=10_000_000, middlewares=[problems, *([] if alone else [without_api])])
+        app = web.Application(
+            client_max_size=10_000_000, middlewares=[problems, *([] if alone else [without_api])]
+        )
         app.router.add_route("*", "/v1/slow", self.slow)
         app.router.add_get("/v1/stream", self.stream)
         app.router.add_route("*", "/{path:.*}", self.say)
@@ -40,7 +49,9 @@ class Answering:
 
     async def say(self, request: web.Request) -> web.Response:
         body = await request.read()
-        return web.json_response({"by": self.name, "path": request.path, "from": request.remote, "bytes": len(body)})
+        return web.json_response(
+            {"by": self.name, "path": request.path, "from": request.remote, "bytes": len(body)}
+        )
 
     async def slow(self, request: web.Request) -> web.Response:
         self.begun.set()
@@ -66,7 +77,13 @@ class Side:
         self.answering = Answering("ingress" if is_ingress else "api")
         self.port_of_both = SharedPort(path, is_ingress=is_ingress)
         sharing: Sharing = self.port_of_both.accepted
-        self.server = Server(self.answering.app(alone=not is_ingress), host="127.0.0.1", port=0, grace_seconds=1, sharing=sharing)
+        self.server = Server(
+            self.answering.app(alone=not is_ingress),
+            host="127.0.0.1",
+            port=0,
+            grace_seconds=1,
+            sharing=sharing,
+        )
         self.port = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -123,7 +140,11 @@ class Client:
     async def answer(self) -> tuple[int, bytes]:
         async with asyncio.timeout(5):
             head = await self.reader.readuntil(b"\r\n\r\n")
-            length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            length = next(
+                int(line.split(b":")[1])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            )
             return int(head.split()[1]), await self.reader.readexactly(length)
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
@@ -132,7 +153,10 @@ class Client:
 
 
 def request(method: str, path: str, body: bytes = b"") -> bytes:
-    return f"{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
 
 
 Connect = Callable[[int], Awaitable[Client]]
@@ -178,11 +202,20 @@ def by(answer: tuple[int, bytes]) -> str:
 )
 def test_the_first_bytes_say_whose_request_it_is(head: bytes, path: str | None) -> None:
     assert path_begins(head) == path
-    answers = {None: (None, None, None), "/v1/webhooks/": (True, True, False), "/readyz": (False, True, False), "": (False, False, False)}
-    assert (is_webhook(head), is_for_ingress(head), is_for_api(head)) == answers.get(path, (False, False, True))
+    answers = {
+        None: (None, None, None),
+        "/v1/webhooks/": (True, True, False),
+        "/readyz": (False, True, False),
+        "": (False, False, False),
+    }
+    assert (is_webhook(head), is_for_ingress(head), is_for_api(head)) == answers.get(
+        path, (False, False, True)
+    )
 
 
-async def test_each_request_of_one_connection_is_answered_by_its_own_process(pair: Pair, connect: Connect) -> None:
+async def test_each_request_of_one_connection_is_answered_by_its_own_process(
+    pair: Pair, connect: Connect
+) -> None:
     client = await connect(pair.ingress.port)
     mine = client.writer.get_extra_info("sockname")[0]
     for _ in range(3):
@@ -194,8 +227,14 @@ async def test_each_request_of_one_connection_is_answered_by_its_own_process(pai
         assert by(await client.ask("POST", "/v1/events", b"{}")) == "api"
 
 
-async def test_a_head_in_pieces_is_answered_by_its_own_process(pair: Pair, connect: Connect) -> None:
-    for path, name in (("/v1/webhooks/ups", "ingress"), ("/v1/shipments", "api"), ("/livez", "ingress")):
+async def test_a_head_in_pieces_is_answered_by_its_own_process(
+    pair: Pair, connect: Connect
+) -> None:
+    for path, name in (
+        ("/v1/webhooks/ups", "ingress"),
+        ("/v1/shipments", "api"),
+        ("/livez", "ingress"),
+    ):
         client = await connect(pair.ingress.port)
         for byte in request("POST", path, b"{}"):
             await client.send(bytes([byte]))
@@ -210,13 +249,18 @@ async def test_a_large_body_goes_to_the_api_whole(pair: Pair, connect: Connect) 
 
 
 async def test_the_api_streams_to_the_client_and_notices_that_it_left(pair: Pair) -> None:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{pair.ingress.port}/v1/stream") as answer:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{pair.ingress.port}/v1/stream") as answer,
+    ):
         assert await answer.content.readany()
         assert await answer.content.readany()
     await asyncio.wait_for(pair.api.answering.left.wait(), 5)
 
 
-async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_own_process(pair: Pair, connect: Connect) -> None:
+async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_own_process(
+    pair: Pair, connect: Connect
+) -> None:
     client = await connect(pair.ingress.port)
     await client.send(request("GET", "/v1/slow"))
     await asyncio.wait_for(pair.api.answering.begun.wait(), 5)
@@ -226,7 +270,9 @@ async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_
     assert by(await client.answer()) == "ingress"
 
 
-async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(pair: Pair, connect: Connect) -> None:
+async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(
+    pair: Pair, connect: Connect
+) -> None:
     client = await connect(pair.ingress.port)
     await client.send(request("GET", "/v1/shipments") + request("POST", "/v1/webhooks/ups", b"{}"))
     assert by(await client.answer()) == "api"
@@ -239,7 +285,9 @@ async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(pair: 
     assert (status, Code.API_UNAVAILABLE.encode() in body) == (503, True)
 
 
-async def test_webhooks_are_taken_while_the_api_is_away_and_calls_are_answered_when_it_is_back(pair: Pair, connect: Connect) -> None:
+async def test_webhooks_are_taken_while_the_api_is_away_and_calls_are_answered_when_it_is_back(
+    pair: Pair, connect: Connect
+) -> None:
     client = await connect(pair.ingress.port)
     assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
     await pair.api.stop()
@@ -252,7 +300,9 @@ async def test_webhooks_are_taken_while_the_api_is_away_and_calls_are_answered_w
     assert by(await client.ask("GET", "/v1/shipments")) == "api"
 
 
-async def test_the_api_s_own_port_answers_for_its_health_and_hands_webhooks_to_ingress(pair: Pair, connect: Connect) -> None:
+async def test_the_api_s_own_port_answers_for_its_health_and_hands_webhooks_to_ingress(
+    pair: Pair, connect: Connect
+) -> None:
     client = await connect(pair.api.port)
     assert by(await client.ask("GET", "/readyz")) == "api"
     assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
@@ -267,7 +317,9 @@ async def test_what_is_no_http_is_refused_where_it_came(pair: Pair, connect: Con
 async def test_a_client_that_ends_keep_alive_is_let_go(pair: Pair, connect: Connect) -> None:
     for path in ("/v1/shipments", "/v1/webhooks/ups"):
         client = await connect(pair.ingress.port)
-        await client.send(f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
+        await client.send(
+            f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode()
+        )
         await client.answer()
         async with asyncio.timeout(5):
             assert await client.reader.read() == b""
@@ -289,7 +341,10 @@ async def _adopt_half_read_bodies(folder: Path) -> None:
 
 async def _adopt_each(api: Side, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
     whole = request("POST", "/v1/events", b"y" * 200_000)
-    sharing = Sharing(recipient=Handoff(folder / "other", listens=False, adopt=lambda *_: None), is_theirs=is_for_ingress)
+    sharing = Sharing(
+        recipient=Handoff(folder / "other", listens=False, adopt=lambda *_: None),
+        is_theirs=is_for_ingress,
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         for _ in range(100):
             with socket.create_connection(listener.getsockname()) as client:

@@ -16,7 +16,13 @@ from statesvc.http.operation import Route, answer, operation
 from statesvc.subscriptions.key_revocation import revoke_key
 
 BOOTSTRAP = "b" * 24
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(
+    connections_max=2,
+    acquire_seconds=5,
+    statement_seconds=5,
+    lock_seconds=5,
+    idle_in_transaction_seconds=5,
+)
 Call = Callable[[str | None], Awaitable[tuple[int, dict[str, Any]]]]
 
 
@@ -41,9 +47,13 @@ def clock() -> Clock:
 @pytest.fixture
 async def call(pool: Pool, clock: Clock) -> AsyncIterator[Call]:
     async def who(request: web.Request) -> web.StreamResponse:
-        return answer({"actor": caller_of(request).actor, "scopes": sorted(caller_of(request).scopes)})
+        return answer(
+            {"actor": caller_of(request).actor, "scopes": sorted(caller_of(request).scopes)}
+        )
 
-    route = Route("GET", "/who", who, operation(operation_id="call_1", summary="who am I", scope="audit"))
+    route = Route(
+        "GET", "/who", who, operation(operation_id="call_1", summary="who am I", scope="audit")
+    )
     app = build_app([route], keys=Keys(pool, bootstrap_key=BOOTSTRAP, now=clock))
     async with TestClient(TestServer(app)) as client:
 
@@ -62,7 +72,10 @@ async def make(pool: Pool, *scopes: Scope) -> tuple[str, str]:
 
 async def test_a_key_with_the_scope_opens(pool: Pool, call: Call) -> None:
     key_id, key = await make(pool, Scope.AUDIT, Scope.READ)
-    assert await call(f"bearer {key}") == (200, {"actor": f"key:{key_id}", "scopes": ["audit", "read"]})
+    assert await call(f"bearer {key}") == (
+        200,
+        {"actor": f"key:{key_id}", "scopes": ["audit", "read"]},
+    )
 
 
 async def test_admin_implies_all(pool: Pool, call: Call) -> None:
@@ -78,7 +91,16 @@ async def test_a_key_without_the_scope_is_told_which_it_lacks(pool: Pool, call: 
 
 
 @pytest.mark.parametrize(
-    "authorization", [None, "", "Bearer", "Bearer x", "Basic eDp5", "Bearer ss_000000000000_" + "a" * 43, "Bearer \udcff"]
+    "authorization",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer x",
+        "Basic eDp5",
+        "Bearer ss_000000000000_" + "a" * 43,
+        "Bearer \udcff",
+    ],
 )
 async def test_without_a_good_key_nothing_opens(call: Call, authorization: str | None) -> None:
     status, body = await call(authorization)
@@ -104,7 +126,9 @@ async def test_a_key_with_another_secret_is_none(pool: Pool, call: Call) -> None
     assert (await call(f"Bearer {forged}"))[0] == 401
 
 
-async def test_a_revoked_key_is_out_once_it_is_forgotten(pool: Pool, call: Call, clock: Clock) -> None:
+async def test_a_revoked_key_is_out_once_it_is_forgotten(
+    pool: Pool, call: Call, clock: Clock
+) -> None:
     key_id, key = await make(pool, Scope.AUDIT)
     assert (await call(f"Bearer {key}"))[0] == 200
     async with pool.connection() as connection:
@@ -124,12 +148,25 @@ async def test_keys_are_listed_stored_hashed_and_logged(pool: Pool, database: An
     async with pool.connection() as connection:
         await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
         (listed,) = await list_keys(connection)
-    assert (listed.key_id, listed.scopes, listed.created_by) == (key_id, (Scope.OPS, Scope.READ), "operator:test")
+    assert (listed.key_id, listed.scopes, listed.created_by) == (
+        key_id,
+        (Scope.OPS, Scope.READ),
+        "operator:test",
+    )
     assert listed.revoked_at is not None
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
-        stored = await (await owner.execute("SELECT api_key::text FROM statesvc.api_key")).fetchall()
-        actions = await (await owner.execute("SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
-    assert [(verb, target) for verb, target, _ in actions] == [("key.create", f"key:{key_id}"), ("key.revoke", f"key:{key_id}")]
+        stored = await (
+            await owner.execute("SELECT api_key::text FROM statesvc.api_key")
+        ).fetchall()
+        actions = await (
+            await owner.execute(
+                "SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id"
+            )
+        ).fetchall()
+    assert [(verb, target) for verb, target, _ in actions] == [
+        ("key.create", f"key:{key_id}"),
+        ("key.revoke", f"key:{key_id}"),
+    ]
     assert key.split("_", 2)[2] not in str(stored) + str(actions)
 
 
@@ -141,13 +178,29 @@ async def test_a_key_needs_a_scope_and_a_name(pool: Pool) -> None:
 
 
 async def test_a_database_that_is_away_is_a_quick_503(clock: Clock) -> None:
-    limits = PoolLimits(connections_max=1, acquire_seconds=0.2, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=1)
+    limits = PoolLimits(
+        connections_max=1,
+        acquire_seconds=0.2,
+        statement_seconds=1,
+        lock_seconds=1,
+        idle_in_transaction_seconds=1,
+    )
     pool = make_pool("host=127.0.0.1 port=1 dbname=none", name="away", limits=limits)
     await pool.open(wait=False)
     try:
-        route = Route("GET", "/who", lambda _request: answer({}), operation(operation_id="call_2", summary="", scope="read"))  # type: ignore[arg-type, return-value]
+        route = Route(
+            "GET",
+            "/who",
+            lambda _request: answer({}),  # type: ignore[arg-type, return-value]
+            operation(operation_id="call_2", summary="", scope="read"),
+        )
         async with TestClient(TestServer(build_app([route], keys=Keys(pool, now=clock)))) as client:
-            response = await client.get("/who", headers={"Authorization": "Bearer ss_000000000000_" + "a" * 43})
-            assert (response.status, (await response.json(content_type=None))["code"]) == (503, "database_unavailable")
+            response = await client.get(
+                "/who", headers={"Authorization": "Bearer ss_000000000000_" + "a" * 43}
+            )
+            assert (response.status, (await response.json(content_type=None))["code"]) == (
+                503,
+                "database_unavailable",
+            )
     finally:
         await pool.close()

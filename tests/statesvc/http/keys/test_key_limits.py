@@ -34,7 +34,9 @@ def refused() -> list[str]:
 
 @pytest.fixture
 def limits(clock: Clock, refused: list[str]) -> KeyLimits:
-    return KeyLimits(calls_max=3, computed_max=1, calls_per_second=5, now=clock, refused=refused.append)
+    return KeyLimits(
+        calls_max=3, computed_max=1, calls_per_second=5, now=clock, refused=refused.append
+    )
 
 
 def ask(limits: KeyLimits, key: str = "a", *, is_computed: bool = False) -> None:
@@ -42,13 +44,21 @@ def ask(limits: KeyLimits, key: str = "a", *, is_computed: bool = False) -> None
         pass
 
 
-def assert_refused(limits: KeyLimits, key: str = "a", *, is_computed: bool = False, retry_after: str = "1") -> None:
+def assert_refused(
+    limits: KeyLimits, key: str = "a", *, is_computed: bool = False, retry_after: str = "1"
+) -> None:
     with pytest.raises(Problem) as refusal:
         ask(limits, key, is_computed=is_computed)
-    assert (refusal.value.code, refusal.value.status, refusal.value.headers["Retry-After"]) == (Code.TOO_MANY_REQUESTS, 429, retry_after)
+    assert (refusal.value.code, refusal.value.status, refusal.value.headers["Retry-After"]) == (
+        Code.TOO_MANY_REQUESTS,
+        429,
+        retry_after,
+    )
 
 
-def test_a_key_has_so_many_calls_at_a_time_and_another_key_its_own(limits: KeyLimits, refused: list[str]) -> None:
+def test_a_key_has_so_many_calls_at_a_time_and_another_key_its_own(
+    limits: KeyLimits, refused: list[str]
+) -> None:
     with ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(limits.call("a", is_computed=False))
@@ -73,7 +83,9 @@ def test_a_call_that_fails_is_over_too(limits: KeyLimits) -> None:
             raise ValueError("wrong")
 
 
-def test_a_key_asks_at_its_rate_after_a_burst(limits: KeyLimits, clock: Clock, refused: list[str]) -> None:
+def test_a_key_asks_at_its_rate_after_a_burst(
+    limits: KeyLimits, clock: Clock, refused: list[str]
+) -> None:
     for _ in range(10):
         ask(limits)
     assert_refused(limits)
@@ -95,7 +107,10 @@ def test_a_slow_rate_says_how_long_to_wait(clock: Clock) -> None:
 
 
 def test_a_key_is_shown_what_is_left_of_its_rate(limits: KeyLimits, clock: Clock) -> None:
-    assert limits.headers("a") == {"RateLimit": '"key";r=10;t=0', "RateLimit-Policy": '"key";q=10;w=2'}
+    assert limits.headers("a") == {
+        "RateLimit": '"key";r=10;t=0',
+        "RateLimit-Policy": '"key";q=10;w=2',
+    }
     for _ in range(3):
         ask(limits)
     assert limits.headers("a")["RateLimit"] == '"key";r=7;t=1'
@@ -110,16 +125,32 @@ async def who(_request: web.Request) -> Reply[dict[str, str]]:
 
 async def test_every_answer_to_a_limited_call_shows_it(clock: Clock) -> None:
     limits = KeyLimits(calls_max=1, computed_max=1, calls_per_second=1, now=clock)
-    limited = Route("GET", "/who", who, operation(operation_id="a", summary="", scope="read", response=dict[str, str]))
-    free = Route("GET", "/free", who, operation(operation_id="b", summary="", scope="ingest", response=dict[str, str]))
+    limited = Route(
+        "GET",
+        "/who",
+        who,
+        operation(operation_id="a", summary="", scope="read", response=dict[str, str]),
+    )
+    free = Route(
+        "GET",
+        "/free",
+        who,
+        operation(operation_id="b", summary="", scope="ingest", response=dict[str, str]),
+    )
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
     app = build_app([limited, free], keys=Keys(None, bootstrap_key=BOOTSTRAP_KEY), limits=limits)  # type: ignore[arg-type]
     async with TestClient(TestServer(app)) as client:
         shown = [await client.get("/who", headers=headers) for _ in range(3)]
         assert [answer.status for answer in shown] == [200, 200, 429]
-        assert [answer.headers["RateLimit"].split(";")[1] for answer in shown] == ["r=1", "r=0", "r=0"]
+        assert [answer.headers["RateLimit"].split(";")[1] for answer in shown] == [
+            "r=1",
+            "r=0",
+            "r=0",
+        ]
         assert shown[2].headers["Retry-After"] == "1"
-        assert (await client.get("/who?x=1", headers=headers)).headers["RateLimit-Policy"] == '"key";q=2;w=2'
+        assert (await client.get("/who?x=1", headers=headers)).headers[
+            "RateLimit-Policy"
+        ] == '"key";q=2;w=2'
         assert "RateLimit" not in (await client.get("/free", headers=headers)).headers
 
 
@@ -127,5 +158,17 @@ async def test_every_answer_to_a_limited_call_shows_it(clock: Clock) -> None:
     ("scope", "deadline_seconds", "is_limited"),
     [("read", 10.0, True), ("ingest", 10.0, False), ("read", None, False), (None, 10.0, False)],
 )
-def test_ingest_and_streams_are_not_limited_here(scope: str | None, deadline_seconds: float | None, is_limited: bool) -> None:  # noqa: FBT001
-    assert operation(operation_id="call_1", summary="x", scope=scope, deadline_seconds=deadline_seconds).is_limited is is_limited  # type: ignore[arg-type]
+def test_ingest_and_streams_are_not_limited_here(
+    scope: str | None,
+    deadline_seconds: float | None,
+    is_limited: bool,  # noqa: FBT001
+) -> None:
+    assert (
+        operation(
+            operation_id="call_1",
+            summary="x",
+            scope=scope,  # type: ignore[arg-type]
+            deadline_seconds=deadline_seconds,
+        ).is_limited
+        is is_limited
+    )

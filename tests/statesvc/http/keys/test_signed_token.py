@@ -45,7 +45,20 @@ def test_no_changed_character_is_accepted(place: int, character: str) -> None:
             SIGNER.read("stream", changed)
 
 
-@pytest.mark.parametrize("text", ["", ".", "a.b", "x", TOKEN[:-1], TOKEN + "=", TOKEN + "\n", "é.é", "a" * (TOKEN_CHARS_MAX + 1)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".",
+        "a.b",
+        "x",
+        TOKEN[:-1],
+        TOKEN + "=",
+        TOKEN + "\n",
+        "é.é",
+        "a" * (TOKEN_CHARS_MAX + 1),
+    ],
+)
 def test_what_is_no_token_is_refused(text: str) -> None:
     with pytest.raises(TokenRefusedError):
         SIGNER.read("stream", text)

@@ -38,7 +38,11 @@ def archive_place(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def archivist(own_processes: None, database: Database, archive_place: str) -> AsyncIterator[Archivist]:  # noqa: ARG001 - months are written and read by processes of their own
+async def archivist(
+    own_processes: None,  # noqa: ARG001 - months are written and read by processes of their own
+    database: Database,
+    archive_place: str,
+) -> AsyncIterator[Archivist]:
     async def wait(_seconds: float) -> None:
         await database.clock.advance(60)
 

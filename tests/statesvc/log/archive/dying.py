@@ -87,7 +87,9 @@ async def _archive(dsn: str, folder: str, step: str, when: str) -> None:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MASTER)
         assert await LOG_LEDGER.try_lead(connection)
-        await month_pass.archive_months(connection, archiving(archive_at(folder), keyring, _no_wait))
+        await month_pass.archive_months(
+            connection, archiving(archive_at(folder), keyring, _no_wait)
+        )
 
 
 def main() -> int:

@@ -18,12 +18,26 @@ from tests.world.shop import CARRIER_ID, Shop
 from tests.world.shop import shipment as acme
 
 
-async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Archivist, pool: Pool) -> None:
+async def test_what_was_misread_in_an_archived_month_is_corrected(
+    archivist: Archivist, pool: Pool
+) -> None:
     telemetry = Telemetry()
     keyring = archivist.log.keyring
-    context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: CARRIER}, telemetry=telemetry, worker="worker-1")
+    context = BatchContext(
+        pool=pool,
+        keyring=keyring,
+        carriers={CARRIER_ID: CARRIER},
+        telemetry=telemetry,
+        worker="worker-1",
+    )
     shop = Shop(context, archivist.connection, archivist.database, keyring)
-    await set_rollout(shop.connection, CARRIER_ID, RolloutSettings(candidate="2", percent=100), why="test", actor="tester")
+    await set_rollout(
+        shop.connection,
+        CARRIER_ID,
+        RolloutSettings(candidate="2", percent=100),
+        why="test",
+        actor="tester",
+    )
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     await archivist.log.seal()
     await archivist.pass_days(70)
@@ -35,7 +49,10 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Arc
     report = await again(shop, archive=archivist.folder)
     assert (report.corrected, report.transitions) == (1, 1)
     assert await archivist.log.rows(events) == [("scan",), ("correction",)]
-    assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1")) == "in_transit"
+    assert (
+        await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1"))
+        == "in_transit"
+    )
     assert (await again(shop, archive=archivist.folder)).corrected == 0
     telemetry.close()
     await archivist.log.seal()
@@ -64,10 +81,14 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
         actor="tester",
         run_id=uuid4(),
     )
-    planned = await replay(archivist.connection, replace(order, dry_run=True), archive=archivist.archive)
+    planned = await replay(
+        archivist.connection, replace(order, dry_run=True), archive=archivist.archive
+    )
     done = await replay(archivist.connection, order, archive=archivist.archive)
     assert (planned.put, done.put, done.never_written) == (len(before),) * 3
     output = f"SELECT sequence FROM statesvc.notification WHERE subscription_id = '{subscription_id}' ORDER BY sequence"
     assert await archivist.log.rows(output) == [(sequence,) for sequence, _ in before]
     entries = f"SELECT sequence, replayed FROM statesvc.fanout WHERE '{subscription_id}' = ANY (subscriptions) ORDER BY sequence"
-    assert await archivist.log.rows(entries) == [(sequence, False) for sequence, _ in before], "for the first time"
+    assert await archivist.log.rows(entries) == [(sequence, False) for sequence, _ in before], (
+        "for the first time"
+    )

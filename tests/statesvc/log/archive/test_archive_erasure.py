@@ -21,20 +21,33 @@ def cells(folder: Path) -> Iterator[bytes]:
         yield path.read_bytes()
         if path.suffix == ".parquet":
             for column in pq.read_table(path).columns:
-                yield from (value if isinstance(value, bytes) else str(value).encode() for value in column.to_pylist() if value is not None)
+                yield from (
+                    value if isinstance(value, bytes) else str(value).encode()
+                    for value in column.to_pylist()
+                    if value is not None
+                )
 
 
-async def test_after_an_erasure_neither_tables_nor_files_tell_of_the_person(archivist: Archivist) -> None:
+async def test_after_an_erasure_neither_tables_nor_files_tell_of_the_person(
+    archivist: Archivist,
+) -> None:
     await archivist.log.say(scan("1Z0050", 1, None, signed_by=WORD))
     await archivist.log.say(scan("1Z0051", 1, None, signed_by=OTHER))
     await archivist.two_months()
     month = await archivist.archived()
     files = {path.name: path.read_bytes() for path in archivist.folder.iterdir()}
-    assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0050')}'") == []
+    assert (
+        await archivist.log.rows(
+            f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0050')}'"
+        )
+        == []
+    )
     legibly = await legible(archivist.connection, cells(archivist.folder))
     assert WORD.encode() in legibly, "the hunt finds what is there"
     assert WORD.encode() not in await legible(archivist.connection), "it was in the file alone"
-    erasure = Erasure(carrier_id="ups", tracking_number="1Z0050", why="asked to", actor="tester", backup_days=7)
+    erasure = Erasure(
+        carrier_id="ups", tracking_number="1Z0050", why="asked to", actor="tester", backup_days=7
+    )
     assert (await erase(archivist.connection, erasure)).shipments == [shipment("1Z0050")]
     legibly = await legible(archivist.connection, cells(archivist.folder))
     assert WORD.encode() not in legibly

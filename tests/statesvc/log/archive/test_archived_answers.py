@@ -39,20 +39,29 @@ async def _answers(api: Any, key: str, instants: list[datetime]) -> dict[str, An
         path = f"/v1/shipments/ups/{number}"
         found[path] = await _get(api, key, path)
         for call in ("history", "audit"):
-            found[f"{path}/{call}"] = await _pages(api, key, f"{path}/{call}", **({"limit": 2} if call == "history" else {}))
+            found[f"{path}/{call}"] = await _pages(
+                api, key, f"{path}/{call}", **({"limit": 2} if call == "history" else {})
+            )
         for instant in instants:
             for call in ("", "/history", "/audit"):
-                found[f"{path}{call} {instant}"] = await _get(api, key, f"{path}{call}", as_of=instant.isoformat())
+                found[f"{path}{call} {instant}"] = await _get(
+                    api, key, f"{path}{call}", as_of=instant.isoformat()
+                )
     found["list"] = await _get(api, key, "/v1/shipments")
     (count,) = (orjson.loads(found["feed"][0])["tree_size"],)
-    found["proofs"] = [await _get(api, key, "/v1/proofs/inclusion", index=index) for index in range(count)]
+    found["proofs"] = [
+        await _get(api, key, "/v1/proofs/inclusion", index=index) for index in range(count)
+    ]
     found["consistency"] = await _get(api, key, "/v1/proofs/consistency", **{"from": 5})
     return found
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_no_answer_changes_by_a_byte(archivist: Archivist, api: Any) -> None:
-    instants = [sealed_at.astimezone(UTC) for (sealed_at,) in await archivist.log.rows("SELECT created_at FROM statesvc.checkpoint")]
+    instants = [
+        sealed_at.astimezone(UTC)
+        for (sealed_at,) in await archivist.log.rows("SELECT created_at FROM statesvc.checkpoint")
+    ]
     instants += [datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)]
     key = await api.key("read audit")
     before = await _answers(api, key, instants)
@@ -65,7 +74,9 @@ async def test_no_answer_changes_by_a_byte(archivist: Archivist, api: Any) -> No
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_evidence_of_an_archived_month_verifies_offline(archivist: Archivist, api: Any) -> None:
+async def test_evidence_of_an_archived_month_verifies_offline(
+    archivist: Archivist, api: Any
+) -> None:
     path = "/v1/shipments/ups/1Z0001/evidence"
     key = await api.key("audit")
     _, before = await _get(api, key, path)
@@ -81,9 +92,15 @@ async def test_evidence_of_an_archived_month_verifies_offline(archivist: Archivi
 @pytest.mark.parametrize("number", OLD)
 async def test_a_proof_is_found_by_event_id(archivist: Archivist, api: Any, number: str) -> None:
     key = await api.key("read")
-    found = "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE number = '" + number + "' ORDER BY 1"
+    found = (
+        "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE number = '"
+        + number
+        + "' ORDER BY 1"
+    )
     (event_id,), *_ = await archivist.log.rows(found)
     before = await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id)
     await archivist.archived()
-    assert await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id) == before
+    assert (
+        await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id) == before
+    )
     assert before[0] == 200

@@ -36,12 +36,21 @@ async def test_an_archiver_may_be_killed_anywhere(
     assert {key.rpartition("/")[0] for key in object_store.objects} == {"some/prefix"}
     assert unfinished(archivist) == []
     await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
-    assert len(await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'")) == 5
+    assert (
+        len(
+            await archivist.log.rows(
+                f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+            )
+        )
+        == 5
+    )
     assert places(archivist.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_store_that_cannot_be_reached_costs_time_alone(archivist: Archivist, object_store: ObjectStore) -> None:
+async def test_a_store_that_cannot_be_reached_costs_time_alone(
+    archivist: Archivist, object_store: ObjectStore
+) -> None:
     counts = await archivist.counts()
     object_store.cut()
     assert "the object store did not answer" in str((await archivist.run_pass()).refused)
@@ -71,9 +80,15 @@ async def test_a_store_that_cannot_be_reached_costs_time_alone(archivist: Archiv
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_what_was_altered_in_the_store_is_named(archivist: Archivist, object_store: ObjectStore) -> None:
+async def test_what_was_altered_in_the_store_is_named(
+    archivist: Archivist, object_store: ObjectStore
+) -> None:
     async def alter(_seconds: float) -> None:
-        key, body = next((key, body) for key, body in object_store.objects.items() if key.count(".") == 1 and key.endswith(".parquet"))
+        key, body = next(
+            (key, body)
+            for key, body in object_store.objects.items()
+            if key.count(".") == 1 and key.endswith(".parquet")
+        )
         object_store.put(key, body[:100] + bytes([body[100] ^ 1]) + body[101:])
 
     counts = await archivist.counts()
@@ -88,7 +103,11 @@ async def test_what_was_altered_in_the_store_is_named(archivist: Archivist, obje
 
 @pytest.mark.usefixtures("two_months")
 async def test_commands_read_it_and_say_what_is_wrong(
-    archivist: Archivist, archive_place: str, object_store: ObjectStore, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    archivist: Archivist,
+    archive_place: str,
+    object_store: ObjectStore,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use(archivist.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
@@ -96,7 +115,10 @@ async def test_commands_read_it_and_say_what_is_wrong(
 
     async def doctor() -> list[str]:
         settings = load_settings()
-        checks = (check_log_archive(archivist.connection, settings), check_body_archive(archivist.connection, settings))
+        checks = (
+            check_log_archive(archivist.connection, settings),
+            check_body_archive(archivist.connection, settings),
+        )
         return [str(finding) for check in checks async for finding in check]
 
     month = await archivist.archived()
@@ -105,7 +127,12 @@ async def test_commands_read_it_and_say_what_is_wrong(
     asked = ("archive", "query", "--json", "SELECT count(*) AS n FROM events")
     assert await shell(*asked) == f'{{"n":{month.events}}}\n'
     assert await shell(*asked, "--folder", archive_place) == f'{{"n":{month.events}}}\n'
-    refused = await shell("archive", "query", f"SELECT * FROM read_parquet('s3://{object_store.bucket}/other')", exit_code=1)
+    refused = await shell(
+        "archive",
+        "query",
+        f"SELECT * FROM read_parquet('s3://{object_store.bucket}/other')",
+        exit_code=1,
+    )
     assert "disabled by configuration" in refused
     with pytest.raises(SystemExit):
         await shell(*asked, "--folder", "ftp://x/y")

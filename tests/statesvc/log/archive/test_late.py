@@ -31,7 +31,9 @@ from tests.world.story import scan
 
 
 async def _state(archivist: Archivist, number: str) -> Any:
-    rows = await archivist.log.rows(f"SELECT version, status, state FROM statesvc.shipment WHERE shipment_id = '{shipment(number)}'")
+    rows = await archivist.log.rows(
+        f"SELECT version, status, state FROM statesvc.shipment WHERE shipment_id = '{shipment(number)}'"
+    )
     return rows[0]
 
 
@@ -64,20 +66,29 @@ async def test_an_event_in_order_asks_no_archive(archivist: Archivist) -> None:
 async def test_a_shipment_comes_back_once_and_whole(archivist: Archivist) -> None:
     held = "SELECT * FROM statesvc.{} WHERE shipment_id = '{}' ORDER BY batch_id, ordinal"
     kinds = ("event", "transition", "attempt", "conflict")
-    before = {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds}
+    before = {
+        kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds
+    }
     await archivist.archived()
     assert await archivist.log.rows(held.format("event", shipment("1Z0002"))) == []
     for _ in range(2):
         await archivist.archive.restore_number(archivist.connection, "ups", "1Z0002")
-        assert {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds} == before
+        assert {
+            kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds
+        } == before
     assert await archivist.log.rows(held.format("event", shipment("1Z0001"))) == []
 
 
 async def test_notifications_leave_and_come_back_with_their_fan_outs(archivist: Archivist) -> None:
-    log, held = archivist.log, "SELECT * FROM statesvc.notification WHERE shipment_id = '{}' ORDER BY sequence"
+    log, held = (
+        archivist.log,
+        "SELECT * FROM statesvc.notification WHERE shipment_id = '{}' ORDER BY sequence",
+    )
     old, active = held.format(shipment("1Z0001")), held.format(shipment("1Z0003"))
     request = store.SubscriptionRequest(url="https://subscriber.invalid/hook")
-    await store.create(archivist.connection, log.keyring, request, actor="key:test", owner="bootstrap")
+    await store.create(
+        archivist.connection, log.keyring, request, actor="key:test", owner="bootstrap"
+    )
     await log.parcel("1Z0001")
     await log.parcel("1Z0003")
     await _deliver_all(archivist)
@@ -93,7 +104,9 @@ async def test_notifications_leave_and_come_back_with_their_fan_outs(archivist: 
     await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert (await log.rows(old), await log.rows(active)) == (before, of_active)
     assert places(archivist.verify()) == []
-    await archivist.as_owner(f"DELETE FROM statesvc.notification WHERE shipment_id = '{shipment('1Z0001')}' AND sequence = 2")
+    await archivist.as_owner(
+        f"DELETE FROM statesvc.notification WHERE shipment_id = '{shipment('1Z0001')}' AND sequence = 2"
+    )
     assert "it was deleted" in str(archivist.verify().faults)
 
 
@@ -113,21 +126,45 @@ async def test_the_archive_does_not_change_a_verdict(archivist: Archivist) -> No
     ]
     before = await verdicts(archivist, *said)
     await archivist.archived()
-    assert await verdicts(archivist, *said) == before == [Verdict.DUPLICATE, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.CONFLICT]
+    assert (
+        await verdicts(archivist, *said)
+        == before
+        == [Verdict.DUPLICATE, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.CONFLICT]
+    )
 
 
 async def verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
     """Return what the log would say; nothing of it stays."""
     keyring, at = archivist.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
-    source = Provenance(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
-    events = tuple(identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups")) for reading in readings)
-    read = Read(source=source, carrier_id="ups", events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
+    source = Provenance(
+        message_id=uuid4(),
+        body_commitment=bytes(32),
+        received_at=at,
+        normalizer="ups",
+        normalizer_version="1",
+    )
+    events = tuple(
+        identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups"))
+        for reading in readings
+    )
+    read = Read(
+        source=source,
+        carrier_id="ups",
+        events=events,
+        rejections=(),
+        body_key=SealingKey.fresh(),
+        sealed_key=b"",
+    )
     async with archivist.connection.transaction(force_rollback=True):
-        return (await append(AppendBatch(archivist.connection, keyring, [read], "worker-1"))).verdicts
+        return (
+            await append(AppendBatch(archivist.connection, keyring, [read], "worker-1"))
+        ).verdicts
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist: Archivist, api: Any) -> None:
+async def test_without_the_file_a_reader_is_told_which_and_what_to_do(
+    archivist: Archivist, api: Any
+) -> None:
     month = await archivist.archived()
     path = archivist.folder / str(month.file_name)
     away = path.rename(path.with_suffix(".away"))
@@ -153,10 +190,15 @@ async def test_two_who_ask_at_once_bring_it_back_once(archivist: Archivist) -> N
     await archivist.archived()
 
     async def ask() -> None:
-        async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            archivist.database.service_dsn, autocommit=True
+        ) as connection:
             await archivist.archive.restore_shipments(connection, [shipment("1Z0001")])
             row = await (
-                await connection.execute("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", (shipment("1Z0001"),))
+                await connection.execute(
+                    "SELECT count(*) FROM statesvc.event WHERE shipment_id = %s",
+                    (shipment("1Z0001"),),
+                )
             ).fetchone()
             assert row == (5,)
 
@@ -165,19 +207,33 @@ async def test_two_who_ask_at_once_bring_it_back_once(archivist: Archivist) -> N
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist, pool: Pool) -> None:
+async def test_a_worker_brings_back_what_a_late_scan_needs(
+    archivist: Archivist, pool: Pool
+) -> None:
     await archivist.archived()
     telemetry = Telemetry()
     keyring = archivist.log.keyring
     context = BatchContext(
-        pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1", archive=archivist.archive
+        pool=pool,
+        keyring=keyring,
+        carriers={CARRIER_ID: ACME},
+        telemetry=telemetry,
+        worker="worker-1",
+        archive=archivist.archive,
     )
     shop = Shop(context, archivist.connection, archivist.database, keyring)
-    await shop.say({"number": "L1", "status": "picked_up", "minute": 10}, {"number": "L1", "status": "delivered", "minute": 500})
+    await shop.say(
+        {"number": "L1", "status": "picked_up", "minute": 10},
+        {"number": "L1", "status": "delivered", "minute": 500},
+    )
     await archivist.log.seal()
     await archivist.pass_days(70)
     assert len((await archivist.run_pass()).archived) == 2
-    held = "SELECT version FROM statesvc.event WHERE shipment_id = '" + str(acme("L1")) + "' ORDER BY version"
+    held = (
+        "SELECT version FROM statesvc.event WHERE shipment_id = '"
+        + str(acme("L1"))
+        + "' ORDER BY version"
+    )
     assert await archivist.log.rows(held) == []
     await shop.say({"number": "L1", "status": "in_transit", "minute": 90})
     assert await archivist.log.rows(held) == [(1,), (2,), (3,)]
@@ -192,9 +248,13 @@ async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist,
 async def test_a_submission_brings_back_what_it_needs(archivist: Archivist, pool: Pool) -> None:
     await archivist.archived()
     event = identify(
-        scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE"), carrier_id="ups", digest=archivist.log.keyring.carrier_digest("ups")
+        scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE"),
+        carrier_id="ups",
+        digest=archivist.log.keyring.carrier_digest("ups"),
     )
-    done = await submit(pool, archivist.log.keyring, [event], body=b"{}", writer="api-1", archive=archivist.archive)
+    done = await submit(
+        pool, archivist.log.keyring, [event], body=b"{}", writer="api-1", archive=archivist.archive
+    )
     assert isinstance(done, Submitted)
     assert done.verdicts == (Verdict.APPENDED,)
     assert (await _state(archivist, "1Z0001"))[:2] == (6, "delivered")

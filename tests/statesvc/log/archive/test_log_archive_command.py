@@ -37,11 +37,15 @@ def telemetry() -> Iterator[Telemetry]:
     telemetry.close()
 
 
-async def test_a_month_is_announced_archived_listed_and_verified(archivist: Archivist, shell: Shell) -> None:
+async def test_a_month_is_announced_archived_listed_and_verified(
+    archivist: Archivist, shell: Shell
+) -> None:
     await install_guard(archivist.database.superuser_dsn)
     await archivist.two_months()
     assert "nothing of the log was archived yet" in await shell("archive", "log", "--list")
-    assert "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set" in await shell("archive", "log", exit_code=2)
+    assert "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set" in await shell(
+        "archive", "log", exit_code=2
+    )
     assert "run it again" in await shell("archive", "log", "--hot-months", "1", "--no-wait")
     assert "leaving" in await shell("archive", "log", "--list")
     await archivist.notice(60)
@@ -51,7 +55,9 @@ async def test_a_month_is_announced_archived_listed_and_verified(archivist: Arch
     # what the guard saw stands in the log beside what the archiver says
     actions = await archivist.log.rows(ACTIONS)
     assert ("archiver", "log.archive", f"log {listed['month'][:7]}") in actions
-    assert {actor for actor, verb, _ in actions if verb == "log_ddl"} == {"database role statesvc_service"}
+    assert {actor for actor, verb, _ in actions if verb == "log_ddl"} == {
+        "database role statesvc_service"
+    }
     assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
     await archivist.log.seal()
     assert places(archivist.verify()) == []
@@ -61,11 +67,16 @@ async def test_a_month_is_announced_archived_listed_and_verified(archivist: Arch
     assert listed["file_name"] in await shell("verify", "--processes", "1", exit_code=1)
 
 
-async def test_doctor_says_how_far_it_came_and_what_is_missing(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_says_how_far_it_came_and_what_is_missing(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
 
     async def output() -> list[str]:
-        return [str(finding) async for finding in check_log_archive(archivist.connection, load_settings())]
+        return [
+            str(finding)
+            async for finding in check_log_archive(archivist.connection, load_settings())
+        ]
 
     assert "nothing was old enough" in (await output())[0]
     await archivist.two_months()
@@ -81,18 +92,25 @@ async def test_doctor_says_how_far_it_came_and_what_is_missing(archivist: Archiv
     assert "not set here" in (await output())[0]
 
 
-async def test_doctor_says_what_a_year_without_an_archive_takes(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_says_what_a_year_without_an_archive_takes(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", raising=False)
 
     async def output() -> str:
-        (found,) = [str(finding) async for finding in check_log_archive(archivist.connection, load_settings())]
+        (found,) = [
+            str(finding)
+            async for finding in check_log_archive(archivist.connection, load_settings())
+        ]
         return found
 
     assert "known after a day" in await output()
     await archivist.two_months()
     await archivist.log.parcel("1Z0009")
     await archivist.log.seal()
-    found = re.search(r"a year of this load takes ([\d.]+ \w+), with an archive ([\d.]+ \w+)", await output())
+    found = re.search(
+        r"a year of this load takes ([\d.]+ \w+), with an archive ([\d.]+ \w+)", await output()
+    )
     assert found is not None
     assert found[1] != found[2]
 
@@ -112,14 +130,24 @@ async def test_a_worker_archives_by_a_process_of_its_own(
     assert await archiver.once() == 0
     await archivist.notice(60)
     assert await archiver.once() == 0
-    assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'") == []
+    assert (
+        await archivist.log.rows(
+            f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+        )
+        == []
+    )
     assert await archiver.once() is None
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_worker_that_stops_ends_what_it_began(archivist: Archivist, telemetry: Telemetry) -> None:
+async def test_a_worker_that_stops_ends_what_it_began(
+    archivist: Archivist, telemetry: Telemetry
+) -> None:
     archiver = LogArchiver(
-        archivist.database.service_dsn, hot_months=1, telemetry=telemetry, command=(sys.executable, "-c", "import time; time.sleep(600)")
+        archivist.database.service_dsn,
+        hot_months=1,
+        telemetry=telemetry,
+        command=(sys.executable, "-c", "import time; time.sleep(600)"),
     )
     pass_ = asyncio.create_task(archiver.once())
     await asyncio.sleep(0.5)
@@ -130,14 +158,25 @@ async def test_a_worker_that_stops_ends_what_it_began(archivist: Archivist, tele
 @pytest.mark.parametrize("role", ["worker", "api", "notifier", "sealer"])
 def test_no_role_has_pyarrow_in_its_memory(role: str) -> None:
     check = f"import sys, statesvc.roles.{role}_role; sys.exit('pyarrow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False, env=dict(os.environ)).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", check], check=False, env=dict(os.environ)).returncode
+        == 0
+    )
 
 
-async def test_without_pyarrow_it_says_what_to_install(archivist: Archivist, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("pyarrow", "statesvc.log.archive.month_pass"))]:
+async def test_without_pyarrow_it_says_what_to_install(
+    archivist: Archivist, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [
+        name
+        for name in sys.modules
+        if name.startswith(("pyarrow", "statesvc.log.archive.month_pass"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for module in ("month_files", "entry_file", "shipment_index"):
         monkeypatch.delitem(sys.modules, f"statesvc.log.archive.{module}", raising=False)
-    assert "pip install 'statesvc[archive]'" in await shell("archive", "log", "--hot-months", "1", exit_code=1)
+    assert "pip install 'statesvc[archive]'" in await shell(
+        "archive", "log", "--hot-months", "1", exit_code=1
+    )
     assert archivist.files() == []

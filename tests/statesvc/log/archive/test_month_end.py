@@ -25,7 +25,10 @@ LIVELY = [f"M{n}" for n in range(10)]
 
 
 def scans(minute: int, status: str) -> list[bytes]:
-    return [says({"number": number, "status": status, "minute": minute, "signed_by": OTHER}) for number in LIVELY]
+    return [
+        says({"number": number, "status": status, "minute": minute, "signed_by": OTHER})
+        for number in LIVELY
+    ]
 
 
 async def months_of(shop: Shop, number: str) -> int:
@@ -51,10 +54,30 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
     await until_month_turns(archivist, before_seconds=50)
     await archivist.log.act()
     async with workers(shop, 2):
-        await shop.push(says({"number": PARTLY, "status": "picked_up", "description": PERSON[2], "signed_by": PERSON[0]}))
+        await shop.push(
+            says(
+                {
+                    "number": PARTLY,
+                    "status": "picked_up",
+                    "description": PERSON[2],
+                    "signed_by": PERSON[0],
+                }
+            )
+        )
         await shop.until(LEFT, 0)
-        await shop.push(says({"number": PARTLY, "status": "in_transit", "minute": 1, "delivery_address": PERSON[1]}))
-        for minute, status in enumerate(("picked_up", "in_transit", "in_transit", "out_for_delivery")):
+        await shop.push(
+            says(
+                {
+                    "number": PARTLY,
+                    "status": "in_transit",
+                    "minute": 1,
+                    "delivery_address": PERSON[1],
+                }
+            )
+        )
+        for minute, status in enumerate(
+            ("picked_up", "in_transit", "in_transit", "out_for_delivery")
+        ):
             await shop.push(*scans(minute, status))
             if not minute:
                 # the month before has entries of each, however quickly the clock goes on
@@ -73,35 +96,60 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
         await shop.push(*scans(6, "delivered"))
         archived, _ = await asyncio.gather(archivist.run_pass(), shop.push(*scans(7, "in_transit")))
         assert (len(archived.archived), archived.failed) == (1, [])
-        await shop.push(says({"number": PARTLY, "status": "delivered", "minute": 8, "signed_by": PERSON[0]}))
+        await shop.push(
+            says({"number": PARTLY, "status": "delivered", "minute": 8, "signed_by": PERSON[0]})
+        )
         await shop.until(LEFT, 0)
     await archivist.log.seal()
-    assert await shop.value("SELECT version FROM statesvc.stream WHERE shipment_id = %s", shipment(PARTLY)) == 3
+    assert (
+        await shop.value(
+            "SELECT version FROM statesvc.stream WHERE shipment_id = %s", shipment(PARTLY)
+        )
+        == 3
+    )
     assert await months_of(shop, PARTLY) == 1, "its first entries are archived"
     assert PERSON[0].encode() in await legible(shop.connection, cells(archivist.folder))
     if erased_while == "brought_back":
         await archivist.archive.restore_shipments(archivist.connection, [shipment(PARTLY)])
         assert await months_of(shop, PARTLY) == 2
 
-    erasure = Erasure(carrier_id=CARRIER_ID, tracking_number=PARTLY, why="asked to", actor="tester", backup_days=7)
+    erasure = Erasure(
+        carrier_id=CARRIER_ID, tracking_number=PARTLY, why="asked to", actor="tester", backup_days=7
+    )
     assert (await erase(shop.connection, erasure)).shipments == [shipment(PARTLY)]
     await archivist.log.seal()
 
     legibly = await legible(shop.connection, cells(archivist.folder))
     assert [word for word in PERSON if word.encode() in legibly] == []
     assert OTHER.encode() in legibly
-    async with await AsyncConnection.connect(archivist.database.superuser_dsn, autocommit=True) as owner:
+    async with await AsyncConnection.connect(
+        archivist.database.superuser_dsn, autocommit=True
+    ) as owner:
         dumped = await dump(owner)
     assert [word for word in PERSON if word in dumped] == []
     assert places(archivist.verify()) == []
     compared = Rebuild(
-        owner_dsn=archivist.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None, archive=archivist.archive
+        owner_dsn=archivist.database.owner_dsn,
+        actor="tester",
+        processes=1,
+        progress=lambda *_: None,
+        archive=archivist.archive,
     )
     events, drift = await compared.compare()
     assert (events, drift) == (await shop.value("SELECT sum(version) FROM statesvc.stream"), [])
 
-    trail = (await api.get(f"/v1/shipments/{CARRIER_ID}/{PARTLY}/audit", scopes="audit pii", params={"include": "personal"})).body
-    assert [event["status"] for event in trail["events"]] == ["picked_up", "in_transit", "delivered"]
+    trail = (
+        await api.get(
+            f"/v1/shipments/{CARRIER_ID}/{PARTLY}/audit",
+            scopes="audit pii",
+            params={"include": "personal"},
+        )
+    ).body
+    assert [event["status"] for event in trail["events"]] == [
+        "picked_up",
+        "in_transit",
+        "delivered",
+    ]
     assert [(each["from"], each["to"]) for each in trail["transitions"]] == [
         ("unknown", "picked_up"),
         ("picked_up", "in_transit"),

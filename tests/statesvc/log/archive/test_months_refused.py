@@ -40,7 +40,9 @@ def of_another_installation(folder: Path) -> None:
 
 def half_written(folder: Path) -> None:
     shutil.copytree(folder, away(folder))
-    path = next(path for path in sorted(folder.iterdir()) if path.name.endswith(".shipments.parquet"))
+    path = next(
+        path for path in sorted(folder.iterdir()) if path.name.endswith(".shipments.parquet")
+    )
     path.chmod(0o600)
     path.write_bytes(path.read_bytes()[:-1])
 
@@ -63,13 +65,22 @@ async def first_archived(archivist: Archivist) -> dict[str, int]:
     return await archivist.counts()
 
 
-@pytest.mark.parametrize("break_it", [absent, empty, of_another_installation, half_written, without_heads])
-async def test_a_month_stays_until_the_archive_is_back(archivist: Archivist, break_it: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "break_it", [absent, empty, of_another_installation, half_written, without_heads]
+)
+async def test_a_month_stays_until_the_archive_is_back(
+    archivist: Archivist, break_it: Callable[[Path], None]
+) -> None:
     counts = await first_archived(archivist)
     break_it(archivist.folder)
     outcome = await archivist.run_pass()
     assert str(archivist.folder) in str(outcome.refused)
-    assert (outcome.archived, outcome.packed, await archivist.counts(), len(await archivist.ledger())) == ([], 0, counts, 1)
+    assert (
+        outcome.archived,
+        outcome.packed,
+        await archivist.counts(),
+        len(await archivist.ledger()),
+    ) == ([], 0, counts, 1)
     put_back(archivist.folder)
     outcome = await archivist.run_pass()
     assert (outcome.refused, len(outcome.archived)) == (None, 1)
@@ -78,7 +89,9 @@ async def test_a_month_stays_until_the_archive_is_back(archivist: Archivist, bre
 
 
 @pytest.mark.parametrize("break_it", [absent, empty, half_written])
-async def test_a_place_that_goes_during_the_notice_keeps_the_month(archivist: Archivist, break_it: Callable[[Path], None]) -> None:
+async def test_a_place_that_goes_during_the_notice_keeps_the_month(
+    archivist: Archivist, break_it: Callable[[Path], None]
+) -> None:
     counts = await first_archived(archivist)
 
     async def wait(seconds: float) -> None:
@@ -129,12 +142,22 @@ async def test_a_place_that_goes_after_the_file_was_read_back_keeps_the_month(
 
 
 @pytest.mark.parametrize(
-    ("step", "when"), [("entries", "before"), ("publish", "after"), ("note_verified", "after"), ("give_notice", "after")]
+    ("step", "when"),
+    [
+        ("entries", "before"),
+        ("publish", "after"),
+        ("note_verified", "after"),
+        ("give_notice", "after"),
+    ],
 )
-async def test_an_archiver_is_killed_and_then_the_volume_goes(archivist: Archivist, tmp_path: Path, step: str, when: str) -> None:
+async def test_an_archiver_is_killed_and_then_the_volume_goes(
+    archivist: Archivist, tmp_path: Path, step: str, when: str
+) -> None:
     counts = await first_archived(archivist)
     arguments = (archivist.database.service_dsn, str(archivist.folder), step, when)
-    child = await fork(dying.__name__, arguments, environment=os.environ, output=tmp_path / "printed")
+    child = await fork(
+        dying.__name__, arguments, environment=os.environ, output=tmp_path / "printed"
+    )
     assert await child.wait() == -signal.SIGKILL
     with mounted_tmpfs(archivist.folder):
         assert "none of the" in str((await archivist.run_pass()).refused)
@@ -155,7 +178,12 @@ async def test_volumes_that_are_read_only_or_full_keep_the_month(archivist: Arch
         with pytest.raises(OSError, match="No space"):
             ballast.write_bytes(bytes(1 << 20))
         outcome = await archivist.run_pass()
-        assert (outcome.refused, outcome.archived, len(outcome.failed), await archivist.counts()) == (None, [], 1, counts)
+        assert (
+            outcome.refused,
+            outcome.archived,
+            len(outcome.failed),
+            await archivist.counts(),
+        ) == (None, [], 1, counts)
         ballast.unlink()
         assert len((await archivist.run_pass()).archived) == 1
         assert places(archivist.verify()) == []
@@ -166,7 +194,9 @@ class TestInAnObjectStore:
     def archive_place(self, object_store: ObjectStore) -> str:
         return object_store.place("months")
 
-    async def test_objects_that_are_missing_or_cut_short_keep_the_month(self, archivist: Archivist, object_store: ObjectStore) -> None:
+    async def test_objects_that_are_missing_or_cut_short_keep_the_month(
+        self, archivist: Archivist, object_store: ObjectStore
+    ) -> None:
         counts = await first_archived(archivist)
         objects: dict[str, Any] = object_store.objects
         entries = next(key for key in objects if key.count(".") == 1 and key.endswith(".parquet"))

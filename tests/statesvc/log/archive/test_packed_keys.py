@@ -50,14 +50,23 @@ async def test_no_event_takes_effect_twice_after_its_key_was_packed(archivist: A
     assert await _value(archivist, KEYS, "1Z0002") == 1
     assert not await is_packing_due(archivist.connection)
     # oldest first
-    assert await verdicts(archivist, *said) == before == [*map(Verdict, ("duplicate", "duplicate", "duplicate", "conflict", "appended"))]
+    assert (
+        await verdicts(archivist, *said)
+        == before
+        == [*map(Verdict, ("duplicate", "duplicate", "duplicate", "conflict", "appended"))]
+    )
     assert places(archivist.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_late_scan_of_a_packed_shipment_is_appended_once_and_packed_later(archivist: Archivist) -> None:
+async def test_a_late_scan_of_a_packed_shipment_is_appended_once_and_packed_later(
+    archivist: Archivist,
+) -> None:
     await archivist.archived()
-    version, packed = await _value(archivist, VERSION, "1Z0001"), await _value(archivist, PACKED, "1Z0001")
+    version, packed = (
+        await _value(archivist, VERSION, "1Z0001"),
+        await _value(archivist, PACKED, "1Z0001"),
+    )
     for _ in range(2):
         await archivist.log.say(scan("1Z0001", 0, Status.INFO_RECEIVED), scan("1Z0001", 900, None))
         assert await _value(archivist, VERSION, "1Z0001") == version + 1
@@ -93,7 +102,9 @@ async def test_what_a_scan_carried_is_not_said_again(archivist: Archivist) -> No
 @pytest.mark.usefixtures("two_months")
 async def test_no_key_goes_that_its_set_does_not_hold(archivist: Archivist) -> None:
     await archivist.archived()
-    async with await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner:
+    async with await AsyncConnection.connect(
+        archivist.database.owner_dsn, autocommit=True
+    ) as owner:
         for packing in ("", "on"):
             await owner.execute("SELECT set_config('statesvc.packing_keys', %s, false)", (packing,))
             with pytest.raises(psycopg.DatabaseError, match="is refused") as refused:
@@ -104,13 +115,22 @@ async def test_no_key_goes_that_its_set_does_not_hold(archivist: Archivist) -> N
 @pytest.mark.usefixtures("two_months")
 async def test_a_shipment_that_is_locked_is_packed_by_a_later_pass(archivist: Archivist) -> None:
     await archivist.run_pass()
-    async with await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner, owner.transaction():
+    async with (
+        await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner,
+        owner.transaction(),
+    ):
         await owner.execute("UPDATE statesvc.log_archive SET packed_at = NULL")
     await archivist.log.say(scan("1Z0001", 900, None))
     await archivist.log.seal()
     await archivist.pass_days(100)
-    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as holder, holder.transaction():
-        await holder.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR NO KEY UPDATE", (shipment("1Z0001"),))
+    async with (
+        await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as holder,
+        holder.transaction(),
+    ):
+        await holder.execute(
+            "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR NO KEY UPDATE",
+            (shipment("1Z0001"),),
+        )
         await archivist.run_pass()
         assert await _value(archivist, KEYS, "1Z0001") == 1
     assert await pack_keys(archivist.connection, keys_at_once=2) == 1
@@ -118,10 +138,19 @@ async def test_a_shipment_that_is_locked_is_packed_by_a_later_pass(archivist: Ar
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_verify_misses_a_digest_that_was_taken_out_and_finds_one_that_was_put_in(archivist: Archivist) -> None:
+async def test_verify_misses_a_digest_that_was_taken_out_and_finds_one_that_was_put_in(
+    archivist: Archivist,
+) -> None:
     await archivist.archived()
     own = f"WHERE shipment_id = '{shipment('1Z0001')}'"
-    await attack(archivist.database, f"UPDATE statesvc.stream SET packed_keys = substr(packed_keys, 9) {own}")
+    await attack(
+        archivist.database, f"UPDATE statesvc.stream SET packed_keys = substr(packed_keys, 9) {own}"
+    )
     assert next(fault.why for fault in archivist.verify().faults).startswith("the row is missing")
-    await attack(archivist.database, f"UPDATE statesvc.stream SET packed_keys = packed_keys || '\\x0011223344556677' {own}")
-    assert ("stream", "packed_keys") in {(fault.table, fault.field) for fault in archivist.verify().faults}
+    await attack(
+        archivist.database,
+        f"UPDATE statesvc.stream SET packed_keys = packed_keys || '\\x0011223344556677' {own}",
+    )
+    assert ("stream", "packed_keys") in {
+        (fault.table, fault.field) for fault in archivist.verify().faults
+    }

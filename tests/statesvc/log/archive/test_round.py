@@ -39,12 +39,16 @@ STEPS = [
 
 
 async def _feed(archivist: Archivist) -> list[Any]:
-    entries = await read_entries(archivist.connection, after=LogCursor(1, -1), limit=1000, archive=archivist.archive)
+    entries = await read_entries(
+        archivist.connection, after=LogCursor(1, -1), limit=1000, archive=archivist.archive
+    )
     return [(entry.log_index, entry.kind, entry.canonical) for entry in entries.entries]
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist, archive_place: str, tmp_path: Path) -> None:
+async def test_an_archiver_may_be_killed_anywhere(
+    archivist: Archivist, archive_place: str, tmp_path: Path
+) -> None:
     await killed_everywhere(archivist, archive_place, tmp_path)
 
 
@@ -52,8 +56,17 @@ async def killed_everywhere(archivist: Archivist, place: str, tmp_path: Path) ->
     before, counts = await _feed(archivist), await archivist.counts()
     given = (archivist.database.service_dsn, place)
     for step, when in STEPS:
-        child = await fork(dying.__name__, (*given, step, when), environment=os.environ, output=tmp_path / "printed")
-        assert await child.wait() == -signal.SIGKILL, (step, when, (tmp_path / "printed").read_text())
+        child = await fork(
+            dying.__name__,
+            (*given, step, when),
+            environment=os.environ,
+            output=tmp_path / "printed",
+        )
+        assert await child.wait() == -signal.SIGKILL, (
+            step,
+            when,
+            (tmp_path / "printed").read_text(),
+        )
         if (step, when) != ("drop_month", "after"):
             assert await archivist.counts() == counts, (step, when)
         assert await _feed(archivist) == before, (step, when)
@@ -61,7 +74,11 @@ async def killed_everywhere(archivist: Archivist, place: str, tmp_path: Path) ->
             await archivist.notice(60)
     outcome = await archivist.run_pass()
     assert outcome.failed == []
-    assert [name.split(".", 1)[1] for name in archivist.files()] == ["checkpoint", "parquet", "shipments.parquet"]
+    assert [name.split(".", 1)[1] for name in archivist.files()] == [
+        "checkpoint",
+        "parquet",
+        "shipments.parquet",
+    ]
     assert await _feed(archivist) == before
     assert places(archivist.verify()) == []
     (month,) = (await archivist.ledger()).values()
@@ -81,21 +98,43 @@ async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> Non
     await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0002")])
     await archivist.notice(60)
     assert len((await archivist.run_pass()).archived) == 1
-    rows = await archivist.log.rows(f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY version")
+    rows = await archivist.log.rows(
+        f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY version"
+    )
     assert [version for (version,) in rows] == [1, 2, 3, 4, 5, 6]
-    assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'") == []
+    assert (
+        await archivist.log.rows(
+            f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+        )
+        == []
+    )
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> None:
-    await place_hold(archivist.connection, carrier_id="ups", tracking_number="1Z0002", actor="test", why="a claim")
+    await place_hold(
+        archivist.connection,
+        carrier_id="ups",
+        tracking_number="1Z0002",
+        actor="test",
+        why="a claim",
+    )
     before = await _feed(archivist)
     await archivist.archived()
     assert await archivist.residents() == {shipment("1Z0002"): "held", shipment("1Z0003"): "active"}
-    rows = await archivist.log.rows("SELECT DISTINCT shipment_id FROM statesvc.event WHERE recorded_at < '2027-01-01' ORDER BY 1")
+    rows = await archivist.log.rows(
+        "SELECT DISTINCT shipment_id FROM statesvc.event WHERE recorded_at < '2027-01-01' ORDER BY 1"
+    )
     assert {shipment_id for (shipment_id,) in rows} >= {shipment("1Z0002"), shipment("1Z0003")}
     assert shipment("1Z0001") not in {shipment_id for (shipment_id,) in rows}
-    assert len(await archivist.log.rows(f"SELECT FROM statesvc.conflict WHERE shipment_id = '{shipment('1Z0002')}'")) == 1
+    assert (
+        len(
+            await archivist.log.rows(
+                f"SELECT FROM statesvc.conflict WHERE shipment_id = '{shipment('1Z0002')}'"
+            )
+        )
+        == 1
+    )
     assert await _feed(archivist) == before
     assert places(archivist.verify()) == []
 
@@ -115,7 +154,11 @@ async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: A
 
     await archivist.two_months()
     assert len((await archivist.run_pass(wait=suffer)).leaving) == 1
-    entries = next(path for path in archivist.folder.iterdir() if path.name.count(".") == 1 and path.suffix == ".parquet")
+    entries = next(
+        path
+        for path in archivist.folder.iterdir()
+        if path.name.count(".") == 1 and path.suffix == ".parquet"
+    )
     content = bytearray(entries.read_bytes())
     content[100] ^= 1
     entries.chmod(0o600)
@@ -144,8 +187,12 @@ async def test_a_month_that_changed_after_its_file_stays(archivist: Archivist) -
 
 @pytest.mark.usefixtures("two_months")
 async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist) -> None:
-    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader:
-        await reader.execute("SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))")
+    async with await AsyncConnection.connect(
+        archivist.database.service_dsn, autocommit=True
+    ) as reader:
+        await reader.execute(
+            "SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))"
+        )
         outcome = await archivist.run_pass()
         assert len(outcome.busy) == 1
     await archivist.archived()
@@ -153,16 +200,23 @@ async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist)
 
 @pytest.mark.usefixtures("two_months")
 async def test_a_reader_of_one_moment_is_waited_for(archivist: Archivist) -> None:
-    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader, reader.transaction():
+    async with (
+        await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader,
+        reader.transaction(),
+    ):
         await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
         assert len((await archivist.run_pass()).busy) == 1
     await archivist.archived()
 
 
 async def test_one_archives_at_a_time(archivist: Archivist) -> None:
-    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as first:
+    async with await AsyncConnection.connect(
+        archivist.database.service_dsn, autocommit=True
+    ) as first:
         assert await LOG_LEDGER.try_lead(first)
-        async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as second:
+        async with await AsyncConnection.connect(
+            archivist.database.service_dsn, autocommit=True
+        ) as second:
             assert not await LOG_LEDGER.try_lead(second)
 
 

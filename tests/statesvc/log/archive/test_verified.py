@@ -37,11 +37,19 @@ async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
     after = archivist.verify(processes=2)
     assert (places(before), places(after)) == ([], [])
     # and the entry that says that the month was archived
-    assert (after.entries, after.events, after.size) == (before.entries + 1, before.events, before.size)
+    assert (after.entries, after.events, after.size) == (
+        before.entries + 1,
+        before.events,
+        before.size,
+    )
     assert month.entries > (await archivist.counts())["event"]
     head = await archivist.log.opened()
     assert isinstance(head, Checkpoint)
-    note = (await archivist.log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"))[0][0]
+    note = (
+        await archivist.log.rows(
+            "SELECT note FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
+        )
+    )[0][0]
     assert places(archivist.verify(note=note)) == []
 
 
@@ -49,7 +57,9 @@ async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
 async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> None:
     month = await archivist.archived()
     path = _path(archivist, month)
-    ((root, note),) = await archivist.log.rows(f"SELECT root, note FROM statesvc.checkpoint WHERE tree_size = {month.tree_size}")
+    ((root, note),) = await archivist.log.rows(
+        f"SELECT root, note FROM statesvc.checkpoint WHERE tree_size = {month.tree_size}"
+    )
     assert checkpoint_of(path).read_text("utf-8") == note
     with EntryFile(path) as file:
         assert file.metadata[b"statesvc.checkpoint"] == note.encode()
@@ -57,7 +67,11 @@ async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> No
         assert not prove(file, bytes(32))
         indexes = [entry.index for group in file.groups for entry in file.group(group)]
         assert indexes == sorted(indexes)
-        assert (indexes[0], indexes[-1], len(indexes)) == (month.first_index, month.last_index, month.entries)
+        assert (indexes[0], indexes[-1], len(indexes)) == (
+            month.first_index,
+            month.last_index,
+            month.entries,
+        )
 
 
 @pytest.mark.usefixtures("two_months")
@@ -84,17 +98,24 @@ async def test_a_changed_entry_is_named(archivist: Archivist) -> None:
         (group,) = file.groups
     content = _flip(path, path.stat().st_size // 4, 0)
     found = places(archivist.verify())
-    assert any(f"{path.name} (entries {group.first} to {group.last})" in fault for fault in found), found
+    assert any(
+        f"{path.name} (entries {group.first} to {group.last})" in fault for fault in found
+    ), found
     path.write_bytes(content)
 
 
-async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(archivist: Archivist) -> None:
+async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(
+    archivist: Archivist,
+) -> None:
     """Somebody writes another file, with good checksums, and changes the ledger: the tree does not have its entry."""
     await archivist.two_months()
     month = await archivist.archived()
     path = _path(archivist, month)
     with EntryFile(path) as file:
-        entries, metadata = [entry for group in file.groups for entry in file.group(group)], dict(file.metadata)
+        entries, metadata = (
+            [entry for group in file.groups for entry in file.group(group)],
+            dict(file.metadata),
+        )
     metadata.pop(b"ARROW:schema")
     forged = entries[3].canonical.replace(b"worker-1", b"worker-9")
     assert forged != entries[3].canonical
@@ -120,7 +141,9 @@ async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
     away.rename(path)
     for other in (index_of(path), checkpoint_of(path)):
         retained = other.rename(other.with_suffix(".away"))
-        assert places(archivist.verify()) == [f"{other.name} (the whole file), content: it is missing"]
+        assert places(archivist.verify()) == [
+            f"{other.name} (the whole file), content: it is missing"
+        ]
         retained.rename(other)
     assert places(archivist.verify()) == []
     assert "STATESVC_ARCHIVE_DIR" in places(verify(archivist.database, archive=None))[0]
@@ -131,7 +154,10 @@ async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> Non
     month = await archivist.archived()
     await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert places(archivist.verify()) == []
-    await attack(archivist.database, f"UPDATE statesvc.event SET carrier_code = 'x' WHERE shipment_id = '{shipment('1Z0001')}'")
+    await attack(
+        archivist.database,
+        f"UPDATE statesvc.event SET carrier_code = 'x' WHERE shipment_id = '{shipment('1Z0001')}'",
+    )
     found = places(archivist.verify())
     assert found
     assert all(fault.startswith("event (") for fault in found)

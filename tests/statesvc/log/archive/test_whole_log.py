@@ -20,7 +20,9 @@ async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -
         return [
             transition
             for begin in range(0, size, step)
-            for transition in await read_transitions(archivist.connection, begin=begin, end=min(begin + step, size), archive=archive)
+            for transition in await read_transitions(
+                archivist.connection, begin=begin, end=min(begin + step, size), archive=archive
+            )
         ]
 
     before = await output(1000)
@@ -31,7 +33,13 @@ async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -
 
 @pytest.mark.usefixtures("two_months")
 async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
-    task = Rebuild(owner_dsn=archivist.database.owner_dsn, actor="test", processes=2, progress=lambda *_: None, archive=archivist.archive)
+    task = Rebuild(
+        owner_dsn=archivist.database.owner_dsn,
+        actor="test",
+        processes=2,
+        progress=lambda *_: None,
+        archive=archivist.archive,
+    )
     events, drift = await task.compare()
     assert drift == []
     await archivist.archived()
@@ -45,9 +53,13 @@ async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
 @pytest.mark.usefixtures("two_months")
 async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archivist) -> None:
     month = await archivist.archived()
-    await archivist.archive.restore_period(archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC))
+    await archivist.archive.restore_period(
+        archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC)
+    )
     for number in OLD:
-        count = await archivist.log.rows(f"SELECT count(*) FROM statesvc.event WHERE shipment_id = '{shipment(number)}'")
+        count = await archivist.log.rows(
+            f"SELECT count(*) FROM statesvc.event WHERE shipment_id = '{shipment(number)}'"
+        )
         assert count[0][0] >= 5, number
 
 
@@ -61,6 +73,15 @@ async def test_a_shipment_that_began_later_asks_for_nothing(archivist: Archivist
 @pytest.mark.usefixtures("two_months")
 async def test_the_owner_and_the_service_read_the_same(archivist: Archivist) -> None:
     await archivist.archived()
-    async with await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner:
+    async with await AsyncConnection.connect(
+        archivist.database.owner_dsn, autocommit=True
+    ) as owner:
         await archivist.archive.restore_shipments(owner, [shipment("1Z0001")])
-    assert len(await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'")) == 5
+    assert (
+        len(
+            await archivist.log.rows(
+                f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+            )
+        )
+        == 5
+    )

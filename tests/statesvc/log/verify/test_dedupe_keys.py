@@ -28,17 +28,33 @@ async def aliased(log: Story) -> None:
         (f"DELETE FROM statesvc.event_key WHERE {DERIVED}", "event_id", "was deleted"),
         (f"DELETE FROM statesvc.event_key WHERE {NATIVE}", "event_id", "was deleted"),
         (f"{INSERT} NULL FROM statesvc.stream LIMIT 1", "event_id", "inserted"),
-        (f"UPDATE statesvc.event_key SET shipment_id = {OTHER} WHERE {DERIVED}", "shipment_id", "but the event is in shipment"),
-        (f"UPDATE statesvc.event_key SET event_id = 'other' WHERE {NATIVE}", "event_id", "was deleted"),
+        (
+            f"UPDATE statesvc.event_key SET shipment_id = {OTHER} WHERE {DERIVED}",
+            "shipment_id",
+            "but the event is in shipment",
+        ),
+        (
+            f"UPDATE statesvc.event_key SET event_id = 'other' WHERE {NATIVE}",
+            "event_id",
+            "was deleted",
+        ),
         (
             f"{FACTS} set_byte(facts_digest, 4, 255 - get_byte(facts_digest, 4)) WHERE {NATIVE}",
             "facts_digest",
             "is not that",
         ),
         (f"{FACTS} '' WHERE {NATIVE}", "facts_digest", "is not that"),
-        (f"UPDATE statesvc.event_key SET alias_of = 'scan-1Z0002' WHERE {DERIVED}", "alias_of", "an alias of scan-1Z0002"),
+        (
+            f"UPDATE statesvc.event_key SET alias_of = 'scan-1Z0002' WHERE {DERIVED}",
+            "alias_of",
+            "an alias of scan-1Z0002",
+        ),
         ("DELETE FROM statesvc.event_key WHERE alias_of IS NOT NULL", "event_id", "has this alias"),
-        ("UPDATE statesvc.event_key SET alias_of = 'none' WHERE alias_of IS NOT NULL", "alias_of", "no row of none"),
+        (
+            "UPDATE statesvc.event_key SET alias_of = 'none' WHERE alias_of IS NOT NULL",
+            "alias_of",
+            "no row of none",
+        ),
         (
             f"UPDATE statesvc.event_key SET shipment_id = {OTHER} WHERE alias_of IS NOT NULL",
             "shipment_id, facts_digest, attribute_digests",
@@ -51,7 +67,9 @@ async def aliased(log: Story) -> None:
         ),
     ],
 )
-async def test_a_row_that_is_not_what_the_log_says_is_named(database: Any, change: str, field: str, why: str) -> None:
+async def test_a_row_that_is_not_what_the_log_says_is_named(
+    database: Any, change: str, field: str, why: str
+) -> None:
     async with sealed_story(database) as log:
         await aliased(log)
         assert places(verify(database)) == []
@@ -65,10 +83,14 @@ async def test_two_events_of_one_id_are_found_though_each_has_a_row(database: An
     # as if the key had not been there when the scan came again: a row more hides the count
     async with sealed_story(database) as log:
         async with attacker(database) as hand:
-            await hand.execute(f"CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE {NATIVE}".encode())
+            await hand.execute(
+                f"CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE {NATIVE}".encode()
+            )
             await hand.execute(f"DELETE FROM statesvc.event_key WHERE {NATIVE}".encode())
         await log.say(scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"))
-        assert any("another event of the log has it too" in each for each in places(verify(database)))
+        assert any(
+            "another event of the log has it too" in each for each in places(verify(database))
+        )
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -78,7 +100,9 @@ async def test_rows_are_compared_across_processes_and_after_a_stop(database: Any
         assert places(verify(database, processes=2)) == places(verify(database)) != []
 
 
-async def test_the_rows_are_read_in_portions(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_rows_are_read_in_portions(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # a whole log's rows never stand in memory: they come through a server-side cursor
     async with story(database) as log:
         await log.parcel("1Z0001")

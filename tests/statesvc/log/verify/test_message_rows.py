@@ -15,7 +15,10 @@ FIRST = "(SELECT message_id FROM statesvc.message ORDER BY message_id LIMIT 1)"
 
 async def three_messages(shop: Shop) -> None:
     for number in ("A1", "A2", "A3"):
-        await shop.say({"number": number, "status": "in_transit"}, {"number": number, "status": "delivered", "minute": 5})
+        await shop.say(
+            {"number": number, "status": "in_transit"},
+            {"number": number, "status": "delivered", "minute": 5},
+        )
 
 
 @pytest.mark.parametrize(
@@ -28,7 +31,9 @@ async def three_messages(shop: Shop) -> None:
         ("UPDATE statesvc.stream SET discriminator = 'x' WHERE number = 'A1'", "stream"),
     ],
 )
-async def test_a_row_that_the_log_binds_is_not_changed_unnoticed(shop: Shop, database: Database, statement: str, named: str) -> None:
+async def test_a_row_that_the_log_binds_is_not_changed_unnoticed(
+    shop: Shop, database: Database, statement: str, named: str
+) -> None:
     await three_messages(shop)
     assert places(verify(database)) == []
     await attack(database, statement)
@@ -62,7 +67,9 @@ async def test_a_counter_is_of_a_conflict_of_the_log(database: Database, stateme
         assert {fault.table for fault in verify(database).faults} == {"conflict_key"}
 
 
-async def test_what_left_by_its_archive_is_not_missing(archivist: Archivist, database: Database) -> None:
+async def test_what_left_by_its_archive_is_not_missing(
+    archivist: Archivist, database: Database
+) -> None:
     shop = archivist.shop
     await three_messages(shop)
     assert places(verify(database)) == []
@@ -77,7 +84,9 @@ async def test_what_left_by_its_archive_is_not_missing(archivist: Archivist, dat
     assert places(verify(database)) == []
 
 
-async def test_a_body_is_missing_until_its_own_day_is_archived(archivist: Archivist, database: Database) -> None:
+async def test_a_body_is_missing_until_its_own_day_is_archived(
+    archivist: Archivist, database: Database
+) -> None:
     await three_messages(archivist.shop)
     await archivist.days_pass(HOT_DAYS + 1)
     await archivist.shop.say({"number": "B1", "status": "in_transit"})
@@ -87,7 +96,11 @@ async def test_a_body_is_missing_until_its_own_day_is_archived(archivist: Archiv
     assert [fault.table for fault in verify(database).faults] == ["body"]
 
 
-async def test_an_auditor_is_told_that_messages_were_not_compared(shop: Shop, database: Database) -> None:
+async def test_an_auditor_is_told_that_messages_were_not_compared(
+    shop: Shop, database: Database
+) -> None:
     await three_messages(shop)
-    report = Verification(VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda *_: None).run()
+    report = Verification(
+        VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda *_: None
+    ).run()
     assert (places(report), report.unchecked[UNREADABLE]) == ([], 3)

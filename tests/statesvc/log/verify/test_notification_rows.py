@@ -26,7 +26,9 @@ QUEUED = "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, seque
 
 async def subscribe(log: Story, **wish: Any) -> UUID:
     request = store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish)
-    subscription_id, _ = await store.create(log.connection, log.keyring, request, actor="key:test", owner="bootstrap")
+    subscription_id, _ = await store.create(
+        log.connection, log.keyring, request, actor="key:test", owner="bootstrap"
+    )
     return subscription_id
 
 
@@ -55,14 +57,54 @@ async def test_what_waits_and_what_was_taken_is_what_the_log_says(database: Any)
 @pytest.mark.parametrize(
     ("done", "table", "field", "why"),
     [
-        ("DELETE FROM statesvc.notification WHERE sequence = 1", "notification", "sequence", "deleted"),
-        ("UPDATE statesvc.notification SET to_status = 'delivered' WHERE sequence = 2", "notification", "to_status", "changed"),
-        ("UPDATE statesvc.notification SET type = 'shipment.updated' WHERE sequence = 2", "notification", "type", "changed"),
-        ("UPDATE statesvc.notification SET webhook_id = 'n1-1' WHERE sequence = 2", "notification", "webhook_id", "changed"),
-        ("UPDATE statesvc.notification SET tracking_number = '1Z0002' WHERE sequence = 2", "notification", "tracking_number", "event"),
-        ("UPDATE statesvc.notification SET occurred_at = now() WHERE sequence = 2", "notification", "occurred_at", "event"),
-        ("UPDATE statesvc.notification SET created_at = now() WHERE sequence = 2", "notification", "created_at", "event"),
-        ("DELETE FROM statesvc.outbox WHERE sequence = 3", "outbox", "sequence", "no entry of the log says how the notification ended"),
+        (
+            "DELETE FROM statesvc.notification WHERE sequence = 1",
+            "notification",
+            "sequence",
+            "deleted",
+        ),
+        (
+            "UPDATE statesvc.notification SET to_status = 'delivered' WHERE sequence = 2",
+            "notification",
+            "to_status",
+            "changed",
+        ),
+        (
+            "UPDATE statesvc.notification SET type = 'shipment.updated' WHERE sequence = 2",
+            "notification",
+            "type",
+            "changed",
+        ),
+        (
+            "UPDATE statesvc.notification SET webhook_id = 'n1-1' WHERE sequence = 2",
+            "notification",
+            "webhook_id",
+            "changed",
+        ),
+        (
+            "UPDATE statesvc.notification SET tracking_number = '1Z0002' WHERE sequence = 2",
+            "notification",
+            "tracking_number",
+            "event",
+        ),
+        (
+            "UPDATE statesvc.notification SET occurred_at = now() WHERE sequence = 2",
+            "notification",
+            "occurred_at",
+            "event",
+        ),
+        (
+            "UPDATE statesvc.notification SET created_at = now() WHERE sequence = 2",
+            "notification",
+            "created_at",
+            "event",
+        ),
+        (
+            "DELETE FROM statesvc.outbox WHERE sequence = 3",
+            "outbox",
+            "sequence",
+            "no entry of the log says how the notification ended",
+        ),
         (
             INSERTED,
             *("notification", "sequence", "no fan-out of the log made it"),
@@ -73,7 +115,9 @@ async def test_what_waits_and_what_was_taken_is_what_the_log_says(database: Any)
         ),
     ],
 )
-async def test_whatever_is_done_to_a_notification_is_named(database: Any, done: str, table: str, field: str, why: str) -> None:
+async def test_whatever_is_done_to_a_notification_is_named(
+    database: Any, done: str, table: str, field: str, why: str
+) -> None:
     async with story(database) as log:
         await happenings(log)
         await attack(database, done)
@@ -92,9 +136,12 @@ async def test_a_dead_letter_and_its_replay_are_covered(database: Any) -> None:
         assert await log.rows("SELECT outcome FROM statesvc.attempt") == [("given_up",)]
         assert places(verify(database)) == []
         await attack(
-            database, "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(), now() FROM statesvc.attempt"
+            database,
+            "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(), now() FROM statesvc.attempt",
         )
-        assert [fault.table for fault in verify(database).faults] == ["outbox"], "sent again, and no entry says so"
+        assert [fault.table for fault in verify(database).faults] == ["outbox"], (
+            "sent again, and no entry says so"
+        )
 
 
 async def test_what_was_coalesced_ends_with_the_one_that_stands_for_it(database: Any) -> None:
@@ -122,7 +169,9 @@ async def test_what_a_disabled_subscription_was_not_sent_still_waits(database: A
         assert [fault.table for fault in verify(database).faults] == ["outbox"]
 
 
-async def test_the_deletion_of_a_subscription_covers_what_is_open_and_nothing_else_does(database: Any) -> None:
+async def test_the_deletion_of_a_subscription_covers_what_is_open_and_nothing_else_does(
+    database: Any,
+) -> None:
     async with story(database) as log:
         subscription_id = await subscribe(log)
         await log.parcel(NUMBER, steps=3)
@@ -130,7 +179,9 @@ async def test_the_deletion_of_a_subscription_covers_what_is_open_and_nothing_el
         await store.turn(log.connection, subscription_id, "delete", actor="key:test")
         await log.connection.execute("DELETE FROM statesvc.outbox")
         assert places(verify(database)) == []
-        ((canonical,),) = await log.rows("SELECT canonical FROM statesvc.action WHERE verb = 'subscription.delete'")
+        ((canonical,),) = await log.rows(
+            "SELECT canonical FROM statesvc.action WHERE verb = 'subscription.delete'"
+        )
         assert b'"open":2' in canonical
         await attack(database, "DELETE FROM statesvc.action WHERE verb = 'subscription.delete'")
         assert {fault.table for fault in verify(database).faults} == {"batch", "outbox"}

@@ -10,7 +10,9 @@ async def test_a_log_signed_again_by_a_forged_key_is_never_sound(database: Datab
     # a superuser puts a key of theirs into the table and signs every head with it, whatever the entries say by then
     async with sealed_story(database) as log:
         (genuine,) = [key.verifier for key in await read_keys(log.connection)]
-        heads = await log.rows("SELECT tree_size, note, created_at FROM statesvc.checkpoint ORDER BY tree_size")
+        heads = await log.rows(
+            "SELECT tree_size, note, created_at FROM statesvc.checkpoint ORDER BY tree_size"
+        )
         forger = NoteSigner.fresh(log.origin)
         key = forger.verifier
         await attack(
@@ -29,10 +31,15 @@ async def test_a_log_signed_again_by_a_forged_key_is_never_sound(database: Datab
         assert not by_head.consistent
 
 
-async def test_a_head_that_was_kept_vouches_for_what_it_covers_and_its_signer_for_the_rest(database: Database) -> None:
+async def test_a_head_that_was_kept_vouches_for_what_it_covers_and_its_signer_for_the_rest(
+    database: Database,
+) -> None:
     async with sealed_story(database) as log:
         (first,) = await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1")
         (genuine,) = [key.verifier for key in await read_keys(log.connection)]
-        by_head, by_key = verify(database, note=first[0], note_name="head"), verify(database, keys=[genuine])
+        by_head, by_key = (
+            verify(database, note=first[0], note_name="head"),
+            verify(database, keys=[genuine]),
+        )
         assert (by_head.sound, by_head.trusted_by) == (True, "head")
         assert (by_key.sound, by_key.trusted_by) == (True, "--key")

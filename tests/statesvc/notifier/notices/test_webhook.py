@@ -32,7 +32,12 @@ class Operator:
     async def hook(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         with freeze_time(datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), UTC)):
-            self.got.append({"id": request.headers["webhook-id"], **Webhook(SECRET.shown).verify(body, dict(request.headers))})
+            self.got.append(
+                {
+                    "id": request.headers["webhook-id"],
+                    **Webhook(SECRET.shown).verify(body, dict(request.headers)),
+                }
+            )
         return web.Response(status=self.status)
 
 

@@ -16,7 +16,12 @@ from statesvc.database.pool import SingleConnection
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.replay_pace import ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlan, plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
+from statesvc.repair.dead_letters.replay_run import (
+    ReplayBudget,
+    ReplayRun,
+    RunPosition,
+    RunProgress,
+)
 from statesvc.repair.renormalize.history_walk import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
 from tests.world.shop import CARRIER_ID, Shop
@@ -34,12 +39,19 @@ class Desk:
 
     def order(self, *ids: int, why: str = "a test", **wanted: Any) -> RepairRequest:
         return RepairRequest(
-            wanted=DeadLetterFilter(**wanted), ids=ids or None, carriers=frozenset({CARRIER_ID}), actor="tester", why=why, run_id=uuid4()
+            wanted=DeadLetterFilter(**wanted),
+            ids=ids or None,
+            carriers=frozenset({CARRIER_ID}),
+            actor="tester",
+            why=why,
+            run_id=uuid4(),
         )
 
     @property
     def rereader(self) -> Rereader:
-        return Rereader(keyring=self.shop.keyring, carriers=self.carriers, writer="replay-1", archive=None)
+        return Rereader(
+            keyring=self.shop.keyring, carriers=self.carriers, writer="replay-1", archive=None
+        )
 
     async def bury(self, *bodies: bytes) -> list[int]:
         """Push what cannot be read and work on it; return the open dead letters in the order of their ids."""
@@ -51,14 +63,23 @@ class Desk:
         return await self.bury(*(unread(number) for number in range(count)))
 
     async def open_dead_letters(self) -> list[int]:
-        rows = await self.shop.rows("SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1")
+        rows = await self.shop.rows(
+            "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1"
+        )
         return [dead_letter_id for (dead_letter_id,) in rows]
 
     def mend(self) -> None:
         """Run the mended normalizer in the workers from here on."""
         self.shop.context = replace(self.shop.context, carriers={CARRIER_ID: MENDED})
 
-    def run(self, order: RepairRequest, limits: ReplayLimits, position: RunPosition, *, patience_seconds: float = 10) -> ReplayRun:
+    def run(
+        self,
+        order: RepairRequest,
+        limits: ReplayLimits,
+        position: RunPosition,
+        *,
+        patience_seconds: float = 10,
+    ) -> ReplayRun:
         async def wake(channels: frozenset[str]) -> None:
             self.woken.append(channels)
 
@@ -74,11 +95,18 @@ class Desk:
         )
 
     async def replay(
-        self, order: RepairRequest, limits: ReplayLimits, *, patience_seconds: float = 10, found: ReplayPlan | None = None
+        self,
+        order: RepairRequest,
+        limits: ReplayLimits,
+        *,
+        patience_seconds: float = 10,
+        found: ReplayPlan | None = None,
     ) -> RunProgress:
         """Replay to the end, as the command does it."""
         found = found or await plan_replay(self.connection, order)
-        run = self.run(order, limits, RunPosition(up_to=found.up_to), patience_seconds=patience_seconds)
+        run = self.run(
+            order, limits, RunPosition(up_to=found.up_to), patience_seconds=patience_seconds
+        )
         return await run.replay(found)
 
     async def call(
@@ -114,13 +142,20 @@ class Desk:
             await task
 
     async def actions(self) -> list[dict[str, Any]]:
-        found = await self.shop.rows("SELECT canonical FROM statesvc.action ORDER BY recorded_at, batch_id")
+        found = await self.shop.rows(
+            "SELECT canonical FROM statesvc.action ORDER BY recorded_at, batch_id"
+        )
         return [json.loads(canonical) for (canonical,) in found]
 
     async def assert_applied_once(self, numbers: int) -> None:
         """Check that each parcel has one event, and the log holds it once."""
         assert await self.shop.value("SELECT count(*) FROM statesvc.event") == numbers
-        assert await self.shop.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'") == numbers
+        assert (
+            await self.shop.value(
+                "SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'"
+            )
+            == numbers
+        )
         assert await self.shop.value("SELECT count(*) FROM statesvc.message") == numbers
         assert await self.shop.value("SELECT count(*) FROM statesvc.inbox") == 0
 

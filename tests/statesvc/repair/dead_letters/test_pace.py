@@ -15,7 +15,9 @@ def test_only_the_canary_goes_out_until_all_of_it_has_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(("failed", "stopped"), [(1, None), (2, ReplayEnd.CANARY_FAILED)])
-def test_a_canary_with_too_many_failures_stops_even_before_all_are_judged(failed: int, stopped: ReplayEnd | None) -> None:
+def test_a_canary_with_too_many_failures_stops_even_before_all_are_judged(
+    failed: int, stopped: ReplayEnd | None
+) -> None:
     pace = ReplayPace(ReplayLimits(canary=20, stop_at_percent=5))
     pace.release(20)
     pace.judge(1, settled=0, failed=failed)

@@ -9,39 +9,56 @@ import pytest
 from statesvc.reading.rollout_store import set_hold
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle, Way, way_of
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, put_back, verdicts
-from statesvc.repair.dead_letters.replay_plan import ObstacleCount, make_plan, next_dead_letters, plan_replay
+from statesvc.repair.dead_letters.replay_plan import (
+    ObstacleCount,
+    make_plan,
+    next_dead_letters,
+    plan_replay,
+)
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import unread
 from tests.world.shop import CARRIER_ID, says
 
 
-async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effect(desk: Desk) -> None:
+async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effect(
+    desk: Desk,
+) -> None:
     (message_id,) = await desk.shop.push(unread(1))
     await desk.shop.work()
     (dead_letter_id,) = await desk.open_dead_letters()
     assert await desk.shop.value("SELECT cause FROM statesvc.dead_letter") == "normalizer_failed"
     order = desk.order(dead_letter_id, why="mended")
     assert await put_back(desk.connection, order, [dead_letter_id]) == {dead_letter_id: None}
-    assert await desk.shop.rows("SELECT message_id, attempts, retries, token, stage, worker FROM statesvc.inbox") == [
-        (message_id, 0, 0, None, "raw", None)
-    ]
-    assert await desk.shop.rows("SELECT resolution, resolved_by, why, run_id FROM statesvc.dead_letter") == [
-        ("replayed", "tester", "mended", order.run_id)
-    ]
-    assert await verdicts(desk.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.WAITING}
+    assert await desk.shop.rows(
+        "SELECT message_id, attempts, retries, token, stage, worker FROM statesvc.inbox"
+    ) == [(message_id, 0, 0, None, "raw", None)]
+    assert await desk.shop.rows(
+        "SELECT resolution, resolved_by, why, run_id FROM statesvc.dead_letter"
+    ) == [("replayed", "tester", "mended", order.run_id)]
+    assert await verdicts(desk.connection, [dead_letter_id]) == {
+        dead_letter_id: ReplayVerdict.WAITING
+    }
     desk.mend()
     await desk.shop.work()
     await desk.assert_applied_once(1)
-    assert await verdicts(desk.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.SETTLED}
+    assert await verdicts(desk.connection, [dead_letter_id]) == {
+        dead_letter_id: ReplayVerdict.SETTLED
+    }
 
 
 async def test_a_second_replay_finds_it_done(desk: Desk) -> None:
     (dead_letter_id,) = await desk.bury_some(1)
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: None}
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: Obstacle.REPLAYED}
+    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+        dead_letter_id: None
+    }
+    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+        dead_letter_id: Obstacle.REPLAYED
+    }
     desk.mend()
     await desk.shop.work()
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: Obstacle.REPLAYED}
+    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+        dead_letter_id: Obstacle.REPLAYED
+    }
     await desk.assert_applied_once(1)
 
 
@@ -63,15 +80,23 @@ async def test_of_two_replays_at_the_same_time_each_is_put_back_by_one(desk: Des
     desk.mend()
 
     async def operator(order_of_ids: list[int]) -> list[int]:
-        async with await psycopg.AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as connection:
+        async with await psycopg.AsyncConnection.connect(
+            desk.shop.database.service_dsn, autocommit=True
+        ) as connection:
             mine = []
             for start in range(0, len(order_of_ids), 10):
                 answers = await put_back(connection, desk.order(), order_of_ids[start : start + 10])
-                mine += [dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None]
+                mine += [
+                    dead_letter_id
+                    for dead_letter_id, obstacle in answers.items()
+                    if obstacle is None
+                ]
             return mine
 
     async with desk.working():
-        found = await asyncio.gather(operator(dead_letters), operator(dead_letters), operator(dead_letters[::-1]))
+        found = await asyncio.gather(
+            operator(dead_letters), operator(dead_letters), operator(dead_letters[::-1])
+        )
     assert sorted(dead_letter_id for mine in found for dead_letter_id in mine) == dead_letters
     await desk.shop.work()
     await desk.assert_applied_once(120)
@@ -85,36 +110,52 @@ async def test_a_replay_that_is_cut_off_changes_nothing(desk: Desk) -> None:
     assert await desk.shop.value("SELECT count(*) FROM statesvc.inbox") == 0
 
 
-async def test_without_the_check_of_what_became_of_it_a_dead_letter_would_be_put_back_twice(desk: Desk) -> None:
+async def test_without_the_check_of_what_became_of_it_a_dead_letter_would_be_put_back_twice(
+    desk: Desk,
+) -> None:
     (dead_letter_id,) = await desk.bury_some(1)
     await desk.shop.as_owner(
         "CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text LANGUAGE sql STABLE RETURN NULL::text"
     )
     desk.mend()
     for _ in range(2):
-        assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: None}
+        assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+            dead_letter_id: None
+        }
         messages = await desk.shop.claim()
         assert len(messages) == 1, "the second time it was settled already"
         await desk.shop.connection.execute("DELETE FROM statesvc.inbox")
 
 
-async def test_an_open_dead_letter_of_a_message_that_waits_or_took_effect_is_refused(desk: Desk) -> None:
+async def test_an_open_dead_letter_of_a_message_that_waits_or_took_effect_is_refused(
+    desk: Desk,
+) -> None:
     (dead_letter_id,) = await desk.bury_some(1)
     await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id])
-    reopen = "UPDATE statesvc.dead_letter SET resolved_at = NULL, resolution = NULL, resolved_by = NULL"
+    reopen = (
+        "UPDATE statesvc.dead_letter SET resolved_at = NULL, resolution = NULL, resolved_by = NULL"
+    )
     await desk.shop.as_owner(reopen)
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: Obstacle.WAITING}
+    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+        dead_letter_id: Obstacle.WAITING
+    }
     desk.mend()
     await desk.shop.work()
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: Obstacle.SETTLED}
+    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+        dead_letter_id: Obstacle.SETTLED
+    }
     await desk.assert_applied_once(1)
 
 
 async def test_a_dead_letter_says_why_it_cannot_be_replayed(desk: Desk) -> None:
     erased, gone, retained, held = await desk.bury_some(4)
-    await desk.shop.as_owner(f"UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = {erased}")
+    await desk.shop.as_owner(
+        f"UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = {erased}"
+    )
     of = f"(SELECT message_id FROM statesvc.dead_letter WHERE dead_letter_id IN ({gone}, {retained}))"
-    await desk.shop.as_owner(f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id IN {of}")
+    await desk.shop.as_owner(
+        f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id IN {of}"
+    )
     await desk.shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN {of}")
     await desk.shop.as_owner(
         f"DELETE FROM statesvc.body_retained k USING statesvc.dead_letter d WHERE d.message_id = k.message_id AND d.dead_letter_id = {gone}"
@@ -138,7 +179,8 @@ async def test_what_is_read_again_is_never_put_back(desk: Desk) -> None:
     dead_letters = await desk.open_dead_letters()
     assert len(dead_letters) == 2
     cursor = await desk.connection.execute(
-        "SELECT obstacle FROM statesvc.replay_dead_letters(%s, 'tester', '', gen_random_uuid())", (dead_letters,)
+        "SELECT obstacle FROM statesvc.replay_dead_letters(%s, 'tester', '', gen_random_uuid())",
+        (dead_letters,),
     )
     assert await cursor.fetchall() == [("read_again",)] * 2
     assert await desk.open_dead_letters() == dead_letters
@@ -157,8 +199,12 @@ async def test_the_queries_know_the_ways_as_the_code_does(desk: Desk, way: Way) 
             "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES (%s, %s, %s, statesvc.clock())",
             (kind, cause, CARRIER_ID),
         )
-    found = await next_dead_letters(desk.connection, desk.order(), [way], after=0, up_to=100, limit=10)
-    assert [each.kind for each in found] == [kind for kind, cause in kinds if way_of(kind, cause) is way]
+    found = await next_dead_letters(
+        desk.connection, desk.order(), [way], after=0, up_to=100, limit=10
+    )
+    assert [each.kind for each in found] == [
+        kind for kind, cause in kinds if way_of(kind, cause) is way
+    ]
 
 
 def test_a_plan_adds_up_and_leaves_out_what_this_release_cannot_read() -> None:
@@ -172,7 +218,9 @@ def test_a_plan_adds_up_and_leaves_out_what_this_release_cannot_read() -> None:
         up_to=99,
         carriers=frozenset({"acme"}),
     )
-    assert [(line.dead_letters, line.replayable, line.carrier_id, line.way) for line in found.lines] == [
+    assert [
+        (line.dead_letters, line.replayable, line.carrier_id, line.way) for line in found.lines
+    ] == [
         (9, 7, "acme", Way.PUT_BACK),
         (4, 4, "gone", Way.SEND_AGAIN),
         (1, 0, "gone", Way.PUT_BACK),

@@ -28,12 +28,21 @@ FAST = ReplayLimits(canary=10, per_second=None)
 
 
 async def say_unknown(desk: Desk, count: int, *, code: str = "NEW") -> list[int]:
-    pushes = (says({"number": f"N{number}", "kind": "unmapped", "code": code}, envelope=number) for number in range(count))
+    pushes = (
+        says({"number": f"N{number}", "kind": "unmapped", "code": code}, envelope=number)
+        for number in range(count)
+    )
     return await desk.bury(*pushes)
 
 
 async def map_code(desk: Desk, code: str = "NEW", meaning: Meaning | None = ONWARD) -> None:
-    await add_mapping(desk.shop.connection, MappedCode(CARRIER_ID, "T", code), meaning, why="their manual", actor="tester")
+    await add_mapping(
+        desk.shop.connection,
+        MappedCode(CARRIER_ID, "T", code),
+        meaning,
+        why="their manual",
+        actor="tester",
+    )
 
 
 async def statuses(desk: Desk) -> dict[str, int]:
@@ -48,18 +57,31 @@ async def test_without_a_mapping_nothing_is_done_and_the_answer_says_so(desk: De
     assert await statuses(desk) == {"unknown": 3}
 
 
-async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no_others(desk: Desk) -> None:
-    (dead_letter_id, other) = [*await say_unknown(desk, 120), *(await say_unknown(desk, 3, code="OTHER"))[1:]]
+async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no_others(
+    desk: Desk,
+) -> None:
+    (dead_letter_id, other) = [
+        *await say_unknown(desk, 120),
+        *(await say_unknown(desk, 3, code="OTHER"))[1:],
+    ]
     await map_code(desk)
     progress = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
-    assert (progress.replayed, progress.corrected, progress.reread, progress.ended) == (1, 120, 120, ReplayEnd.DONE)
+    assert (progress.replayed, progress.corrected, progress.reread, progress.ended) == (
+        1,
+        120,
+        120,
+        ReplayEnd.DONE,
+    )
     assert progress.refused == {Obstacle.NO_MAPPING: 1}
     assert await statuses(desk) == {"out_for_delivery": 120}
     assert await desk.open_dead_letters() == [other]
-    assert await desk.shop.rows(f"SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id = {dead_letter_id}") == [
-        ("replayed", "tester")
-    ]
-    assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
+    assert await desk.shop.rows(
+        f"SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id = {dead_letter_id}"
+    ) == [("replayed", "tester")]
+    assert (
+        await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
+        == 120
+    )
     assert desk.seen[-1].reread_planned == 120
     again = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
     assert (again.planned, again.corrected) == (1, 0)
@@ -68,7 +90,9 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
 @pytest.mark.slow
 async def test_a_code_that_was_read_by_its_category_is_corrected_by_its_mapping(desk: Desk) -> None:
     coarse = {"status": "in_transit", "code": "NEW", "by_category": True}
-    (dead_letter_id,) = await desk.bury(*(says({**coarse, "number": f"N{n}"}, envelope=n) for n in range(3)))
+    (dead_letter_id,) = await desk.bury(
+        *(says({**coarse, "number": f"N{n}"}, envelope=n) for n in range(3))
+    )
     unmapped = await desk.replay(desk.order(dead_letter_id), FAST)
     assert (unmapped.replayed, unmapped.refused) == (0, {Obstacle.NO_MAPPING: 1})
     await map_code(desk)
@@ -84,7 +108,9 @@ async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: D
 
     def knows(body: bytes, received_at: Any) -> Any:
         normalized = normalize(body, received_at)
-        known = [replace(reading, kind=Kind.SCAN, status=Status.LOST) for reading in normalized.readings]
+        known = [
+            replace(reading, kind=Kind.SCAN, status=Status.LOST) for reading in normalized.readings
+        ]
         return replace(normalized, readings=tuple(known))
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": knows})}
@@ -115,11 +141,16 @@ async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> N
     progress = await desk.replay(desk.order(dead_letter_id), FAST)
     assert (progress.replayed, progress.corrected) == (1, 70)
     assert await statuses(desk) == {"out_for_delivery": 120}
-    assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
+    assert (
+        await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
+        == 120
+    )
 
 
 @pytest.mark.slow
-async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_unless_a_mapping_names_it(desk: Desk) -> None:
+async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_unless_a_mapping_names_it(
+    desk: Desk,
+) -> None:
     (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
     progress = await desk.replay(desk.order(dead_letter_id), FAST)
@@ -134,39 +165,62 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
     (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
     messages = await desk.shop.claim()
-    stale = [read_message(message, keyring=desk.shop.keyring, carriers={CARRIER_ID: MENDED}) for message in messages]
+    stale = [
+        read_message(message, keyring=desk.shop.keyring, carriers={CARRIER_ID: MENDED})
+        for message in messages
+    ]
     reads = [read for read in stale if isinstance(read, Read)]
     await map_code(desk)
     order = desk.order(dead_letter_id)
     found = await plan_replay(desk.connection, order)
-    async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as late:
+    async with await AsyncConnection.connect(
+        desk.shop.database.service_dsn, autocommit=True
+    ) as late:
         async with late.transaction():
             # it has joined the open dead letter, and commits only after that was resolved
             async with late.pipeline():
                 batch = await append(AppendBatch(late, desk.shop.keyring, reads, "worker-2"))
                 await settle(late, batch.settlements, worker="worker-2")
             reading = asyncio.create_task(desk.replay(order, FAST, found=found))
-            await desk.shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
+            await desk.shop.until(
+                "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0
+            )
             await asyncio.sleep(0.1)
             assert not reading.done()
         progress = await reading
     assert (progress.corrected, progress.refused) == (3, {})
-    assert await desk.shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("LATE")) == "out_for_delivery"
+    assert (
+        await desk.shop.value(
+            "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("LATE")
+        )
+        == "out_for_delivery"
+    )
 
 
 async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -> None:
     dead_letters = await desk.bury(
-        *(says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number) for number in range(3))
+        *(
+            says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number)
+            for number in range(3)
+        )
     )
-    assert await desk.shop.rows("SELECT DISTINCT cause FROM statesvc.dead_letter") == [("rejected_member",)]
+    assert await desk.shop.rows("SELECT DISTINCT cause FROM statesvc.dead_letter") == [
+        ("rejected_member",)
+    ]
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
-    progress = await desk.replay(desk.order(cause="rejected_member"), ReplayLimits(canary=0, per_second=None))
+    progress = await desk.replay(
+        desk.order(cause="rejected_member"), ReplayLimits(canary=0, per_second=None)
+    )
     assert (progress.replayed, progress.refused) == (0, {Obstacle.STILL_REJECTED: 3})
     assert await desk.open_dead_letters() == dead_letters
 
     def reads_all(body: bytes, received_at: Any) -> Any:
         normalized = normalize(body, received_at)
-        missed = replace(normalized.readings[0], status=Status.DELIVERED, raw=normalized.readings[0].raw._replace(code="MISSED"))
+        missed = replace(
+            normalized.readings[0],
+            status=Status.DELIVERED,
+            raw=normalized.readings[0].raw._replace(code="MISSED"),
+        )
         return replace(normalized, readings=(*normalized.readings, missed), rejections=())
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": reads_all})}
@@ -184,7 +238,9 @@ async def test_a_message_that_was_erased_cannot_be_read_again(desk: Desk) -> Non
 
 
 @pytest.mark.slow
-async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_too(desk: Desk) -> None:
+async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_too(
+    desk: Desk,
+) -> None:
     (dead_letter_id,) = await say_unknown(desk, 120)
     await map_code(desk)
     order, budget = desk.order(dead_letter_id), ReplayBudget(dead_letters_max=10, messages_max=50)
@@ -192,16 +248,30 @@ async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_t
     assert (first.ended, first.corrected, first.remaining) == (ReplayEnd.LIMIT_REACHED, 50, 1)
     second, position = await desk.call(order, FAST, budget, position)
     third, _ = await desk.call(order, FAST, budget, position)
-    assert (second.corrected, third.corrected, third.replayed, third.ended) == (50, 20, 1, ReplayEnd.DONE)
+    assert (second.corrected, third.corrected, third.replayed, third.ended) == (
+        50,
+        20,
+        1,
+        ReplayEnd.DONE,
+    )
     assert await statuses(desk) == {"out_for_delivery": 120}
 
 
 async def test_rejected_members_are_read_by_a_canary_first(desk: Desk) -> None:
-    pushes = (says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number) for number in range(30))
+    pushes = (
+        says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number)
+        for number in range(30)
+    )
     await desk.bury(*pushes)
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
-    progress, _ = await desk.call(desk.order(cause="rejected_member"), FAST, ReplayBudget(dead_letters_max=30))
-    assert (progress.ended, progress.refused, progress.remaining) == (ReplayEnd.CANARY_FAILED, {Obstacle.STILL_REJECTED: 10}, 20)
+    progress, _ = await desk.call(
+        desk.order(cause="rejected_member"), FAST, ReplayBudget(dead_letters_max=30)
+    )
+    assert (progress.ended, progress.refused, progress.remaining) == (
+        ReplayEnd.CANARY_FAILED,
+        {Obstacle.STILL_REJECTED: 10},
+        20,
+    )
 
 
 @pytest.mark.slow

@@ -29,12 +29,22 @@ async def test_all_that_match_are_replayed_and_the_record_says_so(desk: Desk) ->
     order = desk.order(why="normalizer mended", **CAUSE)
     async with desk.working():
         progress = await desk.replay(order, FAST)
-    assert (progress.replayed, progress.settled, progress.failed, progress.waiting, progress.ended) == (300, 300, 0, 0, ReplayEnd.DONE)
+    assert (
+        progress.replayed,
+        progress.settled,
+        progress.failed,
+        progress.waiting,
+        progress.ended,
+    ) == (300, 300, 0, 0, ReplayEnd.DONE)
     assert await desk.open_dead_letters() == []
     await desk.assert_applied_once(300)
     assert set(desk.woken) == {frozenset({INBOX})}
     begun, ended = await desk.actions()
-    assert (begun["verb"], begun["actor"], begun["target"]) == ("replay_begun", "tester", "dead letters")
+    assert (begun["verb"], begun["actor"], begun["target"]) == (
+        "replay_begun",
+        "tester",
+        "dead letters",
+    )
     assert begun["details"] == {
         "run": str(order.run_id),
         "why": "normalizer mended",
@@ -45,10 +55,18 @@ async def test_all_that_match_are_replayed_and_the_record_says_so(desk: Desk) ->
         "canary": 10,
         "stop_at_percent": "5.0",
     }
-    assert (ended["verb"], ended["details"]["run"], ended["details"]["ended"]) == ("replay_ended", str(order.run_id), "done")
+    assert (ended["verb"], ended["details"]["run"], ended["details"]["ended"]) == (
+        "replay_ended",
+        str(order.run_id),
+        "done",
+    )
     assert (ended["details"]["replayed"], ended["details"]["settled"]) == (300, 300)
-    assert await desk.shop.rows("SELECT DISTINCT run_id FROM statesvc.dead_letter") == [(order.run_id,)]
-    assert [progress.replayed for progress in desk.seen] == sorted(progress.replayed for progress in desk.seen)
+    assert await desk.shop.rows("SELECT DISTINCT run_id FROM statesvc.dead_letter") == [
+        (order.run_id,)
+    ]
+    assert [progress.replayed for progress in desk.seen] == sorted(
+        progress.replayed for progress in desk.seen
+    )
 
 
 async def test_a_canary_that_fails_again_leaves_the_rest_alone(desk: Desk) -> None:
@@ -69,7 +87,9 @@ async def test_a_run_stops_when_errors_rise(desk: Desk) -> None:
     desk.mend()
     async with desk.working():
         # a run is as far ahead of its verdicts as it may be: a slow worker would else get all before the first failure
-        progress = await desk.replay(desk.order(**CAUSE), ReplayLimits(canary=10, per_second=200, waiting_max=50))
+        progress = await desk.replay(
+            desk.order(**CAUSE), ReplayLimits(canary=10, per_second=200, waiting_max=50)
+        )
     assert progress.ended is ReplayEnd.ERRORS_ROSE
     assert progress.replayed < 200
     assert len(await desk.open_dead_letters()) > 200
@@ -80,7 +100,9 @@ async def test_a_run_stops_when_errors_rise(desk: Desk) -> None:
 async def test_what_is_buried_again_during_a_run_is_no_part_of_it(desk: Desk) -> None:
     await desk.bury_some(30)
     async with desk.working():
-        progress = await desk.replay(desk.order(**CAUSE), ReplayLimits(canary=0, per_second=None, stop_at_percent=100))
+        progress = await desk.replay(
+            desk.order(**CAUSE), ReplayLimits(canary=0, per_second=None, stop_at_percent=100)
+        )
     assert (progress.replayed, progress.failed, progress.ended) == (30, 30, ReplayEnd.DONE)
     assert len(await desk.open_dead_letters()) == 30
 
@@ -111,8 +133,13 @@ async def test_an_interrupted_run_is_recorded_and_the_next_one_goes_on(desk: Des
     await desk.bury_some(120)
     desk.mend()
     async with desk.working():
-        running = asyncio.create_task(desk.replay(desk.order(**CAUSE), ReplayLimits(canary=10, per_second=100)))
-        await desk.shop.until("SELECT count(*) >= 30 FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL", wanted=True)
+        running = asyncio.create_task(
+            desk.replay(desk.order(**CAUSE), ReplayLimits(canary=10, per_second=100))
+        )
+        await desk.shop.until(
+            "SELECT count(*) >= 30 FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL",
+            wanted=True,
+        )
         running.cancel("Ctrl-C")
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -140,9 +167,13 @@ async def test_two_runs_at_the_same_time_share_the_work(desk: Desk) -> None:
 
 
 async def _second_operator(desk: Desk, found: Any) -> Any:
-    async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as connection:
+    async with await AsyncConnection.connect(
+        desk.shop.database.service_dsn, autocommit=True
+    ) as connection:
         desk.connection = connection
-        return await desk.replay(desk.order(**CAUSE), ReplayLimits(canary=0, per_second=400), found=found)
+        return await desk.replay(
+            desk.order(**CAUSE), ReplayLimits(canary=0, per_second=400), found=found
+        )
 
 
 async def test_what_cannot_be_replayed_is_counted_and_the_rest_goes_on(desk: Desk) -> None:
@@ -153,7 +184,11 @@ async def test_what_cannot_be_replayed_is_counted_and_the_rest_goes_on(desk: Des
     )
     async with desk.working():
         progress = await desk.replay(desk.order(**CAUSE), FAST)
-    assert (progress.replayed, progress.refused, progress.ended) == (23, {Obstacle.ERASED: 2}, ReplayEnd.DONE)
+    assert (progress.replayed, progress.refused, progress.ended) == (
+        23,
+        {Obstacle.ERASED: 2},
+        ReplayEnd.DONE,
+    )
     assert await desk.open_dead_letters() == [dead_letters[0], dead_letters[15]]
 
 
@@ -176,13 +211,19 @@ async def test_what_was_discarded_stands_in_the_record_and_is_never_replayed(des
     assert await discard(desk.connection, order, up_to=dead_letters[2]) == 3
     assert await discard(desk.connection, order, up_to=dead_letters[2]) == 0
     (action,) = await desk.actions()
-    assert (action["verb"], action["details"]["discarded"], action["details"]["why"]) == ("discard", 3, "they were test messages")
+    assert (action["verb"], action["details"]["discarded"], action["details"]["why"]) == (
+        "discard",
+        3,
+        "they were test messages",
+    )
     assert UUID(action["details"]["run"]) == order.run_id
     desk.mend()
     async with desk.working():
         progress = await desk.replay(desk.order(**CAUSE), FAST)
     assert progress.replayed == 2
-    found = await desk.shop.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1 ORDER BY 1")
+    found = await desk.shop.rows(
+        "SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1 ORDER BY 1"
+    )
     assert found == [("discarded", 3), ("replayed", 2)]
 
 
@@ -194,7 +235,9 @@ async def test_the_oldest_are_replayed_first_and_a_run_ends_at_the_newest(desk: 
     assert await desk.open_dead_letters() == dead_letters[4:]
 
 
-async def call_until_done(desk: Desk, *, limits: ReplayLimits, budget: ReplayBudget) -> list[ReplayEnd | None]:
+async def call_until_done(
+    desk: Desk, *, limits: ReplayLimits, budget: ReplayBudget
+) -> list[ReplayEnd | None]:
     """Call with the position of the call before, all of one run; return how each ended."""
     order, position = desk.order(**CAUSE), None
     ends: list[ReplayEnd | None] = []
@@ -208,7 +251,11 @@ async def test_a_run_in_calls_goes_on_where_the_last_one_ended(desk: Desk) -> No
     await desk.bury_some(25)
     desk.mend()
     async with desk.working():
-        ends = await call_until_done(desk, limits=ReplayLimits(canary=4, per_second=None), budget=ReplayBudget(dead_letters_max=10))
+        ends = await call_until_done(
+            desk,
+            limits=ReplayLimits(canary=4, per_second=None),
+            budget=ReplayBudget(dead_letters_max=10),
+        )
     assert ends == [ReplayEnd.LIMIT_REACHED, ReplayEnd.LIMIT_REACHED, ReplayEnd.DONE]
     await desk.shop.work()
     await desk.assert_applied_once(25)
@@ -219,7 +266,11 @@ async def test_a_call_waits_for_its_canary_and_stops_when_it_fails(desk: Desk) -
     dead_letters = await desk.bury_some(30)
     async with desk.working():
         progress, _ = await desk.call(desk.order(**CAUSE), FAST, ReplayBudget(dead_letters_max=30))
-    assert (progress.ended, progress.replayed, progress.remaining) == (ReplayEnd.CANARY_FAILED, 10, 20)
+    assert (progress.ended, progress.replayed, progress.remaining) == (
+        ReplayEnd.CANARY_FAILED,
+        10,
+        20,
+    )
     assert progress.failed > 0
     assert set(dead_letters[10:]) < set(await desk.open_dead_letters())
 
@@ -230,28 +281,47 @@ async def test_a_canary_that_has_no_verdict_yet_is_judged_by_the_next_call(desk:
     progress, position = await desk.call(order, FAST, budget, patience_seconds=0.3)
     assert (progress.ended, progress.waiting, progress.remaining) == (ReplayEnd.NO_VERDICTS, 10, 20)
     again, position = await desk.call(order, FAST, budget, position, patience_seconds=0.3)
-    assert (again.ended, again.replayed, again.waiting) == (ReplayEnd.NO_VERDICTS, 0, 10), "no second canary"
+    assert (again.ended, again.replayed, again.waiting) == (ReplayEnd.NO_VERDICTS, 0, 10), (
+        "no second canary"
+    )
     await desk.shop.work()
     failed, _ = await desk.call(order, FAST, budget, position)
-    assert (failed.ended, failed.replayed, failed.failed, failed.remaining) == (ReplayEnd.CANARY_FAILED, 0, 10, 20)
+    assert (failed.ended, failed.replayed, failed.failed, failed.remaining) == (
+        ReplayEnd.CANARY_FAILED,
+        0,
+        10,
+        20,
+    )
 
 
 async def test_a_call_whose_time_is_over_says_what_remains(desk: Desk) -> None:
     await desk.bury_some(30)
-    progress, _ = await desk.call(desk.order(**CAUSE), FAST, ReplayBudget(dead_letters_max=30, seconds=0.3))
-    assert (progress.ended, progress.replayed, progress.remaining) == (ReplayEnd.LIMIT_REACHED, 10, 20)
+    progress, _ = await desk.call(
+        desk.order(**CAUSE), FAST, ReplayBudget(dead_letters_max=30, seconds=0.3)
+    )
+    assert (progress.ended, progress.replayed, progress.remaining) == (
+        ReplayEnd.LIMIT_REACHED,
+        10,
+        20,
+    )
 
 
 async def test_errors_that_rise_in_a_later_call_stop_the_run(desk: Desk) -> None:
     await desk.bury_some(30)
     desk.mend()
-    order, limits, budget = desk.order(**CAUSE), ReplayLimits(canary=5, per_second=None), ReplayBudget(dead_letters_max=30)
+    order, limits, budget = (
+        desk.order(**CAUSE),
+        ReplayLimits(canary=5, per_second=None),
+        ReplayBudget(dead_letters_max=30),
+    )
     await desk.bury(*(unread(number, hopeless=True) for number in range(30, 90)))
     async with desk.working():
         progress, position = await desk.call(order, limits, budget)
         assert (progress.ended, progress.replayed) == (ReplayEnd.LIMIT_REACHED, 30)
         progress, position = await desk.call(order, limits, budget, position)
-        assert (progress.ended, progress.replayed) == (ReplayEnd.LIMIT_REACHED, 30), "put back before their verdicts were there"
+        assert (progress.ended, progress.replayed) == (ReplayEnd.LIMIT_REACHED, 30), (
+            "put back before their verdicts were there"
+        )
     await desk.shop.work()
     progress, _ = await desk.call(order, limits, budget, position)
     assert (progress.ended, progress.replayed, progress.remaining) == (ReplayEnd.ERRORS_ROSE, 0, 30)

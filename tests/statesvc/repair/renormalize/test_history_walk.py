@@ -23,7 +23,12 @@ def walk(shop: Shop, **bounds: Any) -> HistoryWalk:
 
     return HistoryWalk(
         connections=SingleConnection(shop.connection),
-        rereader=Rereader(keyring=shop.keyring, carriers={CARRIER_ID: CARRIER}, writer="renormalize-1", archive=None),
+        rereader=Rereader(
+            keyring=shop.keyring,
+            carriers={CARRIER_ID: CARRIER},
+            writer="renormalize-1",
+            archive=None,
+        ),
         wake=nobody_wakes,
         carrier_id=CARRIER_ID,
         **bounds,
@@ -35,11 +40,22 @@ async def message_ids(shop: Shop) -> list[UUID]:
     """Three messages, in the order of their ids, with a code that is known by now."""
     for number in ("A1", "A2", "A3"):
         await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
-    return [message_id for (message_id,) in await shop.rows("SELECT message_id FROM statesvc.message ORDER BY 1")]
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
+    return [
+        message_id
+        for (message_id,) in await shop.rows("SELECT message_id FROM statesvc.message ORDER BY 1")
+    ]
 
 
-async def test_a_bounded_walk_answers_where_the_next_one_goes_on(shop: Shop, message_ids: list[UUID]) -> None:
+async def test_a_bounded_walk_answers_where_the_next_one_goes_on(
+    shop: Shop, message_ids: list[UUID]
+) -> None:
     first = walk(shop, messages_max=2)
     assert await first.read(messages_with(CODE), FIRST) == (message_ids[1], False)
     assert (first.report.corrected, first.asked) == (2, 2)
@@ -48,9 +64,13 @@ async def test_a_bounded_walk_answers_where_the_next_one_goes_on(shop: Shop, mes
     assert second.report.corrected == 1
 
 
-async def test_a_walk_stops_only_where_its_page_has_a_position(shop: Shop, message_ids: list[UUID]) -> None:
+async def test_a_walk_stops_only_where_its_page_has_a_position(
+    shop: Shop, message_ids: list[UUID]
+) -> None:
     async def page(_connection: Any, after: int) -> WalkPage[int]:
-        return WalkPage([(message_id, None) for message_id in message_ids], after + 1, is_last=after > 0)
+        return WalkPage(
+            [(message_id, None) for message_id in message_ids], after + 1, is_last=after > 0
+        )
 
     bounded = walk(shop, messages_max=1)
     assert await bounded.read(page, 0) == (1, False)

@@ -35,12 +35,21 @@ pytestmark = pytest.mark.slow
 async def nobody_wakes(_channels: frozenset[str]) -> None: ...
 
 
-def history(shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any) -> HistoryReread:
-    bounds = {name: scope.pop(name) for name in ("messages_max", "per_second", "dry_run") if name in scope}
+def history(
+    shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any
+) -> HistoryReread:
+    bounds = {
+        name: scope.pop(name) for name in ("messages_max", "per_second", "dry_run") if name in scope
+    }
     place = {name: scope.pop(name) for name in ("position", "page") if name in scope}
     walk = HistoryWalk(
         connections=SingleConnection(shop.connection),
-        rereader=Rereader(keyring=shop.keyring, carriers={CARRIER_ID: carrier}, writer="renormalize-1", archive=archive),
+        rereader=Rereader(
+            keyring=shop.keyring,
+            carriers={CARRIER_ID: carrier},
+            writer="renormalize-1",
+            archive=archive,
+        ),
         wake=nobody_wakes,
         carrier_id=CARRIER_ID,
         **bounds,
@@ -54,11 +63,19 @@ async def again(shop: Shop, carrier: Carrier = CARRIER, **scope: Any) -> Renorma
 
 
 async def candidate_reads(shop: Shop, version: str, percent: int = 100) -> None:
-    await set_rollout(shop.connection, CARRIER_ID, RolloutSettings(candidate=version, percent=percent), why="test", actor="tester")
+    await set_rollout(
+        shop.connection,
+        CARRIER_ID,
+        RolloutSettings(candidate=version, percent=percent),
+        why="test",
+        actor="tester",
+    )
 
 
 async def status(shop: Shop, number: str) -> str:
-    found: str = await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment(number))
+    found: str = await shop.value(
+        "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment(number)
+    )
     return found
 
 
@@ -73,12 +90,20 @@ async def test_a_misread_event_is_corrected_by_an_event_that_points_to_it(shop: 
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD, "minute": 5})
     assert await status(shop, "A1") == "delivered"
     planned = await again(shop, read_by="2", dry_run=True)
-    assert (planned.corrected, await log_length(shop), await status(shop, "A1")) == (1, 2, "delivered")
+    assert (planned.corrected, await log_length(shop), await status(shop, "A1")) == (
+        1,
+        2,
+        "delivered",
+    )
     report = await again(shop, read_by="2")
     assert (report.messages, report.corrected, report.unchanged, report.transitions) == (2, 1, 1, 1)
     assert await status(shop, "A1") == "in_transit"
     _, wrong, correction = await shop.events("A1")
-    assert (correction["kind"], correction["corrects"], correction["status"]) == ("correction", wrong["event_id"], "in_transit")
+    assert (correction["kind"], correction["corrects"], correction["status"]) == (
+        "correction",
+        wrong["event_id"],
+        "in_transit",
+    )
     assert correction["event_id"].startswith("c1-")
     assert (wrong["normalizer_version"], correction["normalizer_version"]) == ("2", "1")
     assert correction["message_id"] == wrong["message_id"]
@@ -94,12 +119,23 @@ async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(s
         assert (await again(shop, carrier)).corrected == 0
     root, first, second, third = await shop.events("A1")
     assert {event["corrects"] for event in (first, second, third)} == {root["event_id"]}
-    assert [event.get("anchor") for event in (first, second, third)] == [None, first["event_id"], second["event_id"]]
+    assert [event.get("anchor") for event in (first, second, third)] == [
+        None,
+        first["event_id"],
+        second["event_id"],
+    ]
 
 
-async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_taken_back(shop: Shop) -> None:
+async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_taken_back(
+    shop: Shop,
+) -> None:
     await candidate_reads(shop, "forgetful")
-    await shop.push(says({"number": "A1", "status": "delivered", "minute": 9}, {"number": "A1", "status": "picked_up"}))
+    await shop.push(
+        says(
+            {"number": "A1", "status": "delivered", "minute": 9},
+            {"number": "A1", "status": "picked_up"},
+        )
+    )
     await shop.push(says({"number": "A2", "status": "picked_up"}))
     await shop.work()
     assert await status(shop, "A1") == "picked_up"
@@ -107,7 +143,9 @@ async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_ta
     assert (report.added, report.corrected, report.retracted) == (2, 0, 0)
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "picked_up")
     names = "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS NOT NULL"
-    assert await shop.value(names, shipment("A2")) == 1, "erasing the shipment must make the body unreadable"
+    assert await shop.value(names, shipment("A2")) == 1, (
+        "erasing the shipment must make the body unreadable"
+    )
     carrier = replace(CARRIER, stable="forgetful")
     assert (await again(shop, carrier)).retracted == 2
     assert await status(shop, "A1") == "picked_up"
@@ -126,11 +164,17 @@ async def test_only_what_came_since_and_only_what_the_version_read(shop: Shop) -
     assert (await again(shop)).messages == 2
 
 
-async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_old_events(shop: Shop) -> None:
+async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_old_events(
+    shop: Shop,
+) -> None:
     for number in ("A1", "A2"):
         await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
     revision = await add_mapping(
-        shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY), why="their manual", actor="tester"
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY),
+        why="their manual",
+        actor="tester",
     )
     await shop.say({"number": "A3", "kind": "unmapped", "code": "NEW"})
     assert await status(shop, "A3") == "out_for_delivery"
@@ -138,11 +182,24 @@ async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_ol
     assert (event["kind"], event["normalizer_version"]) == ("scan", f"1+m{revision}")
     report = await again(shop)
     assert (report.corrected, report.codes) == (2, {("T", "NEW")})
-    assert (await status(shop, "A1"), await status(shop, "A2")) == ("out_for_delivery", "out_for_delivery")
-    assert await shop.rows("SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE kind = 'code'") == [("replayed", "tester")]
+    assert (await status(shop, "A1"), await status(shop, "A2")) == (
+        "out_for_delivery",
+        "out_for_delivery",
+    )
+    assert await shop.rows(
+        "SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE kind = 'code'"
+    ) == [("replayed", "tester")]
     assert (await again(shop)).corrected == 0
-    assert [verb for (verb,) in await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")][:2] == ["map_code", "renormalize"]
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), None, why="it was wrong", actor="tester")
+    assert [
+        verb for (verb,) in await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")
+    ][:2] == ["map_code", "renormalize"]
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        None,
+        why="it was wrong",
+        actor="tester",
+    )
     await shop.say({"number": "A4", "kind": "unmapped", "code": "NEW"})
     assert await status(shop, "A4") == "unknown"
 
@@ -151,10 +208,22 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
     await shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
     messages = await shop.claim()
-    stale = [read_message(message, keyring=shop.keyring, carriers={CARRIER_ID: CARRIER}) for message in messages]
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    stale = [
+        read_message(message, keyring=shop.keyring, carriers={CARRIER_ID: CARRIER})
+        for message in messages
+    ]
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
     dsn = shop.database.service_dsn
-    async with await AsyncConnection.connect(dsn, autocommit=True) as late, await AsyncConnection.connect(dsn, autocommit=True) as own:
+    async with (
+        await AsyncConnection.connect(dsn, autocommit=True) as late,
+        await AsyncConnection.connect(dsn, autocommit=True) as own,
+    ):
         async with late.transaction():
             reads = [read for read in stale if isinstance(read, Read)]
             # it has joined the open letter, and commits only after that was resolved
@@ -162,18 +231,28 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
                 batch = await append(AppendBatch(late, shop.keyring, reads, "worker-2"))
                 await settle(late, batch.settlements, worker="worker-2")
             running = asyncio.create_task(again(replace(shop, connection=own)))
-            await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
+            await shop.until(
+                "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0
+            )
             await asyncio.sleep(0.1)
             assert not running.done()
         assert (await running).corrected == 2
     assert await status(shop, "LATE") == "lost"
 
 
-async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reported(shop: Shop) -> None:
+async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reported(
+    shop: Shop,
+) -> None:
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
     await shop.say({"number": "A2", "kind": "unmapped", "code": "OLD"})
     await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
     report = await again(shop)
     assert (report.corrected, report.unreadable, report.codes_left) == (1, 1, {("T", "OLD")})
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("lost", "unknown")
@@ -182,11 +261,24 @@ async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reporte
     assert (await again(shop)).corrected == 0
 
 
-async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the_raw_fields(shop: Shop) -> None:
-    known = {"NEW": Meaning(Kind.SCAN, Status.LOST), MISREAD: Meaning(Kind.SCAN, Status.IN_TRANSIT), "STILL": UNMAPPED}
+async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the_raw_fields(
+    shop: Shop,
+) -> None:
+    known = {
+        "NEW": Meaning(Kind.SCAN, Status.LOST),
+        MISREAD: Meaning(Kind.SCAN, Status.IN_TRANSIT),
+        "STILL": UNMAPPED,
+    }
     await candidate_reads(shop, "2")
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD, "estimated_delivery": "2026-03-02"})
+    await shop.say(
+        {
+            "number": "A2",
+            "status": "in_transit",
+            "code": MISREAD,
+            "estimated_delivery": "2026-03-02",
+        }
+    )
     await shop.say({"number": "A3", "kind": "unmapped", "code": "STILL"})
     await shop.say({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
     await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
@@ -194,8 +286,19 @@ async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the
     report = await again(shop, carrier)
     assert (report.corrected, report.unchanged, report.unreadable) == (2, 1, 1)
     assert (report.codes, report.codes_left) == ({("T", "NEW")}, {("T", "STILL")})
-    assert [await status(shop, number) for number in ("A1", "A2", "A3", "A4")] == ["lost", "in_transit", "unknown", "in_transit"]
-    assert await shop.value("SELECT estimated_delivery FROM statesvc.shipment WHERE shipment_id = %s", shipment("A2")) is not None
+    assert [await status(shop, number) for number in ("A1", "A2", "A3", "A4")] == [
+        "lost",
+        "in_transit",
+        "unknown",
+        "in_transit",
+    ]
+    assert (
+        await shop.value(
+            "SELECT estimated_delivery FROM statesvc.shipment WHERE shipment_id = %s",
+            shipment("A2"),
+        )
+        is not None
+    )
     assert (await again(shop, carrier)).corrected == 0
 
 
@@ -217,7 +320,9 @@ async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: 
 async def test_an_erased_shipment_is_reported_not_guessed(shop: Shop) -> None:
     await candidate_reads(shop, "2")
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
-    await shop.as_owner("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    await shop.as_owner(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
+    )
     report = await again(shop, read_by="2")
     assert (report.unreadable, report.corrected) == (1, 0)
     assert await status(shop, "A1") == "delivered"
@@ -225,39 +330,70 @@ async def test_an_erased_shipment_is_reported_not_guessed(shop: Shop) -> None:
 
 async def test_a_message_about_several_shipments_opens_with_all_their_keys(shop: Shop) -> None:
     await candidate_reads(shop, "2")
-    await shop.say(*({"number": f"A{n}", "status": "in_transit", "code": MISREAD, "signed_by": "Zaphod"} for n in range(5)))
+    await shop.say(
+        *(
+            {"number": f"A{n}", "status": "in_transit", "code": MISREAD, "signed_by": "Zaphod"}
+            for n in range(5)
+        )
+    )
     assert (await again(shop, read_by="2")).corrected == 5
     assert {await status(shop, f"A{n}") for n in range(5)} == {"in_transit"}
     assert (await again(shop, read_by="2")).corrected == 0
 
 
-async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_that_knows_it(shop: Shop) -> None:
+async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_that_knows_it(
+    shop: Shop,
+) -> None:
     known = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
     await shop.say(
-        {"number": "A1", "kind": "unmapped", "code": "Out  for Delivery."}, {"number": "A2", "kind": "unmapped", "code": "Left with Ann"}
+        {"number": "A1", "kind": "unmapped", "code": "Out  for Delivery."},
+        {"number": "A2", "kind": "unmapped", "code": "Left with Ann"},
     )
-    await shop.as_owner("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    await shop.as_owner(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
+    )
     assert "Delivery" not in str(await shop.events("A1"))
     texts = frozenset({"out for delivery"})
-    carrier = replace(CARRIER, texts=texts, reread=lambda raw: known if raw.code in texts else UNMAPPED)
+    carrier = replace(
+        CARRIER, texts=texts, reread=lambda raw: known if raw.code in texts else UNMAPPED
+    )
     report = await again(shop, carrier)
-    assert (report.corrected, report.codes, report.codes_left) == (1, {("T", "text")}, {("T", "text")})
-    assert [await status(shop, number) for number in ("A1", "A2")] == ["out_for_delivery", "unknown"]
-    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1, "not all of its texts are known"
+    assert (report.corrected, report.codes, report.codes_left) == (
+        1,
+        {("T", "text")},
+        {("T", "text")},
+    )
+    assert [await status(shop, number) for number in ("A1", "A2")] == [
+        "out_for_delivery",
+        "unknown",
+    ]
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    ), "not all of its texts are known"
 
 
 async def test_a_text_is_mapped_by_what_stands_for_it(shop: Shop) -> None:
     text = MappedCode(CARRIER_ID, "T", "Left with Ann")
     with pytest.raises(ValueError, match="text"):
-        await add_mapping(shop.connection, text, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+        await add_mapping(
+            shop.connection, text, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
+        )
     await shop.say({"number": "A1", "kind": "unmapped", "code": "LEFT WITH ANN"})
-    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(shop.keyring.carrier_digest(CARRIER_ID))
-    await add_mapping(shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(
+        shop.keyring.carrier_digest(CARRIER_ID)
+    )
+    await add_mapping(
+        shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
+    )
     assert (await again(shop)).corrected == 1
     assert await status(shop, "A1") == "lost"
     assert "Ann" not in str(await shop.rows("SELECT * FROM statesvc.code_mapping"))
-    assert "Ann" not in str(await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action"))
-    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 0
+    assert "Ann" not in str(
+        await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action")
+    )
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 0
+    )
 
 
 async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
@@ -266,7 +402,15 @@ async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
     await calls[-1].run()
     while not calls[-1].is_done:
         cursor = encode_position(calls[-1].position, {})
-        calls.append(history(shop, page=1, messages_max=1, position=position_of(cursor, HistoryPosition, {}), **scope))
+        calls.append(
+            history(
+                shop,
+                page=1,
+                messages_max=1,
+                position=position_of(cursor, HistoryPosition, {}),
+                **scope,
+            )
+        )
         await calls[-1].run()
     return calls
 
@@ -274,40 +418,71 @@ async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
 async def test_a_run_in_parts_ends_as_one_to_the_end_does(shop: Shop) -> None:
     for number in ("A1", "A2", "A3"):
         await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
     assert sum(call.report.corrected for call in await in_parts(shop, dry_run=True)) == 3
     assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'renormalize'") == 0
     calls = await in_parts(shop)
     assert [call.report.corrected for call in calls] == [1, 1, 1, 0]
     assert [call.position.scanned for call in calls] == [1, 2, 3, 3]
     assert [call.remaining > 0 for call in calls] == [True, True, True, False]
-    assert await shop.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'") == "replayed"
-    done = (
-        "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id"
+    assert (
+        await shop.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
+        == "replayed"
     )
+    done = "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id"
     assert [said for (said,) in await shop.rows(done)] == [False, False, False, True]
 
 
 async def test_a_code_that_any_part_leaves_unknown_keeps_its_dead_letter(shop: Shop) -> None:
     for number, text in (("A1", "Left with Ann"), ("A2", "Left with Ben"), ("A3", "Left with Ann")):
         await shop.say({"number": number, "kind": "unmapped", "code": text})
-    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(shop.keyring.carrier_digest(CARRIER_ID))
-    await add_mapping(shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(
+        shop.keyring.carrier_digest(CARRIER_ID)
+    )
+    await add_mapping(
+        shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
+    )
     assert [call.report.corrected for call in await in_parts(shop)] == [1, 0, 1, 0]
-    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    )
 
 
 async def test_a_part_of_the_history_resolves_no_code(shop: Shop) -> None:
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
     assert (await again(shop, read_by="1")).corrected == 1
-    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    )
 
 
 async def test_where_too_many_codes_stay_unknown_none_is_resolved(shop: Shop) -> None:
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
-    crowded = HistoryPosition(began=await shop.database.clock.now(), left=frozenset(range(10**9, 10**9 + CODES_MAX + 1)))
+    await add_mapping(
+        shop.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
+    crowded = HistoryPosition(
+        began=await shop.database.clock.now(), left=frozenset(range(10**9, 10**9 + CODES_MAX + 1))
+    )
     assert (await history(shop, position=crowded).run()).corrected == 1
-    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    assert (
+        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    )
     assert len(encode_position(replace(crowded, learned=crowded.left), {})) < 32_768

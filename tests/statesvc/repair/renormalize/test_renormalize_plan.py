@@ -31,9 +31,20 @@ async def test_a_page_reads_what_lies_next(database: Any) -> None:
         await connection.execute(FILL, {"messages": MESSAGES, "carriers": CARRIERS})
         await connection.execute("ANALYZE statesvc.message")
         middle = "SELECT message_id FROM statesvc.message ORDER BY message_id OFFSET %s LIMIT 1"
-        (after,) = await (await connection.execute(middle, (MESSAGES // 2,))).fetchone() or (UUID(int=0),)
-        query = "EXPLAIN (ANALYZE, FORMAT json) " + queries("statesvc.repair", "history_reread")["next_messages"]
-        asked = {"carrier_id": "rare", "since": None, "read_by": None, "after": after, "limit": LIMIT}
+        (after,) = await (await connection.execute(middle, (MESSAGES // 2,))).fetchone() or (
+            UUID(int=0),
+        )
+        query = (
+            "EXPLAIN (ANALYZE, FORMAT json) "
+            + queries("statesvc.repair", "history_reread")["next_messages"]
+        )
+        asked = {
+            "carrier_id": "rare",
+            "since": None,
+            "read_by": None,
+            "after": after,
+            "limit": LIMIT,
+        }
         (found,) = await (await connection.execute(query, asked)).fetchone() or ([],)
     plan = found[0]["Plan"]
     assert plan["Actual Rows"] == LIMIT

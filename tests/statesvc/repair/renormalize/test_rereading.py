@@ -36,9 +36,16 @@ def logged(carrier_id: str, status: str | None, **raw: str) -> dict[str, Any]:
         ("hermes", None, {"code": "3500"}, "delivered"),
     ],
 )
-def test_what_its_codes_alone_say_corrects_an_event(carrier_id: str, misread: str | None, raw: dict[str, str], now: str) -> None:
+def test_what_its_codes_alone_say_corrects_an_event(
+    carrier_id: str, misread: str | None, raw: dict[str, str], now: str
+) -> None:
     report = RenormalizeReport()
-    (correction,) = plan_unread(effective_readings([logged(carrier_id, misread, **raw)]), CARRIERS[carrier_id], Mappings(), report)
+    (correction,) = plan_unread(
+        effective_readings([logged(carrier_id, misread, **raw)]),
+        CARRIERS[carrier_id],
+        Mappings(),
+        report,
+    )
     assert (correction.status, correction.corrects, report.corrected) == (now, "d1-260301-a", 1)
 
 
@@ -55,7 +62,17 @@ def test_what_its_codes_alone_say_corrects_an_event(carrier_id: str, misread: st
         ("dhl_unified", {"type": "transit", "code": "OK"}),
     ],
 )
-def test_where_more_than_the_codes_counts_an_event_is_reported_and_stands(carrier_id: str, raw: dict[str, str]) -> None:
+def test_where_more_than_the_codes_counts_an_event_is_reported_and_stands(
+    carrier_id: str, raw: dict[str, str]
+) -> None:
     report = RenormalizeReport()
-    assert plan_unread(effective_readings([logged(carrier_id, "in_transit", **raw)]), CARRIERS[carrier_id], Mappings(), report) == []
+    assert (
+        plan_unread(
+            effective_readings([logged(carrier_id, "in_transit", **raw)]),
+            CARRIERS[carrier_id],
+            Mappings(),
+            report,
+        )
+        == []
+    )
     assert (report.unreadable, report.corrected) == (1, 0)

@@ -29,13 +29,25 @@ class Operator:
     shop: Shop
     woken: int = 0
 
-    async def preview(self, printed: PrintedCode, meaning: Meaning | None, **bounds: int) -> MappingPreview:
-        task = RereadTask(carrier=ACME, keyring=self.shop.keyring, writer="preview-1", rolls_back=True)
+    async def preview(
+        self, printed: PrintedCode, meaning: Meaning | None, **bounds: int
+    ) -> MappingPreview:
+        task = RereadTask(
+            carrier=ACME, keyring=self.shop.keyring, writer="preview-1", rolls_back=True
+        )
         code = printed.clear(self.shop.keyring.carrier_digest(CARRIER_ID))
         return await preview_mapping(self.shop.connection, task, code, meaning, **bounds)
 
     async def teach(self, printed: PrintedCode, meaning: Meaning | None, **more: Any) -> int:
-        return await teach(self.shop.connection, self.shop.keyring, printed, meaning, why="their manual", actor="tester", **more)
+        return await teach(
+            self.shop.connection,
+            self.shop.keyring,
+            printed,
+            meaning,
+            why="their manual",
+            actor="tester",
+            **more,
+        )
 
     def run(self, printed: PrintedCode, revision: int, **bounds: Any) -> CodeReread:
         async def wake(_channels: frozenset[str]) -> None:
@@ -44,7 +56,12 @@ class Operator:
         place = {name: bounds.pop(name) for name in ("position", "page") if name in bounds}
         walk = HistoryWalk(
             connections=SingleConnection(self.shop.connection),
-            rereader=Rereader(keyring=self.shop.keyring, carriers={CARRIER_ID: ACME}, writer="renormalize-1", archive=None),
+            rereader=Rereader(
+                keyring=self.shop.keyring,
+                carriers={CARRIER_ID: ACME},
+                writer="renormalize-1",
+                archive=None,
+            ),
             wake=wake,
             carrier_id=CARRIER_ID,
             **bounds,
@@ -54,8 +71,22 @@ class Operator:
         return CodeReread(walk=walk, request=request, **place)
 
     async def state(self) -> Any:
-        tables = ("event", "transition", "notification", "outbox", "fanout", "shipment", "batch", "dead_letter", "code_mapping", "action")
-        return [await self.shop.rows(f"SELECT t::text FROM statesvc.{table} t ORDER BY 1") for table in tables]
+        tables = (
+            "event",
+            "transition",
+            "notification",
+            "outbox",
+            "fanout",
+            "shipment",
+            "batch",
+            "dead_letter",
+            "code_mapping",
+            "action",
+        )
+        return [
+            await self.shop.rows(f"SELECT t::text FROM statesvc.{table} t ORDER BY 1")
+            for table in tables
+        ]
 
 
 @pytest.fixture
@@ -72,26 +103,52 @@ async def subscribe(shop: Shop, *statuses: str) -> None:
 
 
 async def dead_letters(shop: Shop) -> list[tuple[str | None, str | None, bool]]:
-    return await shop.rows("SELECT raw_code, resolution, resolved_at IS NULL FROM statesvc.dead_letter ORDER BY 1")
+    return await shop.rows(
+        "SELECT raw_code, resolution, resolved_at IS NULL FROM statesvc.dead_letter ORDER BY 1"
+    )
 
 
-async def test_what_the_preview_says_is_what_the_repair_does(shop: Shop, operator: Operator) -> None:
+async def test_what_the_preview_says_is_what_the_repair_does(
+    shop: Shop, operator: Operator
+) -> None:
     await subscribe(shop, "out_for_delivery")
     for number in range(4):
         await shop.say({"number": f"N{number}", "status": "in_transit"})
         await shop.say({"number": f"N{number}", "kind": "unmapped", "code": "NEW", "minute": 5})
-    await shop.say({"number": "N0", "status": "delivered", "minute": 9}, {"number": "N9", "kind": "unmapped", "code": "OTHER"})
+    await shop.say(
+        {"number": "N0", "status": "delivered", "minute": 9},
+        {"number": "N9", "kind": "unmapped", "code": "OTHER"},
+    )
     before = await operator.state()
     preview = await operator.preview(NEW, ONWARD)
     assert await operator.state() == before, "a preview changes nothing"
-    assert (preview.events, preview.shipments, preview.messages, preview.counts_capped) == (4, 4, 4, False)
-    assert (preview.corrected, preview.transitions, preview.notifications, preview.previewed_messages) == (4, 3, 3, 4)
-    assert [each.model_dump(by_alias=True) for each in preview.readings] == [{"from": "none", "to": "out_for_delivery", "events": 4}]
-    assert [each.model_dump(by_alias=True) for each in preview.moved] == [{"from": "in_transit", "to": "out_for_delivery", "shipments": 3}]
+    assert (preview.events, preview.shipments, preview.messages, preview.counts_capped) == (
+        4,
+        4,
+        4,
+        False,
+    )
+    assert (
+        preview.corrected,
+        preview.transitions,
+        preview.notifications,
+        preview.previewed_messages,
+    ) == (4, 3, 3, 4)
+    assert [each.model_dump(by_alias=True) for each in preview.readings] == [
+        {"from": "none", "to": "out_for_delivery", "events": 4}
+    ]
+    assert [each.model_dump(by_alias=True) for each in preview.moved] == [
+        {"from": "in_transit", "to": "out_for_delivery", "shipments": 3}
+    ]
     assert {each.tracking_number for each in preview.examples} == {"N1", "N2", "N3"}
     run = operator.run(NEW, await operator.teach(NEW, ONWARD, replaces=preview.replaces))
     report = await run.run()
-    assert (report.corrected, report.transitions, report.notifications, run.is_done) == (4, 3, 3, True)
+    assert (report.corrected, report.transitions, report.notifications, run.is_done) == (
+        4,
+        3,
+        3,
+        True,
+    )
     assert await shop.value("SELECT count(*) FROM statesvc.outbox") == 3
     assert await dead_letters(shop) == [("NEW", "replayed", False), ("OTHER", None, True)]
     assert operator.woken > 0
@@ -100,7 +157,9 @@ async def test_what_the_preview_says_is_what_the_repair_does(shop: Shop, operato
     assert (again.corrected, again.transitions) == (0, 0)
 
 
-async def test_a_known_code_is_overridden_and_taken_back_and_its_history_follows(shop: Shop, operator: Operator) -> None:
+async def test_a_known_code_is_overridden_and_taken_back_and_its_history_follows(
+    shop: Shop, operator: Operator
+) -> None:
     known = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="X1")
     for number in range(3):
         await shop.say({"number": f"N{number}", "status": "in_transit"})
@@ -119,23 +178,44 @@ async def test_a_known_code_is_overridden_and_taken_back_and_its_history_follows
     assert await shop.rows(statuses) == [("in_transit", 4)]
 
 
-async def test_a_text_without_a_code_is_taught_and_stands_nowhere(shop: Shop, operator: Operator) -> None:
+async def test_a_text_without_a_code_is_taught_and_stands_nowhere(
+    shop: Shop, operator: Operator
+) -> None:
     text = PrintedCode(carrier_id=CARRIER_ID, raw_text="Handed to the neighbour")
-    for number, said in enumerate(("HANDED  to the Neighbour", "Given to Ann", "handed to the neighbour")):
-        await shop.say({"number": f"N{number}", "kind": "unmapped", "type": None, "code": None, "description": said})
-    await shop.as_owner("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE number = 'N2'")
+    for number, said in enumerate(
+        ("HANDED  to the Neighbour", "Given to Ann", "handed to the neighbour")
+    ):
+        await shop.say(
+            {
+                "number": f"N{number}",
+                "kind": "unmapped",
+                "type": None,
+                "code": None,
+                "description": said,
+            }
+        )
+    await shop.as_owner(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE number = 'N2'"
+    )
     preview = await operator.preview(text, ONWARD)
-    assert (preview.events, preview.corrected, preview.transitions) == (2, 2, 2), "one by its message, one by its leaf"
+    assert (preview.events, preview.corrected, preview.transitions) == (2, 2, 2), (
+        "one by its message, one by its leaf"
+    )
     run = operator.run(text, await operator.teach(text, ONWARD))
     assert (await run.run()).corrected == 2
-    assert (run.obstacle, await dead_letters(shop)) == (Obstacle.STILL_UNKNOWN, [(None, None, True)])
+    assert (run.obstacle, await dead_letters(shop)) == (
+        Obstacle.STILL_UNKNOWN,
+        [(None, None, True)],
+    )
     given = replace(text, raw_text="Given to Ann")
     run = operator.run(given, await operator.teach(given, Meaning(Kind.INFO)))
     await run.run()
     assert (run.obstacle, await dead_letters(shop)) == (None, [(None, "replayed", False)])
     everything = "SELECT string_agg(t::text, '') FROM statesvc.{table} t"
     for table in ("code_mapping", "mapped_text", "action", "dead_letter"):
-        assert "nn" not in str(await shop.value(everything.format(table=table))).lower().replace("channel", "")
+        assert "nn" not in str(await shop.value(everything.format(table=table))).lower().replace(
+            "channel", ""
+        )
 
 
 async def test_a_reason_narrows_a_code_down(shop: Shop, operator: Operator) -> None:
@@ -146,14 +226,24 @@ async def test_a_reason_narrows_a_code_down(shop: Shop, operator: Operator) -> N
 
 
 async def test_a_preview_is_bounded_and_says_so(shop: Shop, operator: Operator) -> None:
-    await shop.push(*(says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number) for number in range(30)))
+    await shop.push(
+        *(
+            says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
+            for number in range(30)
+        )
+    )
     await shop.work()
     preview = await operator.preview(NEW, ONWARD, previewed_max=10)
     assert (preview.messages, preview.previewed_messages, preview.transitions) == (30, 10, 10)
 
 
 async def test_a_run_goes_on_where_the_last_call_ended(shop: Shop, operator: Operator) -> None:
-    await shop.push(*(says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number) for number in range(30)))
+    await shop.push(
+        *(
+            says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
+            for number in range(30)
+        )
+    )
     await shop.work()
     revision = await operator.teach(NEW, ONWARD)
     run = operator.run(NEW, revision, messages_max=5, page=8)
@@ -165,17 +255,25 @@ async def test_a_run_goes_on_where_the_last_call_ended(shop: Shop, operator: Ope
     assert await dead_letters(shop) == [("NEW", "replayed", False)]
 
 
-async def test_of_two_operators_who_teach_a_code_at_once_one_is_told_of_the_other(shop: Shop, operator: Operator) -> None:
+async def test_of_two_operators_who_teach_a_code_at_once_one_is_told_of_the_other(
+    shop: Shop, operator: Operator
+) -> None:
     seen = (await operator.preview(NEW, ONWARD)).replaces
 
     async def say(meaning: Meaning) -> int | MappingChangedError:
-        async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
+        async with await AsyncConnection.connect(
+            shop.database.service_dsn, autocommit=True
+        ) as connection:
             try:
-                return await teach(connection, shop.keyring, NEW, meaning, why="x", actor="tester", replaces=seen)
+                return await teach(
+                    connection, shop.keyring, NEW, meaning, why="x", actor="tester", replaces=seen
+                )
             except MappingChangedError as error:
                 return error
 
-    outcomes = await asyncio.gather(*(say(meaning) for meaning in (ONWARD, Meaning(Kind.INFO), Meaning(Kind.SCAN, Status.LOST))))
+    outcomes = await asyncio.gather(
+        *(say(meaning) for meaning in (ONWARD, Meaning(Kind.INFO), Meaning(Kind.SCAN, Status.LOST)))
+    )
     assert [each for each in outcomes if isinstance(each, int)] == [1]
     assert [each.revision for each in outcomes if isinstance(each, MappingChangedError)] == [1, 1]
     assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'map_code'") == 1
@@ -183,11 +281,23 @@ async def test_of_two_operators_who_teach_a_code_at_once_one_is_told_of_the_othe
 
 async def test_a_worker_may_go_on_while_a_preview_is_made(shop: Shop) -> None:
     """Shipments that a preview holds are free again, and none of their messages is lost or charged."""
-    await shop.push(*(says({"number": "N1", "kind": "unmapped", "code": "NEW", "minute": n}, envelope=n) for n in range(20)))
+    await shop.push(
+        *(
+            says({"number": "N1", "kind": "unmapped", "code": "NEW", "minute": n}, envelope=n)
+            for n in range(20)
+        )
+    )
     await shop.work()
-    async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
+    async with await AsyncConnection.connect(
+        shop.database.service_dsn, autocommit=True
+    ) as connection:
         mine = Operator(replace(shop, connection=connection))
-        await shop.push(*(says({"number": "N1", "status": "in_transit", "minute": 30 + n}, envelope=n) for n in range(20)))
+        await shop.push(
+            *(
+                says({"number": "N1", "status": "in_transit", "minute": 30 + n}, envelope=n)
+                for n in range(20)
+            )
+        )
         previews = asyncio.create_task(mine.preview(NEW, ONWARD))
         await shop.work()
         preview = await previews

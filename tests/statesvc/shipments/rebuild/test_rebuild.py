@@ -21,20 +21,42 @@ COLUMNS = "SELECT * FROM statesvc.shipment ORDER BY shipment_id"
 
 
 def task(shop: Shop, *, processes: int = 1) -> Rebuild:
-    return Rebuild(owner_dsn=shop.database.owner_dsn, actor="tester", processes=processes, progress=lambda *_: None)
+    return Rebuild(
+        owner_dsn=shop.database.owner_dsn,
+        actor="tester",
+        processes=processes,
+        progress=lambda *_: None,
+    )
 
 
 async def tell_stories(shop: Shop, parcels: int, seed: int = 1) -> None:
     """Push late, repeated, contradicting and corrected scans."""
     chance = random.Random(seed)
-    statuses = ["info_received", "picked_up", "in_transit", "exception", "out_for_delivery", "delivered", "returning", None]
+    statuses = [
+        "info_received",
+        "picked_up",
+        "in_transit",
+        "exception",
+        "out_for_delivery",
+        "delivered",
+        "returning",
+        None,
+    ]
     pushes = []
     for parcel in range(parcels):
         for _ in range(chance.randrange(1, 6)):
             status = chance.choice(statuses)
-            said: dict[str, Any] = {"number": f"P{parcel}", "minute": chance.randrange(500), "code": chance.choice("ABC")}
+            said: dict[str, Any] = {
+                "number": f"P{parcel}",
+                "minute": chance.randrange(500),
+                "code": chance.choice("ABC"),
+            }
             said |= {} if chance.randrange(4) else {"is_timed": False}
-            said |= {"status": status} if status else {"kind": chance.choice(["unmapped", "correction", "info"])}
+            said |= (
+                {"status": status}
+                if status
+                else {"kind": chance.choice(["unmapped", "correction", "info"])}
+            )
             pushes.append(says(said))
     chance.shuffle(pushes)
     await shop.push(*pushes)
@@ -52,9 +74,13 @@ async def test_every_row_is_what_its_events_add_up_to(shop: Shop) -> None:
 @pytest.mark.usefixtures("own_processes")
 async def test_planted_drift_is_found_and_named(shop: Shop) -> None:
     await tell_stories(shop, 5)
-    await shop.as_owner(f"UPDATE statesvc.shipment SET status = 'lost', attempts = 7 WHERE shipment_id = '{shipment('P1')}'")
+    await shop.as_owner(
+        f"UPDATE statesvc.shipment SET status = 'lost', attempts = 7 WHERE shipment_id = '{shipment('P1')}'"
+    )
     await shop.as_owner(f"DELETE FROM statesvc.shipment WHERE shipment_id = '{shipment('P2')}'")
-    await shop.as_owner(f"UPDATE statesvc.shipment SET shipment_id = '{UUID(int=9)}' WHERE shipment_id = '{shipment('P3')}'")
+    await shop.as_owner(
+        f"UPDATE statesvc.shipment SET shipment_id = '{UUID(int=9)}' WHERE shipment_id = '{shipment('P3')}'"
+    )
     _, drift = await task(shop).compare()
     assert sorted(drift, key=lambda one: one.shipment_id) == sorted(
         [
@@ -68,15 +94,21 @@ async def test_planted_drift_is_found_and_named(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_rebuild_mends_the_projection_tells_nobody_and_the_worker_goes_on(shop: Shop) -> None:
+async def test_a_rebuild_mends_the_projection_tells_nobody_and_the_worker_goes_on(
+    shop: Shop,
+) -> None:
     await tell_stories(shop, 30)
     right = await shop.rows(COLUMNS)
     told = await shop.value("SELECT count(*) FROM statesvc.notification")
     await shop.as_owner("UPDATE statesvc.shipment SET status = 'lost'")
-    assert await task(shop, processes=2).rebuild() == await shop.value("SELECT count(*) FROM statesvc.event")
+    assert await task(shop, processes=2).rebuild() == await shop.value(
+        "SELECT count(*) FROM statesvc.event"
+    )
     assert await shop.rows(COLUMNS) == right
     assert await shop.value("SELECT count(*) FROM statesvc.notification") == told
-    assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [("tester", "rebuild", "projection shipment")]
+    assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [
+        ("tester", "rebuild", "projection shipment")
+    ]
     await tell_stories(shop, 30, seed=2)
     assert (await task(shop).compare())[1] == []
 
@@ -84,13 +116,17 @@ async def test_a_rebuild_mends_the_projection_tells_nobody_and_the_worker_goes_o
 @pytest.mark.usefixtures("own_processes")
 async def test_a_rollback_puts_the_old_table_back_with_what_came_since(shop: Shop) -> None:
     await tell_stories(shop, 10)
-    await shop.as_owner(f"UPDATE statesvc.shipment SET reason = 'weather' WHERE shipment_id = '{shipment('P1')}'")
+    await shop.as_owner(
+        f"UPDATE statesvc.shipment SET reason = 'weather' WHERE shipment_id = '{shipment('P1')}'"
+    )
     await task(shop).rebuild()
     assert (await task(shop).compare())[1] == []
     await shop.say({"number": "P2", "status": "delivered", "minute": 900})
     await shop.say({"number": "NEW", "status": "picked_up"})
     await task(shop).roll_back()
-    assert (await task(shop).compare())[1] == [Drift(shipment("P1"), "acme", ("reason",))], "as it was, but nothing lost"
+    assert (await task(shop).compare())[1] == [Drift(shipment("P1"), "acme", ("reason",))], (
+        "as it was, but nothing lost"
+    )
     await task(shop).roll_back()
     assert (await task(shop).compare())[1] == []
     await task(shop).finish()
@@ -100,14 +136,19 @@ async def test_a_rollback_puts_the_old_table_back_with_what_came_since(shop: Sho
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_missed(shop: Shop) -> None:
+async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_missed(
+    shop: Shop,
+) -> None:
     # the commit-order adversary: its rows are written, and invisible while the slices are read
     await tell_stories(shop, 10)
     async with await AsyncConnection.connect(shop.database.service_dsn) as adversary:
         change = "UPDATE statesvc.shipment SET version = version WHERE shipment_id = %s"
         await adversary.execute(change, (shipment("P1"),))
         running = asyncio.create_task(task(shop).rebuild())
-        await shop.until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock')", wanted=True)
+        await shop.until(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock')",
+            wanted=True,
+        )
         await adversary.commit()
         await running
     assert (await task(shop).compare())[1] == []
@@ -115,7 +156,11 @@ async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("is_noted", [True, False])
-async def test_what_changes_while_it_runs_is_folded_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, is_noted: bool) -> None:  # noqa: FBT001
+async def test_what_changes_while_it_runs_is_folded_again(
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    is_noted: bool,  # noqa: FBT001
+) -> None:
     await tell_stories(shop, 10)
 
     async def meanwhile(connection: Any, archive: History) -> None:
@@ -160,11 +205,15 @@ async def test_two_rebuilds_at_once_are_refused(shop: Shop) -> None:
 
 async def test_both_tables_are_alike(shop: Shop) -> None:
     columns = "SELECT attname, atttypid, atttypmod, attnotnull FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY 1"
-    indexes = "SELECT indkey::text, indisunique FROM pg_index WHERE indrelid = %s::regclass ORDER BY 1"
+    indexes = (
+        "SELECT indkey::text, indisunique FROM pg_index WHERE indrelid = %s::regclass ORDER BY 1"
+    )
     rights = "SELECT array_agg(privilege_type::text ORDER BY 1) FROM information_schema.role_table_grants WHERE table_name = %s"
     options = "SELECT reloptions FROM pg_class WHERE oid = %s::regclass"
     for question in (columns, indexes, options):
-        assert await shop.rows(question, "statesvc.shipment") == await shop.rows(question, "statesvc.shipment_spare")
+        assert await shop.rows(question, "statesvc.shipment") == await shop.rows(
+            question, "statesvc.shipment_spare"
+        )
     assert await shop.rows(rights, "shipment") == await shop.rows(rights, "shipment_spare")
 
 

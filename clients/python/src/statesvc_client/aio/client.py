@@ -56,7 +56,9 @@ class AsyncClient:
             base_url=base_url,
             headers={"User-Agent": "statesvc-client/0.1.0", **(headers or {}), **authorization},
             timeout=timeout,
-            transport=AsyncRetries(retries or RetryPolicy(), httpx.AsyncHTTPTransport(verify=verify, proxy=proxy)),
+            transport=AsyncRetries(
+                retries or RetryPolicy(), httpx.AsyncHTTPTransport(verify=verify, proxy=proxy)
+            ),
             event_hooks={"response": [_raise_problem]},
         )
         self.core = AuthenticatedClient(base_url=base_url, token=key)
@@ -65,7 +67,12 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -101,7 +108,13 @@ class AsyncClient:
 
         return Log(self.core)
 
-    def stream(self, *, after: str | None = None, carriers: Sequence[str] = (), statuses: Sequence[str] = ()) -> AsyncIterator["Change"]:
+    def stream(
+        self,
+        *,
+        after: str | None = None,
+        carriers: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+    ) -> AsyncIterator["Change"]:
         """Follow changes of status; see `Log.stream`."""
         return self.log.stream(after=after, carriers=carriers, statuses=statuses)
 

@@ -32,19 +32,30 @@ class Events:
             raise TypeError("the service answered one event with verdicts of lines")
         return verdicts
 
-    async def submit_many(self, events: Iterable[CanonicalEvent | Mapping[str, Any]]) -> list[LineVerdict]:
+    async def submit_many(
+        self, events: Iterable[CanonicalEvent | Mapping[str, Any]]
+    ) -> list[LineVerdict]:
         """Append events in one request, with a verdict for each; a bad one is `invalid` by itself."""
         verdicts = await self._submit(events, "application/x-ndjson")
         if not isinstance(verdicts, LineVerdicts):
             raise TypeError("the service answered lines with the verdict of one event")
         return verdicts.results
 
-    async def _submit(self, events: Iterable[CanonicalEvent | Mapping[str, Any]], media_type: str) -> EventVerdict | LineVerdicts:
+    async def _submit(
+        self, events: Iterable[CanonicalEvent | Mapping[str, Any]], media_type: str
+    ) -> EventVerdict | LineVerdicts:
         lines = b"\n".join(
-            json.dumps(event.to_dict() if isinstance(event, CanonicalEvent) else event, default=_written).encode() for event in events
+            json.dumps(
+                event.to_dict() if isinstance(event, CanonicalEvent) else event, default=_written
+            ).encode()
+            for event in events
         )
         response = await self._core.get_async_httpx_client().request(
             "POST", "/v1/events", content=lines, headers={"Content-Type": media_type}
         )
         document = response.json()
-        return LineVerdicts.from_dict(document) if "results" in document else EventVerdict.from_dict(document)
+        return (
+            LineVerdicts.from_dict(document)
+            if "results" in document
+            else EventVerdict.from_dict(document)
+        )

@@ -31,7 +31,11 @@ class Log:
         self._core = core
 
     async def stream(
-        self, *, after: str | None = None, carriers: Sequence[str] = (), statuses: Sequence[str] = ()
+        self,
+        *,
+        after: str | None = None,
+        carriers: Sequence[str] = (),
+        statuses: Sequence[str] = (),
     ) -> AsyncIterator[Change]:
         """Follow changes of status, for ever: a lost connection is taken up where it ended, nothing is missed or repeated.
 
@@ -47,18 +51,29 @@ class Log:
             timeout = httpx.Timeout(_SILENCE_SECONDS)
             try:
                 async with aconnect_sse(
-                    self._core.get_async_httpx_client(), "GET", "/v1/stream", params=params, headers=headers, timeout=timeout
+                    self._core.get_async_httpx_client(),
+                    "GET",
+                    "/v1/stream",
+                    params=params,
+                    headers=headers,
+                    timeout=timeout,
                 ) as source:
                     async for event in source.aiter_sse():
                         last_id = event.id or last_id
                         pause_seconds = pause_seconds if event.retry is None else event.retry / 1000
                         if event.event == "reset":
-                            raise CursorLostError(410, {"code": "cursor_lost", "detail": event.data})
+                            raise CursorLostError(
+                                410, {"code": "cursor_lost", "detail": event.data}
+                            )
                         if event.event == "shipment.status_changed":
-                            yield Change(event.id, StreamedTransition.from_dict(json.loads(event.data)))
+                            yield Change(
+                                event.id, StreamedTransition.from_dict(json.loads(event.data))
+                            )
             except httpx.TransportError as error:
                 # cut off, or silent for too long: come back
-                _log.warning("the stream broke off, and is taken up again: %s", error or type(error).__name__)
+                _log.warning(
+                    "the stream broke off, and is taken up again: %s", error or type(error).__name__
+                )
             await sleep_async(pause_seconds)
 
     async def feed(self, *, after: str = "-1") -> AsyncIterator[FeedEntry]:
@@ -70,20 +85,35 @@ class Log:
     async def feed_pages(self, *, after: str = "-1", page_size: int = 500) -> AsyncIterator[Feed]:
         """Iterate over the feed by pages; store the `cursor` of a page to go on behind it."""
         while True:
-            page = value((await read_feed.asyncio_detailed(client=self._core, after=after, limit=page_size)).parsed)
+            page = value(
+                (
+                    await read_feed.asyncio_detailed(
+                        client=self._core, after=after, limit=page_size
+                    )
+                ).parsed
+            )
             yield page
             after = page.cursor
             if page.next_cursor is None:
                 return
 
     async def transition_pages(
-        self, *, after: str = "-1", carriers: Sequence[str] = (), statuses: Sequence[str] = (), page_size: int = 500
+        self,
+        *,
+        after: str = "-1",
+        carriers: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        page_size: int = 500,
     ) -> AsyncIterator[TransitionFeed]:
         """Iterate over past changes of status by pages; go on with `stream(after=page.cursor)`."""
         chosen = [Status(status) for status in statuses]
         while True:
             answer = await list_transitions.asyncio_detailed(
-                client=self._core, after=after, limit=page_size, carrier_id=list(carriers), status=chosen
+                client=self._core,
+                after=after,
+                limit=page_size,
+                carrier_id=list(carriers),
+                status=chosen,
             )
             page = value(answer.parsed)
             yield page

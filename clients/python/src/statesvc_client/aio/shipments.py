@@ -40,7 +40,12 @@ from statesvc_client.core.models.status import Status
 from statesvc_client.core.types import UNSET
 from statesvc_client.paths import evidence_path
 
-_MEDIA_TYPES = {"json": "application/json", "html": "text/html", "pdf": "application/pdf", "zip": "application/zip"}
+_MEDIA_TYPES = {
+    "json": "application/json",
+    "html": "text/html",
+    "pdf": "application/pdf",
+    "zip": "application/zip",
+}
 
 
 class Shipments:
@@ -72,10 +77,14 @@ class Shipments:
         shipment: Shipment = value(answer.parsed)
         return shipment
 
-    async def get_by_id(self, shipment_id: UUID, *, as_of: datetime | None = None, personal: bool = False) -> Shipment:
+    async def get_by_id(
+        self, shipment_id: UUID, *, as_of: datetime | None = None, personal: bool = False
+    ) -> Shipment:
         """Return the state of the shipment that feed, stream and notifications name by its id."""
         include: Literal["personal"] | None = "personal" if personal else None
-        answer = await get_shipment_by_id.asyncio_detailed(shipment_id, client=self._core, as_of=as_of, include=include)
+        answer = await get_shipment_by_id.asyncio_detailed(
+            shipment_id, client=self._core, as_of=as_of, include=include
+        )
         shipment: Shipment = value(answer.parsed)
         return shipment
 
@@ -122,12 +131,22 @@ class Shipments:
 
     async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[LookedUpNumber]:
         """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer is in their order."""
-        if not all(isinstance(number, str) or (isinstance(number, tuple) and len(number) == 2) for number in numbers):
+        if not all(
+            isinstance(number, str) or (isinstance(number, tuple) and len(number) == 2)
+            for number in numbers
+        ):
             # a list of two numbers would pass for a carrier and a number
-            raise TypeError("a number to look up is a text, or (carrier_id, tracking_number); of a list: lookup(*numbers)")
+            raise TypeError(
+                "a number to look up is a text, or (carrier_id, tracking_number); of a list: lookup(*numbers)"
+            )
         printed = [(None, number) if isinstance(number, str) else number for number in numbers]
-        asked = [NumberToLookUp(tracking_number=number, carrier_id=carrier_id) for carrier_id, number in printed]
-        answer = await look_up_shipments.asyncio_detailed(client=self._core, body=NumbersToLookUp(numbers=asked))
+        asked = [
+            NumberToLookUp(tracking_number=number, carrier_id=carrier_id)
+            for carrier_id, number in printed
+        ]
+        answer = await look_up_shipments.asyncio_detailed(
+            client=self._core, body=NumbersToLookUp(numbers=asked)
+        )
         return value(answer.parsed).items
 
     async def history(
@@ -193,7 +212,10 @@ class Shipments:
         statement: Mapping[str, object] | None = None,
     ) -> bytes:
         """Return the evidence as a file. `statement`: what the merchant states for a case, as the API takes it."""
-        params = {"discriminator": discriminator, "as_of": None if as_of is None else as_of.isoformat()}
+        params = {
+            "discriminator": discriminator,
+            "as_of": None if as_of is None else as_of.isoformat(),
+        }
         response = await self._core.get_async_httpx_client().request(
             "GET" if statement is None else "POST",
             evidence_path(carrier_id, tracking_number),
@@ -205,7 +227,13 @@ class Shipments:
 
     async def references(self, carrier_id: str, tracking_number: str) -> ShipmentReferences:
         """Return the order id and the metadata that are attached to a number."""
-        return value((await get_shipment_references.asyncio_detailed(carrier_id, tracking_number, client=self._core)).parsed)
+        return value(
+            (
+                await get_shipment_references.asyncio_detailed(
+                    carrier_id, tracking_number, client=self._core
+                )
+            ).parsed
+        )
 
     async def set_references(
         self,
@@ -221,24 +249,44 @@ class Shipments:
 
         `parcel`: the carrier and number of another carrier's parcel that this is.
         """
-        stated = None if parcel is None else ParcelNumber(carrier_id=parcel[0], tracking_number=parcel[1])
-        body = References(order_id=order_id, metadata=ReferencesMetadata.from_dict(metadata or {}), parcel=stated)
+        stated = (
+            None
+            if parcel is None
+            else ParcelNumber(carrier_id=parcel[0], tracking_number=parcel[1])
+        )
+        body = References(
+            order_id=order_id, metadata=ReferencesMetadata.from_dict(metadata or {}), parcel=stated
+        )
         answer = await set_shipment_references.asyncio_detailed(
             carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET
         )
         return value(answer.parsed)
 
-    async def expect(self, carrier_id: str, tracking_number: str, *, hours: int, why: str | None = None) -> AwaitedShown:
+    async def expect(
+        self, carrier_id: str, tracking_number: str, *, hours: int, why: str | None = None
+    ) -> AwaitedShown:
         """Await a number: if nothing is heard of it within these hours, `shipment.never_heard` is sent."""
         body = AwaitedWithin(hours=hours)
-        answer = await await_shipment.asyncio_detailed(carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET)
+        answer = await await_shipment.asyncio_detailed(
+            carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET
+        )
         return value(answer.parsed)
 
-    async def stop_expecting(self, carrier_id: str, tracking_number: str, *, why: str | None = None) -> None:
+    async def stop_expecting(
+        self, carrier_id: str, tracking_number: str, *, why: str | None = None
+    ) -> None:
         """Await a number no longer."""
-        await stop_awaiting_shipment.asyncio_detailed(carrier_id, tracking_number, client=self._core, statesvc_why=why or UNSET)
+        await stop_awaiting_shipment.asyncio_detailed(
+            carrier_id, tracking_number, client=self._core, statesvc_why=why or UNSET
+        )
 
     async def erase(self, carrier_id: str, tracking_number: str, *, why: str) -> ErasureAnswer:
         """Make a shipment's personal data unreadable (scope `admin`)."""
         body = ErasureRequest(why=why)
-        return value((await erase_shipment.asyncio_detailed(carrier_id, tracking_number, client=self._core, body=body)).parsed)
+        return value(
+            (
+                await erase_shipment.asyncio_detailed(
+                    carrier_id, tracking_number, client=self._core, body=body
+                )
+            ).parsed
+        )

@@ -24,7 +24,9 @@ from statesvc_client.core.api.subscriptions import (
 )
 from statesvc_client.core.client import AuthenticatedClient
 from statesvc_client.core.models.attempt_shown import AttemptShown
-from statesvc_client.core.models.list_notifications_outcome_type_0 import ListNotificationsOutcomeType0
+from statesvc_client.core.models.list_notifications_outcome_type_0 import (
+    ListNotificationsOutcomeType0,
+)
 from statesvc_client.core.models.notification_detail import NotificationDetail
 from statesvc_client.core.models.notification_shown import NotificationShown
 from statesvc_client.core.models.replay_input import ReplayInput
@@ -47,13 +49,25 @@ class Subscriptions:
     async def create(self, url: str, *, why: str | None = None, **fields: Any) -> SubscriptionMade:
         """Subscribe; the answer has the `secret`, which is shown this once."""
         body = SubscriptionInput.from_dict({"url": url, **fields})
-        return value((await create_subscription.asyncio_detailed(client=self._core, body=body, statesvc_why=why or UNSET)).parsed)
+        return value(
+            (
+                await create_subscription.asyncio_detailed(
+                    client=self._core, body=body, statesvc_why=why or UNSET
+                )
+            ).parsed
+        )
 
     async def list(self, *, page_size: int = 100) -> AsyncIterator[SubscriptionShown]:
         """Iterate over the subscriptions of the key's owner."""
         cursor: str | None = None
         while True:
-            page = value((await list_subscriptions.asyncio_detailed(client=self._core, limit=page_size, cursor=cursor)).parsed)
+            page = value(
+                (
+                    await list_subscriptions.asyncio_detailed(
+                        client=self._core, limit=page_size, cursor=cursor
+                    )
+                ).parsed
+            )
             for subscription in page.items:
                 yield subscription
             cursor = page.next_cursor
@@ -62,29 +76,43 @@ class Subscriptions:
 
     async def get(self, subscription_id: UUID) -> SubscriptionDetail:
         """Return a subscription with how its receiver does."""
-        return value((await get_subscription.asyncio_detailed(subscription_id, client=self._core)).parsed)
+        return value(
+            (await get_subscription.asyncio_detailed(subscription_id, client=self._core)).parsed
+        )
 
-    async def change(self, subscription_id: UUID, *, why: str | None = None, **fields: Any) -> SubscriptionShown:
+    async def change(
+        self, subscription_id: UUID, *, why: str | None = None, **fields: Any
+    ) -> SubscriptionShown:
         """Change the given fields; the others stay."""
         body = SubscriptionChange.from_dict(fields)
-        answer = await change_subscription.asyncio_detailed(subscription_id, client=self._core, body=body, statesvc_why=why or UNSET)
+        answer = await change_subscription.asyncio_detailed(
+            subscription_id, client=self._core, body=body, statesvc_why=why or UNSET
+        )
         return value(answer.parsed)
 
     async def delete(self, subscription_id: UUID, *, why: str | None = None) -> None:
         """Unsubscribe."""
-        await delete_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        await delete_subscription.asyncio_detailed(
+            subscription_id, client=self._core, statesvc_why=why or UNSET
+        )
 
     async def pause(self, subscription_id: UUID, *, why: str | None = None) -> SubscriptionShown:
         """Hold notifications back; what comes meanwhile waits."""
-        answer = await pause_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        answer = await pause_subscription.asyncio_detailed(
+            subscription_id, client=self._core, statesvc_why=why or UNSET
+        )
         return value(answer.parsed)
 
     async def resume(self, subscription_id: UUID, *, why: str | None = None) -> SubscriptionShown:
         """Send again, beginning with what waits."""
-        answer = await resume_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        answer = await resume_subscription.asyncio_detailed(
+            subscription_id, client=self._core, statesvc_why=why or UNSET
+        )
         return value(answer.parsed)
 
-    async def rotate_secret(self, subscription_id: UUID, *, grace_hours: float = 24.0, why: str | None = None) -> SubscriptionMade:
+    async def rotate_secret(
+        self, subscription_id: UUID, *, grace_hours: float = 24.0, why: str | None = None
+    ) -> SubscriptionMade:
         """Make a new secret; the old one signs too for `grace_hours`. Never repeated by itself."""
         answer = await rotate_subscription_secret.asyncio_detailed(
             subscription_id, client=self._core, grace_hours=grace_hours, statesvc_why=why or UNSET
@@ -93,7 +121,9 @@ class Subscriptions:
 
     async def test(self, subscription_id: UUID, *, why: str | None = None) -> TrialShown:
         """Send one signed example and return how the receiver answered."""
-        answer = await test_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        answer = await test_subscription.asyncio_detailed(
+            subscription_id, client=self._core, statesvc_why=why or UNSET
+        )
         return value(answer.parsed)
 
     async def replay(
@@ -109,19 +139,31 @@ class Subscriptions:
         """Send a range again, in parts: iterate to the end. `delivered_too`: also what was taken already; `dry_run`: only count."""
         cursor: str | None = None
         while True:
-            body = ReplayInput(since=since, until=until, delivered_too=delivered_too, dry_run=dry_run, cursor=cursor)
-            answer = await replay_subscription.asyncio_detailed(subscription_id, client=self._core, body=body, statesvc_why=why or UNSET)
+            body = ReplayInput(
+                since=since,
+                until=until,
+                delivered_too=delivered_too,
+                dry_run=dry_run,
+                cursor=cursor,
+            )
+            answer = await replay_subscription.asyncio_detailed(
+                subscription_id, client=self._core, body=body, statesvc_why=why or UNSET
+            )
             part = value(answer.parsed)
             yield part
             cursor = part.next_cursor
             if cursor is None:
                 return
 
-    async def attempts(self, subscription_id: UUID, *, page_size: int = 100) -> AsyncIterator[AttemptShown]:
+    async def attempts(
+        self, subscription_id: UUID, *, page_size: int = 100
+    ) -> AsyncIterator[AttemptShown]:
         """Iterate over the attempts, the newest first."""
         cursor: str | None = None
         while True:
-            answer = await list_attempts.asyncio_detailed(subscription_id, client=self._core, limit=page_size, cursor=cursor)
+            answer = await list_attempts.asyncio_detailed(
+                subscription_id, client=self._core, limit=page_size, cursor=cursor
+            )
             page = value(answer.parsed)
             for attempt in page.items:
                 yield attempt
@@ -159,14 +201,23 @@ class Subscriptions:
             if cursor is None:
                 return
 
-    async def notification(self, subscription_id: UUID, webhook_id: str, *, personal: bool = False) -> NotificationDetail:
+    async def notification(
+        self, subscription_id: UUID, webhook_id: str, *, personal: bool = False
+    ) -> NotificationDetail:
         """Return a notification with its body as it was sent; `personal`: also one with personal fields, and what was answered."""
         answer = await get_notification.asyncio_detailed(
-            subscription_id, webhook_id, client=self._core, include="personal" if personal else UNSET
+            subscription_id,
+            webhook_id,
+            client=self._core,
+            include="personal" if personal else UNSET,
         )
         return value(answer.parsed)
 
-    async def resend(self, subscription_id: UUID, webhook_id: str, *, why: str | None = None) -> NotificationShown:
+    async def resend(
+        self, subscription_id: UUID, webhook_id: str, *, why: str | None = None
+    ) -> NotificationShown:
         """Send a notification again, under its id."""
-        answer = await resend_notification.asyncio_detailed(subscription_id, webhook_id, client=self._core, statesvc_why=why or UNSET)
+        answer = await resend_notification.asyncio_detailed(
+            subscription_id, webhook_id, client=self._core, statesvc_why=why or UNSET
+        )
         return value(answer.parsed)

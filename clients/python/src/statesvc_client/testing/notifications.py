@@ -37,7 +37,12 @@ class SignedNotification:
 
 
 def signed_notification(
-    kind: str = "shipment.status_changed", *, secret: str = SECRET, webhook_id: str | None = None, full: bool = False, **data: Any
+    kind: str = "shipment.status_changed",
+    *,
+    secret: str = SECRET,
+    webhook_id: str | None = None,
+    full: bool = False,
+    **data: Any,
 ) -> SignedNotification:
     """Make a notification of a type of the catalogue: its example, with `data` over it, signed now.
 
@@ -54,5 +59,7 @@ def signed_notification(
     example = BY_TYPE[kind].example("full" if full else "thin", pii=False)
     now, webhook_id = signatures.clock(), webhook_id or f"n1-{uuid.uuid4().hex}"
     body = body_of(kind, datetime.fromtimestamp(now, UTC), {**example, **given})
-    headers = signed_headers([Secret.chosen(secret).key], webhook_id=webhook_id, timestamp=int(now), body=body)
+    headers = signed_headers(
+        [Secret.chosen(secret).key], webhook_id=webhook_id, timestamp=int(now), body=body
+    )
     return SignedNotification(headers, body)

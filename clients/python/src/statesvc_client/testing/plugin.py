@@ -24,7 +24,10 @@ _STOP_SECONDS = 20
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what the fixtures take."""
     group = parser.getgroup("statesvc")
-    group.addoption("--statesvc-url", help="test against this running service (key: STATESVC_API_KEY) instead of an embedded one")
+    group.addoption(
+        "--statesvc-url",
+        help="test against this running service (key: STATESVC_API_KEY) instead of an embedded one",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +38,9 @@ def statesvc_settings() -> Mapping[str, str]:
 
 @pytest.fixture(scope="session")
 def statesvc(
-    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, statesvc_settings: Mapping[str, str]
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+    statesvc_settings: Mapping[str, str],
 ) -> "Iterator[Service]":
     """Yield a service, one for all tests of the run: each uses parcels of its own."""
     from statesvc_client.testing.service import Service
@@ -45,7 +50,11 @@ def statesvc(
             yield service
         return
     folder, port, key = tmp_path_factory.mktemp("statesvc"), _free_port(), secrets.token_urlsafe(32)
-    given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+    given = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("STATESVC_", "DATABASE_URL"))
+    }
     settings = {
         "STATESVC_DATA_DIR": str(folder / "data"),
         "STATESVC_BOOTSTRAP_KEY": key,
@@ -54,7 +63,9 @@ def statesvc(
     }
     with (
         _running(port, given | settings, folder / "log"),
-        contextlib.closing(Service(f"http://127.0.0.1:{port}", key, data_dir=folder / "data")) as service,
+        contextlib.closing(
+            Service(f"http://127.0.0.1:{port}", key, data_dir=folder / "data")
+        ) as service,
     ):
         yield service
 
@@ -63,13 +74,18 @@ def statesvc(
 def _running(port: int, environment: Mapping[str, str], log: Path) -> Iterator[None]:
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own service
-            [sys.executable, "-m", "statesvc", "up", "--port", str(port)], env=dict(environment), stdout=output, stderr=output
+            [sys.executable, "-m", "statesvc", "up", "--port", str(port)],
+            env=dict(environment),
+            stdout=output,
+            stderr=output,
         )
     try:
         deadline = time.monotonic() + _START_SECONDS
         while not _is_ready(port):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the service did not start:\n{log.read_text(errors='replace')[-3000:]}")
+                raise RuntimeError(
+                    f"the service did not start:\n{log.read_text(errors='replace')[-3000:]}"
+                )
             time.sleep(0.05)
         yield
     finally:

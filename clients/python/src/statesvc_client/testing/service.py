@@ -43,7 +43,9 @@ class Clock:
         larger tolerance.
         """
         if self._data_dir is None:
-            raise RuntimeError("the clock of a running service is its own: leave out --statesvc-url for an embedded one")
+            raise RuntimeError(
+                "the clock of a running service is its own: leave out --statesvc-url for an embedded one"
+            )
         moved = timedelta(**by)
         # of its own thread: the test may run in an event loop
         with ThreadPoolExecutor(1) as thread:
@@ -70,10 +72,14 @@ class Service:
         self.key = key
         self.client = Client(url, key=key)
         self.clock = Clock(data_dir)
-        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30)
+        self._http = httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30
+        )
         self._scans: dict[tuple[str, str], datetime] = {}
 
-    def push(self, carrier_id: str, status: str, *, number: str | None = None, at: datetime | None = None) -> "Shipment":
+    def push(
+        self, carrier_id: str, status: str, *, number: str | None = None, at: datetime | None = None
+    ) -> "Shipment":
         """Post a sample of this carrier that says this status, wait until it took effect, and return the shipment.
 
         Args:
@@ -88,9 +94,18 @@ class Service:
         self.push_raw(carrier_id, push.body, content_type=push.content_type, number=push.number)
         return self.client.shipments.get(carrier_id, push.number)
 
-    def push_raw(self, carrier_id: str, body: bytes, *, content_type: str = "application/json", number: str | None = None) -> str:
+    def push_raw(
+        self,
+        carrier_id: str,
+        body: bytes,
+        *,
+        content_type: str = "application/json",
+        number: str | None = None,
+    ) -> str:
         """Post a body of your own. With `number`: wait until that shipment shows it. Return the message's id."""
-        answer = self._http.post(f"/v1/webhooks/{carrier_id}", content=body, headers={"Content-Type": content_type})
+        answer = self._http.post(
+            f"/v1/webhooks/{carrier_id}", content=body, headers={"Content-Type": content_type}
+        )
         answer.raise_for_status()
         message_id = answer.headers["Statesvc-Message-Id"]
         if number is not None:
@@ -102,10 +117,14 @@ class Service:
         answer = self._http.post("/v1/subscriptions", content=json.dumps({"url": url, **filters}))
         answer.raise_for_status()
         subscription_id: str = answer.json()["id"]
-        self._http.put(f"/v1/subscriptions/{subscription_id}/secret", content=json.dumps({"secret": SECRET})).raise_for_status()
+        self._http.put(
+            f"/v1/subscriptions/{subscription_id}/secret", content=json.dumps({"secret": SECRET})
+        ).raise_for_status()
         return subscription_id
 
-    def signed_notification(self, kind: str = "shipment.status_changed", **options: Any) -> SignedNotification:
+    def signed_notification(
+        self, kind: str = "shipment.status_changed", **options: Any
+    ) -> SignedNotification:
         """Make a notification without pushing anything (`statesvc_client.testing.signed_notification`)."""
         return signed_notification(kind, **options)
 
@@ -131,4 +150,6 @@ class Service:
 
     def _has_effect(self, carrier_id: str, number: str, message_id: str) -> bool:
         answer = self._http.get(f"/v1/shipments/{carrier_id}/{number}/audit")
-        return answer.status_code == httpx.codes.OK and any(event["message_id"] == message_id for event in answer.json()["events"])
+        return answer.status_code == httpx.codes.OK and any(
+            event["message_id"] == message_id for event in answer.json()["events"]
+        )
