@@ -1,19 +1,34 @@
-"""All that a package with a carrier of its own needs (docs/carrier-package.md), under one name in a wheel and in the tree."""
+"""The kit for a carrier of another package (docs/carrier-package.md): one name in a wheel and in the tree.
 
-from events.carriers.carrier import (
+The other names are those of 0.1.0.
+"""
+
+from events.carriers import kit
+from events.carriers.kit import (
     Ack,
     Basic,
     Carrier,
+    Cause,
+    EventPlace,
     Hmac,
+    InstalledCarrier,
+    InstalledVersion,
+    Kind,
+    Normalized,
+    PrintedTime,
+    Raw,
+    Reading,
+    Reason,
+    Recipe,
+    Rejection,
     SharedHeader,
     ShipperChoice,
+    Status,
+    TimePrecision,
+    TzSource,
+    UnreadableMessageError,
     UrlToken,
 )
-from events.carriers.installed import InstalledCarrier, InstalledVersion
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
-from events.identity.recipe import Recipe
-from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 __all__ = (
     "Ack",
@@ -39,4 +54,5 @@ __all__ = (
     "TzSource",
     "UnreadableMessageError",
     "UrlToken",
+    "kit",
 )

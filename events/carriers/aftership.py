@@ -8,29 +8,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from events.carriers.carrier import Carrier, Hmac
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import reported_place
-from events.parsing.lists import JsonObject, as_list, child, objects_at
-from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, carried_by, reading_of
-from events.parsing.silence import NO_CONTAINER, says_nothing
-from events.parsing.text import signer, text_unless
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey, home_of
-from events.vocabulary import Kind
+from events.carriers import kit
 
-CODES: Final = meanings("aftership_codes.csv")
+CODES: Final = kit.meanings("aftership_codes.csv")
 """(level, code): `subtag` or `tag`."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
+    )
 )
 
 NULLS: Final = frozenset({"null", "none", "undefined"})
@@ -42,72 +28,74 @@ _ESTIMATES: Final = (
 )
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one webhook or answer."""
-    for where, tracking in _trackings(read_json(body), rejections):
+    for where, tracking in _trackings(kit.read_json(body), rejections):
         yield from _tracking(tracking, where, received_at, rejections)
 
 
-def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _trackings(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"
         )
     wrapper = next((name for name in ("msg", "data") if type(body.get(name)) in (dict, list)), None)
     if wrapper is not None:
-        for _, data in objects_at(body, wrapper, "", rejections):
+        for _, data in kit.objects_at(body, wrapper, "", rejections):
             yield from _unwrapped(data, f"/{wrapper}", rejections)
     elif _is_tracking(body):
         yield "", body
     elif not {"meta", "event", "msg", "data"} & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"
         )
 
 
 def _unwrapped(
-    data: JsonObject, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
+    data: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
     if _is_tracking(data):
         yield where, data
-    elif not _NAMES & data.keys() and not says_nothing(data):
-        rejections.add(where, NO_CONTAINER)
+    elif not _NAMES & data.keys() and not kit.says_nothing(data):
+        rejections.add(where, kit.NO_CONTAINER)
     for name in ("tracking", "trackings"):
         many = type(data.get(name)) is list
-        for index, tracking in objects_at(
+        for index, tracking in kit.objects_at(
             data, name, where, rejections, required=False, but=_NAMES
         ):
             yield f"{where}/{name}/{index}" if many else f"{where}/{name}", tracking
 
 
-def _is_tracking(value: JsonObject) -> bool:
+def _is_tracking(value: kit.JsonObject) -> bool:
     return "tracking_number" in value or "checkpoints" in value or "checkpoint" in value
 
 
 def _tracking(
-    tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
+    tracking: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
     number = _text(tracking.get("tracking_number"))
     name = "checkpoints" if "checkpoints" in tracking else "checkpoint"
     pointer = f"{where}/{name}"
     found = [
         (f"{pointer}/{index}", checkpoint)
-        for index, checkpoint in objects_at(
+        for index, checkpoint in kit.objects_at(
             tracking, name, where, rejections, required="tag" not in tracking, but=_NAMES
         )
     ]
-    if not as_list(tracking.get(name)):
+    if not kit.as_list(tracking.get(name)):
         found = list(_rollup(tracking, where))
     journey, service = _journey(tracking), _text(tracking.get("shipment_type"))
-    readings: list[Reading] = []
+    readings: list[kit.Reading] = []
     for at, checkpoint in found:
         raw, meaning = _said(checkpoint)
         somewhere = _place(checkpoint, journey)
-        readings += reading_of(
-            Scan(
+        readings += kit.reading_of(
+            kit.Scan(
                 where=at,
                 raw=raw,
                 meaning=meaning,
@@ -125,27 +113,28 @@ def _tracking(
             rejections,
             service=service,
         )
-    readings = with_signer(
-        carried_by(readings, _text(tracking.get("slug"))), signer(_text(tracking.get("signed_by")))
+    readings = kit.with_signer(
+        kit.carried_by(readings, _text(tracking.get("slug"))),
+        kit.signer(_text(tracking.get("signed_by"))),
     )
-    return with_estimate(
+    return kit.with_estimate(
         readings,
-        estimate(_estimate(tracking), CLOCK.formats),
+        kit.estimate(_estimate(tracking), CLOCK.formats),
         stamp=_text(tracking.get("updated_at")) or "",
     )
 
 
-def _journey(tracking: JsonObject) -> Journey:
+def _journey(tracking: kit.JsonObject) -> kit.Journey:
     """Return countries and addresses of the shipment, and the courier that AfterShip names."""
-    return Journey(
+    return kit.Journey(
         _end(tracking, "origin"),
         _end(tracking, "destination"),
-        home_of(_text(tracking.get("slug"))),
+        kit.home_of(_text(tracking.get("slug"))),
     )
 
 
-def _end(tracking: JsonObject, end: str) -> EventPlace:
-    return place(
+def _end(tracking: kit.JsonObject, end: str) -> kit.EventPlace:
+    return kit.place(
         city=_text(tracking.get(f"{end}_city")),
         region=_text(tracking.get(f"{end}_state")),
         postal_code=_text(tracking.get(f"{end}_postal_code")),
@@ -154,10 +143,10 @@ def _end(tracking: JsonObject, end: str) -> EventPlace:
     )
 
 
-def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:
+def _rollup(tracking: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield a tracking without checkpoints as one scan at its own time, where its tag says something of the parcel."""
     meaning = _said(tracking)[1]
-    if meaning.kind is Kind.SCAN:
+    if meaning.kind is kit.Kind.SCAN:
         yield (
             where,
             {
@@ -168,20 +157,20 @@ def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]
         )
 
 
-def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning]:
+def _said(checkpoint: kit.JsonObject) -> tuple[kit.Raw, kit.Meaning]:
     tag, subtag, raw_tag = (_text(checkpoint.get(name)) for name in ("tag", "subtag", "raw_tag"))
-    raw = Raw(code=subtag or tag, reason=raw_tag)
+    raw = kit.Raw(code=subtag or tag, reason=raw_tag)
     category = tag or (subtag or "").partition("_")[0]
-    return raw, finest((raw.code, _reread(raw)), (category, CODES.get(("tag", category))))
+    return raw, kit.finest((raw.code, _reread(raw)), (category, CODES.get(("tag", category))))
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a known subtag or tag; a subtag that is not known is read by its tag, which the raw fields lack."""
     return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 
-def _place(checkpoint: JsonObject, journey: Journey) -> EventPlace:
-    return reported_place(
+def _place(checkpoint: kit.JsonObject, journey: kit.Journey) -> kit.EventPlace:
+    return kit.reported_place(
         _text(checkpoint.get("location")),
         city=checkpoint.get("city"),
         region=checkpoint.get("state"),
@@ -193,24 +182,28 @@ def _place(checkpoint: JsonObject, journey: Journey) -> EventPlace:
     )
 
 
-def _zip(checkpoint: JsonObject) -> Any:  # noqa: ANN401 - whatever is printed
+def _zip(checkpoint: kit.JsonObject) -> Any:  # noqa: ANN401 - whatever is printed
     return checkpoint.get("zip") or checkpoint.get("postal_code")
 
 
-def _estimate(tracking: JsonObject) -> str | None:
+def _estimate(tracking: kit.JsonObject) -> str | None:
     """Return the carrier's estimate, else AfterShip's."""
     expected = _text(tracking.get("expected_delivery"))
     return expected or next(
-        (found for name, field in _ESTIMATES if (found := _text(child(tracking, name).get(field)))),
+        (
+            found
+            for name, field in _ESTIMATES
+            if (found := _text(kit.child(tracking, name).get(field)))
+        ),
         None,
     )
 
 
 def _text(value: object) -> str | None:
-    return text_unless(value, NULLS)
+    return kit.text_unless(value, NULLS)
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="aftership",
     name="AfterShip",
     number_fields=("tracking_number",),
@@ -218,9 +211,9 @@ CARRIER: Final = Carrier(
     formats=("Tracking webhook", "Tracking API JSON"),
     reread=_reread,
     authentication=(
-        Hmac(header="aftership-hmac-sha256", encoding="base64"),
-        Hmac(header="as-signature-hmac-sha256", encoding="base64"),
-        Hmac(header="am-webhook-signature", encoding="base64"),
-        Hmac(header="am-webhook-signature", encoding="base64", prefix="hmac-sha256="),
+        kit.Hmac(header="aftership-hmac-sha256", encoding="base64"),
+        kit.Hmac(header="as-signature-hmac-sha256", encoding="base64"),
+        kit.Hmac(header="am-webhook-signature", encoding="base64"),
+        kit.Hmac(header="am-webhook-signature", encoding="base64", prefix="hmac-sha256="),
     ),
 )

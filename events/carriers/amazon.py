@@ -10,32 +10,18 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, members, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.sentences import by_sentence
-from events.parsing.text import signer, text_unless
-from events.parsing.times import Clock
-from events.vocabulary import Kind
+from events.carriers import kit
 
-CODES: Final = meanings("amazon_codes.csv")
+CODES: Final = kit.meanings("amazon_codes.csv")
 """(leg, code): the leg only where it makes a difference."""
 
-TEXTS: Final = meanings("amazon_texts.csv")
+TEXTS: Final = kit.meanings("amazon_texts.csv")
 """Descriptions of the events of Multi-Channel Fulfillment, for a code that is not known."""
 
-_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
+_by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
 )
 FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
 """Fields that name a shipment of freight without a parcel number, the most definite first."""
@@ -60,10 +46,12 @@ WRAPPERS: Final = (
 _UNKNOWN: Final = "no tracking of Amazon"
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one notification or answer."""
-    for where, shipment in _shipments(read_json(body), "", rejections):
+    for where, shipment in _shipments(kit.read_json(body), "", rejections):
         if _PACKAGE & shipment.keys():
             yield from _package(shipment, where, received_at, rejections)
         elif "eventHistory" in shipment or "trackingId" in shipment:
@@ -73,10 +61,10 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(
-    body: object, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
+    body: object, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
-    for at, member in members(body, where, rejections, unknown=_UNKNOWN):
+    for at, member in kit.members(body, where, rejections, unknown=_UNKNOWN):
         wrapper = next((name for name in WRAPPERS if type(member.get(name)) in (dict, list)), None)
         if _SHIPMENT & member.keys():
             yield at, member
@@ -84,25 +72,25 @@ def _shipments(
             yield from _shipments(member[wrapper], f"{at}/{wrapper}", rejections)
         elif type(member.get("Message")) is str and not at:
             yield from _shipments(
-                read_json(member["Message"].encode("utf-8", "replace")), "/Message", rejections
+                kit.read_json(member["Message"].encode("utf-8", "replace")), "/Message", rejections
             )
         elif not {"errors", "notificationType"} & member.keys():
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
+            raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _shipping(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
-    number, summary = _text(shipment.get("trackingId")), child(shipment, "summary")
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
+    number, summary = _text(shipment.get("trackingId")), kit.child(shipment, "summary")
     pointer = f"{where}/eventHistory"
-    readings: list[Reading] = []
-    for index, event in objects_at(
+    readings: list[kit.Reading] = []
+    for index, event in kit.objects_at(
         shipment, "eventHistory", where, rejections, required=not summary
     ):
-        raw = Raw(code=_text(event.get("eventCode")), reason=_text(event.get("shipmentType")))
-        at = _place(child(event, "location"))
-        readings += reading_of(
-            Scan(
+        raw = kit.Raw(code=_text(event.get("eventCode")), reason=_text(event.get("shipmentType")))
+        at = _place(kit.child(event, "location"))
+        readings += kit.reading_of(
+            kit.Scan(
                 where=f"{pointer}/{index}",
                 raw=raw,
                 meaning=_meaning(raw),
@@ -115,47 +103,49 @@ def _shipping(
     status = _text(summary.get("status"))
     rollup = CODES.get(("", status or ""))
     if (
-        not as_list(shipment.get("eventHistory"))
+        not kit.as_list(shipment.get("eventHistory"))
         and rollup is not None
-        and rollup.kind is Kind.SCAN
+        and rollup.kind is kit.Kind.SCAN
     ):
-        readings += reading_of(
-            Scan(
+        readings += kit.reading_of(
+            kit.Scan(
                 where=f"{where}/summary",
-                raw=Raw(code=status),
+                raw=kit.Raw(code=status),
                 meaning=rollup,
                 time=CLOCK.read(None, received_at=received_at),
             ),
             number,
             rejections,
         )
-    readings = with_signer(
-        readings, signer(_text(child(summary, "proofOfDelivery").get("receivedBy")))
+    readings = kit.with_signer(
+        readings, kit.signer(_text(kit.child(summary, "proofOfDelivery").get("receivedBy")))
     )
-    return with_estimate(
-        readings, estimate(_text(shipment.get("promisedDeliveryDate")), CLOCK.formats)
+    return kit.with_estimate(
+        readings, kit.estimate(_text(shipment.get("promisedDeliveryDate")), CLOCK.formats)
     )
 
 
 def _milestones(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
-    identifier = child(shipment, "identifier")
-    carriers_own = _text(child(identifier, "carrierTracking").get("trackingNumber"))
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
+    identifier = kit.child(shipment, "identifier")
+    carriers_own = _text(kit.child(identifier, "carrierTracking").get("trackingNumber"))
     freight = (_text(identifier.get(name)) for name in FREIGHT_NUMBERS)
     number = (
         _text(identifier.get("aftn"))
         or carriers_own
         or next((found for found in freight if found), None)
     )
-    name = "milestoneHistory" if as_list(shipment.get("milestoneHistory")) else "latestMilestone"
-    readings: list[Reading] = []
-    for index, milestone in objects_at(shipment, name, where, rejections):
-        status = child(milestone, "status")
-        raw = Raw(code=_text(status.get("code")), reason=_text(status.get("subCode")))
-        at = _place(child(milestone, "location", "address"))
-        readings += reading_of(
-            Scan(
+    name = (
+        "milestoneHistory" if kit.as_list(shipment.get("milestoneHistory")) else "latestMilestone"
+    )
+    readings: list[kit.Reading] = []
+    for index, milestone in kit.objects_at(shipment, name, where, rejections):
+        status = kit.child(milestone, "status")
+        raw = kit.Raw(code=_text(status.get("code")), reason=_text(status.get("subCode")))
+        at = _place(kit.child(milestone, "location", "address"))
+        readings += kit.reading_of(
+            kit.Scan(
                 where=f"{where}/{name}/{index}",
                 raw=raw,
                 meaning=_meaning(raw),
@@ -166,40 +156,43 @@ def _milestones(
             number,
             rejections,
         )
-    for _, forecast in objects(
+    for _, forecast in kit.objects(
         shipment.get("trackingEstimates"), f"{where}/trackingEstimates", rejections
     ):
         if _text(forecast.get("type")) == "ESTIMATED_DELIVERY_DATE":
-            printed = estimate(
-                _text(child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats
+            printed = kit.estimate(
+                _text(kit.child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats
             )
-            readings = with_estimate(
+            readings = kit.with_estimate(
                 readings, printed, stamp=_text(forecast.get("lastUpdatedTime")) or ""
             )
     return readings
 
 
 def _package(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
     """Read a package; the first version of the API spells the names with a capital."""
     package = _uncapitalized(package)
     number, pointer = _text(package.get("trackingNumber")), f"{where}/trackingEvents"
-    readings: list[Reading] = []
-    for index, printed in objects(package.get("trackingEvents"), pointer, rejections):
+    readings: list[kit.Reading] = []
+    for index, printed in kit.objects(package.get("trackingEvents"), pointer, rejections):
         event = _uncapitalized(printed)
-        address = _uncapitalized(child(event, "eventAddress"))
-        raw, words = Raw(code=_text(event.get("eventCode"))), _text(event.get("eventDescription"))
-        at = place(
+        address = _uncapitalized(kit.child(event, "eventAddress"))
+        raw, words = (
+            kit.Raw(code=_text(event.get("eventCode"))),
+            _text(event.get("eventDescription")),
+        )
+        at = kit.place(
             city=_text(address.get("city")),
             region=_text(address.get("state")),
             country=_text(address.get("country")),
         )
-        readings += reading_of(
-            Scan(
+        readings += kit.reading_of(
+            kit.Scan(
                 where=f"{pointer}/{index}",
                 raw=raw,
-                meaning=CODES.get(("", raw.code or "")) or _by_text(words or "") or UNMAPPED,
+                meaning=CODES.get(("", raw.code or "")) or _by_text(words or "") or kit.UNMAPPED,
                 time=CLOCK.read(_text(event.get("eventDate")), at, received_at=received_at),
                 place=at,
                 description=words,
@@ -208,32 +201,36 @@ def _package(
             rejections,
         )
     status = _text(package.get("currentStatus"))
-    rollup = UNMAPPED if status == UNDELIVERABLE else CODES.get(("", status or ""), UNMAPPED)
-    if not as_list(package.get("trackingEvents")) and status is not None:
+    rollup = (
+        kit.UNMAPPED if status == UNDELIVERABLE else CODES.get(("", status or ""), kit.UNMAPPED)
+    )
+    if not kit.as_list(package.get("trackingEvents")) and status is not None:
         time = CLOCK.read(None, received_at=received_at)
-        readings += reading_of(
-            Scan(where=f"{where}/currentStatus", raw=Raw(code=status), meaning=rollup, time=time),
+        readings += kit.reading_of(
+            kit.Scan(
+                where=f"{where}/currentStatus", raw=kit.Raw(code=status), meaning=rollup, time=time
+            ),
             number,
             rejections,
         )
-    readings = with_signer(readings, signer(_text(package.get("signedForBy"))))
-    return with_estimate(
-        readings, estimate(_text(package.get("estimatedArrivalDate")), CLOCK.formats)
+    readings = kit.with_signer(readings, kit.signer(_text(package.get("signedForBy"))))
+    return kit.with_estimate(
+        readings, kit.estimate(_text(package.get("estimatedArrivalDate")), CLOCK.formats)
     )
 
 
-def _uncapitalized(value: JsonObject) -> JsonObject:
+def _uncapitalized(value: kit.JsonObject) -> kit.JsonObject:
     return {name[:1].lower() + name[1:]: member for name, member in value.items()}
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     return CODES.get((raw.reason or "", raw.code or "")) or CODES.get(
-        ("", raw.code or ""), UNMAPPED
+        ("", raw.code or ""), kit.UNMAPPED
     )
 
 
-def _place(address: JsonObject) -> EventPlace:
-    return place(
+def _place(address: kit.JsonObject) -> kit.EventPlace:
+    return kit.place(
         city=_text(address.get("city")),
         region=_text(address.get("stateOrRegion")) or _text(address.get("region")),
         postal_code=_text(address.get("postalCode")),
@@ -242,19 +239,19 @@ def _place(address: JsonObject) -> EventPlace:
 
 
 def _text(value: object) -> str | None:
-    return text_unless(value, NULLS)
+    return kit.text_unless(value, NULLS)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a known code; a package's unknown one may be read by its text, and two formats mean two things by one word."""
     meaning = _meaning(raw)
     is_of_package = raw.code == UNDELIVERABLE or (
-        meaning is UNMAPPED and (raw.code or "").startswith("EVENT_")
+        meaning is kit.UNMAPPED and (raw.code or "").startswith("EVENT_")
     )
     return None if is_of_package else meaning
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="amazon",
     name="Amazon",
     number_fields=(
@@ -275,5 +272,5 @@ CARRIER: Final = Carrier(
         "Package tracking JSON",
     ),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

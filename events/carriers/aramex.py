@@ -11,27 +11,15 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.formats import TimeFormats, read_offset
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import country_code, place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.sentences import by_sentence
-from events.parsing.text import text
-from events.parsing.times import Clock, read_epoch
-from events.parsing.xml import Document, answers, is_xml, read_xml, texts
-from events.vocabulary import TzSource
+from events.carriers import kit
 
-CODES: Final = meanings("aramex_codes.csv")
-TEXTS: Final = meanings("aramex_texts.csv")
-by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"),
+CODES: Final = kit.meanings("aramex_codes.csv")
+TEXTS: Final = kit.meanings("aramex_texts.csv")
+by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"
+    ),
     default_zone="Asia/Dubai",
 )
 PAIR: Final = "KeyValueOfstringArrayOfTrackingResultmFAkxlpY"
@@ -48,22 +36,26 @@ class Update(NamedTuple):
     fields: dict[str, str]
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
     for found in (
-        _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+        _from_xml(kit.read_xml(body))
+        if kit.is_xml(body)
+        else _from_json(kit.read_json(body), rejections)
     ):
         fields, code = found.fields, found.fields.get("UpdateCode")
         at = _place(fields.get("UpdateLocation"))
-        raw = Raw(code=code, reason=fields.get("ProblemCode"))
-        yield from reading_of(
-            Scan(
+        raw = kit.Raw(code=code, reason=fields.get("ProblemCode"))
+        yield from kit.reading_of(
+            kit.Scan(
                 where=found.where,
                 raw=raw,
                 meaning=CODES.get((code or "",))
                 or by_text(fields.get("UpdateDescription", ""))
-                or UNMAPPED,
+                or kit.UNMAPPED,
                 time=_time(fields.get("UpdateDateTime"), at, received_at),
                 place=at,
                 description=fields.get("UpdateDescription"),
@@ -73,35 +65,37 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         )
 
 
-def _time(printed: str | None, at: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(printed: str | None, at: kit.EventPlace, received_at: datetime) -> kit.PrintedTime | None:
     epoch = _EPOCH.fullmatch(printed or "")
     if epoch is not None:
-        found = read_epoch(int(epoch["milliseconds"]), milliseconds=True, received_at=received_at)
+        found = kit.read_epoch(
+            int(epoch["milliseconds"]), milliseconds=True, received_at=received_at
+        )
         return _at_place(found, epoch["offset"])
     return CLOCK.read(printed, at, received_at=received_at)
 
 
-def _at_place(found: PrintedTime | None, printed: str | None) -> PrintedTime | None:
+def _at_place(found: kit.PrintedTime | None, printed: str | None) -> kit.PrintedTime | None:
     """Return the time at the place: the offset next to an epoch is that of the place, whose wall clock the SOAP answer prints."""
-    offset = read_offset(printed) if printed else None
-    if found is None or offset is None or found.tz_source is TzSource.RECEIVED:
+    offset = kit.read_offset(printed) if printed else None
+    if found is None or offset is None or found.tz_source is kit.TzSource.RECEIVED:
         return found
     return replace(found, instant=found.instant.astimezone(timezone(offset)), zone=printed)
 
 
-def _place(printed: str | None) -> EventPlace:
+def _place(printed: str | None) -> kit.EventPlace:
     city, comma, name = (printed or "").rpartition(",")
-    country = country_code(name.strip()) if comma else None
+    country = kit.country_code(name.strip()) if comma else None
     if country is None or len(country) != 2:
-        return place(city=printed)
-    return place(city=city, country=country)
+        return kit.place(city=printed)
+    return kit.place(city=city, country=country)
 
 
-def _from_xml(document: Document) -> Iterator[Update]:
-    for answer in answers(document):
+def _from_xml(document: kit.Document) -> Iterator[Update]:
+    for answer in kit.answers(document):
         if answer.tag not in ("ShipmentTrackingResponse", "Fault"):
-            raise UnreadableMessageError(
-                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex"
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex"
             )
         results = (
             result
@@ -109,25 +103,27 @@ def _from_xml(document: Document) -> Iterator[Update]:
             for result in list_.iter("TrackingResult")
         )
         for index, result in enumerate(results, start=1):
-            yield Update(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
+            yield Update(f"TrackingResults/TrackingResult[{index}]", None, kit.texts(result))
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[Update]:
+def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Update]:
     if body in ({}, []):
         return
     if (
         type(body) is not dict
         or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys()
     ):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Aramex")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Aramex"
+        )
     yield from _results(body, "TrackingResults", "", None, rejections)
 
 
 def _results(
-    holder: JsonObject, name: str, where: str, number: str | None, rejections: Rejections
+    holder: kit.JsonObject, name: str, where: str, number: str | None, rejections: kit.Rejections
 ) -> Iterator[Update]:
     """Yield the updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that became JSON keeps its names in between."""
-    for index, member in objects_at(holder, name, where, rejections):
+    for index, member in kit.objects_at(holder, name, where, rejections):
         pointer = f"{where}/{name}/{index}"
         inside = next(
             (found for found in ("Value", "TrackingResult", PAIR) if found in member), None
@@ -136,20 +132,20 @@ def _results(
             yield Update(pointer, number, _texts(member))
         else:
             yield from _results(
-                member, inside, pointer, text(member.get("Key")) or number, rejections
+                member, inside, pointer, kit.text(member.get("Key")) or number, rejections
             )
 
 
 def _texts(result: dict[str, object]) -> dict[str, str]:
-    return {name: found for name, value in result.items() if (found := text(value)) is not None}
+    return {name: found for name, value in result.items() if (found := kit.text(value)) is not None}
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a known code; where it is not known, its text may be."""
     return CODES.get((raw.code or "",))
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="aramex",
     name="Aramex",
     number_fields=(
@@ -162,5 +158,5 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

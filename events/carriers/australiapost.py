@@ -9,23 +9,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import collapse, text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("australiapost_codes.csv")
+CODES: Final = kit.meanings("australiapost_codes.csv")
 """(level, text in lower case): of an `event` or of the rollup `status`. A text that ends in `*` has a place at its end."""
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Australia/Sydney", prints_home=True)
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Australia/Sydney", prints_home=True)
 """Scans in Queensland, Chicago and New Zealand are printed with the offset of Sydney."""
 _SENTENCES: Final = tuple(
     (words.removesuffix("*"), meaning)
@@ -36,84 +25,86 @@ _AUSTRALIAN: Final = re.compile(r"(?P<city>.+) (?P<state>ACT|NSW|NT|QLD|SA|TAS|V
 _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer; numbers with errors say nothing."""
-    for where, result in _results(read_json(body), rejections):
+    for where, result in _results(kit.read_json(body), rejections):
         articles = list(
             _articles(result.get("trackable_items"), f"{where}/trackable_items", rejections)
         )
-        tracked = text(result.get("tracking_id"))
+        tracked = kit.text(result.get("tracking_id"))
         for pointer, article in articles:
             number = (
                 tracked
                 if len(articles) == 1 and tracked
-                else text(article.get("article_id")) or tracked
+                else kit.text(article.get("article_id")) or tracked
             )
             yield from _events(article, number, pointer, received_at, rejections)
         for pointer, consignment in _consignments(result, where, rejections):
-            number = text(consignment.get("consignment_id")) or tracked
+            number = kit.text(consignment.get("consignment_id")) or tracked
             yield from _events(consignment, number, pointer, received_at, rejections)
 
 
 def _consignments(
-    result: JsonObject, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
+    result: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield what has events of its own besides articles: an item of the list, or `consignment` of the result."""
-    for index, item in objects_at(result, "trackable_items", where, rejections, required=False):
-        if "items" in item and as_list(item.get("events")):
+    for index, item in kit.objects_at(result, "trackable_items", where, rejections, required=False):
+        if "items" in item and kit.as_list(item.get("events")):
             yield f"{where}/trackable_items/{index}", item
-    consignment = child(result, "consignment")
-    if as_list(consignment.get("events")):
+    consignment = kit.child(result, "consignment")
+    if kit.as_list(consignment.get("events")):
         yield f"{where}/consignment", consignment
 
 
-def _results(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _results(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not {"tracking_results", "errors"} & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post"
         )
-    for index, result in objects_at(body, "tracking_results", "", rejections):
+    for index, result in kit.objects_at(body, "tracking_results", "", rejections):
         yield f"/tracking_results/{index}", result
 
 
 def _articles(
-    items: object, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
-    for index, item in objects(items, where, rejections):
+    items: object, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
+    for index, item in kit.objects(items, where, rejections):
         if "items" in item:
             pointer = f"{where}/{index}/items"
-            listed = objects_at(item, "items", f"{where}/{index}", rejections)
+            listed = kit.objects_at(item, "items", f"{where}/{index}", rejections)
             yield from (
                 (f"{pointer}/{at}", each)
                 for at, each in listed
-                if as_list(each.get("events")) or not as_list(item.get("events"))
+                if kit.as_list(each.get("events")) or not kit.as_list(item.get("events"))
             )
         else:
             yield f"{where}/{index}", item
 
 
 def _events(
-    article: JsonObject,
+    article: kit.JsonObject,
     number: str | None,
     where: str,
     received_at: datetime,
-    rejections: Rejections,
-) -> Iterator[Reading]:
-    service = text(article.get("product_type"))
-    for index, event in objects_at(
+    rejections: kit.Rejections,
+) -> Iterator[kit.Reading]:
+    service = kit.text(article.get("product_type"))
+    for index, event in kit.objects_at(
         article, "events", where, rejections, required="status" not in article
     ):
-        description = text(event.get("description"))
-        at = _place(text(event.get("location")))
-        yield from reading_of(
-            Scan(
+        description = kit.text(event.get("description"))
+        at = _place(kit.text(event.get("location")))
+        yield from kit.reading_of(
+            kit.Scan(
                 where=f"{where}/events/{index}",
-                raw=Raw(),
-                meaning=_meaning(collapse(description or "").casefold()),
-                time=CLOCK.read(text(event.get("date")), at, received_at=received_at),
+                raw=kit.Raw(),
+                meaning=_meaning(kit.collapse(description or "").casefold()),
+                time=CLOCK.read(kit.text(event.get("date")), at, received_at=received_at),
                 place=at,
                 description=description,
             ),
@@ -121,13 +112,13 @@ def _events(
             rejections,
             service=service,
         )
-    status = text(article.get("status"))
+    status = kit.text(article.get("status"))
     rollup = CODES.get(("status", (status or "").casefold()))
-    if not as_list(article.get("events")) and rollup is not None:
-        yield from reading_of(
-            Scan(
+    if not kit.as_list(article.get("events")) and rollup is not None:
+        yield from kit.reading_of(
+            kit.Scan(
                 where=f"{where}/status",
-                raw=Raw(),
+                raw=kit.Raw(),
                 meaning=rollup,
                 time=CLOCK.read(None, received_at=received_at),
                 description=status,
@@ -138,29 +129,29 @@ def _events(
         )
 
 
-def _meaning(words: str) -> Meaning:
+def _meaning(words: str) -> kit.Meaning:
     known = CODES.get(("event", words))
     return known or next(
-        (meaning for start, meaning in _SENTENCES if words.startswith(start)), UNMAPPED
+        (meaning for start, meaning in _SENTENCES if words.startswith(start)), kit.UNMAPPED
     )
 
 
-def _place(printed: str | None) -> EventPlace:
+def _place(printed: str | None) -> kit.EventPlace:
     """Read `CHULLORA NSW`, `CHICAGO (US)`, or whatever else is printed as a city."""
     if printed is None:
-        return place()
+        return kit.place()
     if domestic := _AUSTRALIAN.fullmatch(printed):
-        return place(city=domestic["city"], region=domestic["state"], country="AU")
+        return kit.place(city=domestic["city"], region=domestic["state"], country="AU")
     if foreign := _FOREIGN.fullmatch(printed):
-        return place(city=foreign["city"], country=foreign["country"])
-    return place(city=printed)
+        return kit.place(city=foreign["city"], country=foreign["country"])
+    return kit.place(city=printed)
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="australiapost",
     name="Australia Post",
     number_fields=("tracking_id", "article_id", "consignment_id"),
     normalizers={"1": normalize},
     formats=("Tracking API JSON",),
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -8,100 +8,90 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text, without_markup
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("bring_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("bring_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%-d.%-m.%Y[ %-H:%M]", "%Y-%m-%d")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Oslo")
+FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%-d.%-m.%Y[ %-H:%M]", "%Y-%m-%d")
+CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="Europe/Oslo")
 
 _CONSIGNMENTS: Final = "consignmentSet"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "apiVersion"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer; a consignment with an error says nothing."""
-    for where, package in _packages(read_json(body), rejections):
-        found = readings_of(
+    for where, package in _packages(kit.read_json(body), rejections):
+        found = kit.readings_of(
             _scans(package, where, received_at, rejections),
-            text(package.get("packageNumber")),
+            kit.text(package.get("packageNumber")),
             rejections,
-            service=text(package.get("productName")),
+            service=kit.text(package.get("productName")),
         )
-        yield from with_estimate(
-            found, estimate(text(package.get("dateOfEstimatedDelivery")), FORMATS)
+        yield from kit.with_estimate(
+            found, kit.estimate(kit.text(package.get("dateOfEstimatedDelivery")), FORMATS)
         )
 
 
-def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and _CONSIGNMENTS in body:
-        for index, consignment in objects_at(body, _CONSIGNMENTS, "", rejections):
+        for index, consignment in kit.objects_at(body, _CONSIGNMENTS, "", rejections):
             yield from _of_consignment(consignment, f"/{_CONSIGNMENTS}/{index}", rejections)
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Bring")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Bring")
 
 
 def _of_consignment(
-    consignment: JsonObject, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
+    consignment: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
     pointer = f"{where}/packageSet"
     yield from (
         (f"{pointer}/{index}", package)
-        for index, package in objects_at(consignment, "packageSet", where, rejections)
+        for index, package in kit.objects_at(consignment, "packageSet", where, rejections)
     )
 
 
 def _scans(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(package, "eventSet", where, rejections):
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(package, "eventSet", where, rejections):
         further = tuple(
             code
             for name in ("lmEventCode", "lmCauseCode", "lmMeasureCode")
-            if (code := text(event.get(name)))
+            if (code := kit.text(event.get(name)))
         )
-        raw = Raw(code=text(event.get("status")), further=further)
-        at = place(
+        raw = kit.Raw(code=kit.text(event.get("status")), further=further)
+        at = kit.place(
             city=event.get("city"),
             postal_code=event.get("postalCode"),
             country=event.get("countryCode"),
             facility=event.get("unitId"),
         )
-        date, time = text(event.get("displayDate")), text(event.get("displayTime"))
-        printed = text(event.get("dateIso")) or (f"{date} {time}" if date and time else date)
-        yield Scan(
+        date, time = kit.text(event.get("displayDate")), kit.text(event.get("displayTime"))
+        printed = kit.text(event.get("dateIso")) or (f"{date} {time}" if date and time else date)
+        yield kit.Scan(
             where=f"{where}/eventSet/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(printed, at, received_at=received_at),
             place=at,
-            description=without_markup(text(event.get("description"))),
-            signed_by=child(event, "recipientSignature").get("name"),
+            description=kit.without_markup(kit.text(event.get("description"))),
+            signed_by=kit.child(event, "recipientSignature").get("name"),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="bring",
     name="Bring",
     number_fields=("packageNumber",),
     normalizers={"1": normalize},
     formats=("Tracking JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

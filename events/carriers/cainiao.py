@@ -9,58 +9,51 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock, read_epoch
+from events.carriers import kit
 
-CODES: Final = meanings("cainiao_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("cainiao_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Asia/Shanghai")
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Asia/Shanghai")
 
 _BEIJING_SECONDS: Final = 8 * 3600
 _BRACKETED: Final = re.compile(r"\[(?P<place>[^\[\]]{1,80})\]")
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, parcel in _parcels(read_json(body), rejections):
-        yield from readings_of(
-            _scans(parcel, where, received_at, rejections), text(parcel.get("mailNo")), rejections
+    for where, parcel in _parcels(kit.read_json(body), rejections):
+        yield from kit.readings_of(
+            _scans(parcel, where, received_at, rejections),
+            kit.text(parcel.get("mailNo")),
+            rejections,
         )
 
 
-def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "module" in body:
-        for index, parcel in objects_at(body, "module", "", rejections):
+        for index, parcel in kit.objects_at(body, "module", "", rejections):
             yield f"/module/{index}", parcel
     elif type(body) is dict and "mailNo" in body:
         yield "", body
     elif type(body) is not dict or "success" not in body:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Cainiao"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Cainiao"
         )
 
 
 def _scans(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, step in objects_at(parcel, "detailList", where, rejections):
-        raw = Raw(code=text(step.get("actionCode")))
-        words = text(step.get("standerdDesc")) or text(step.get("desc"))
-        yield Scan(
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, step in kit.objects_at(parcel, "detailList", where, rejections):
+        raw = kit.Raw(code=kit.text(step.get("actionCode")))
+        words = kit.text(step.get("standerdDesc")) or kit.text(step.get("desc"))
+        yield kit.Scan(
             where=f"{where}/detailList/{index}",
             raw=raw,
             meaning=_meaning(raw),
@@ -70,18 +63,18 @@ def _scans(
         )
 
 
-def _time(step: JsonObject, received_at: datetime) -> PrintedTime | None:
+def _time(step: kit.JsonObject, received_at: datetime) -> kit.PrintedTime | None:
     return CLOCK.read_with_offset(
-        text(step.get("timeStr")) or _wall(step.get("time"), received_at),
-        text(step.get("timeZone")),
+        kit.text(step.get("timeStr")) or _wall(step.get("time"), received_at),
+        kit.text(step.get("timeZone")),
         received_at=received_at,
     )
 
 
 def _wall(milliseconds: object, received_at: datetime) -> str | None:
     if type(milliseconds) is not int:
-        return text(milliseconds)
-    found = read_epoch(milliseconds // 1000 + _BEIJING_SECONDS, received_at=received_at)
+        return kit.text(milliseconds)
+    found = kit.read_epoch(milliseconds // 1000 + _BEIJING_SECONDS, received_at=received_at)
     return (
         str(milliseconds)
         if found is None
@@ -89,17 +82,17 @@ def _wall(milliseconds: object, received_at: datetime) -> str | None:
     )
 
 
-def _place(words: str) -> EventPlace:
+def _place(words: str) -> kit.EventPlace:
     found = _BRACKETED.match(words)
-    return place(city=found["place"] if found else None)
+    return kit.place(city=found["place"] if found else None)
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="cainiao",
     name="Cainiao",
     number_fields=("mailNo",),
     normalizers={"1": normalize},
     formats=("Tracking detail JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

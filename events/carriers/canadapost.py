@@ -12,27 +12,14 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.lists import elements_at
-from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import collapse, signer
-from events.parsing.times import EPOCH, MIDNIGHT, Clock
-from events.parsing.xml import Document, answers, read_xml, texts
-from events.vocabulary import Kind, TimePrecision, TzSource
+from events.carriers import kit
 
-CODES: Final = meanings("canadapost_codes.csv")
+CODES: Final = kit.meanings("canadapost_codes.csv")
 """(code, text in lower case): the text where one code means several things; text alone for identifiers that are not known."""
-_CLEAR: Final = codes_without_text(CODES)
+_CLEAR: Final = kit.codes_without_text(CODES)
 
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y%m%d:%H%M%S", "%Y%m%d"
     ),
     default_zone="America/Toronto",
@@ -98,29 +85,31 @@ class CanadaPostItem(NamedTuple):
     service: str | None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one or several items."""
-    for item in _items(read_xml(body), rejections):
-        found: list[Reading] = []
+    for item in _items(kit.read_xml(body), rejections):
+        found: list[kit.Reading] = []
         for event in item.scans:
             found += _readings(event, item, received_at, rejections)
-        yield from with_estimate(found, estimate(item.estimate, CLOCK.formats))
+        yield from kit.with_estimate(found, kit.estimate(item.estimate, CLOCK.formats))
 
 
 def _readings(
-    event: Occurrence, item: CanadaPostItem, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
-    at = place(
+    event: Occurrence, item: CanadaPostItem, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
+    at = kit.place(
         city=event.city,
         region=event.province,
         country="CA" if event.province in PROVINCES else None,
     )
     meaning = _meaning(event)
-    for reading in reading_of(
-        Scan(
+    for reading in kit.reading_of(
+        kit.Scan(
             where=event.where,
-            raw=Raw(code=event.code),
+            raw=kit.Raw(code=event.code),
             meaning=meaning,
             time=_time(event, at, received_at),
             place=at,
@@ -131,47 +120,49 @@ def _readings(
         rejections,
         service=item.service,
     ):
-        signed = event.signatory is not None and meaning.kind is Kind.INFO
-        yield replace(reading, signed_by=signer(event.signatory)) if signed else reading
+        signed = event.signatory is not None and meaning.kind is kit.Kind.INFO
+        yield replace(reading, signed_by=kit.signer(event.signatory)) if signed else reading
 
 
-def _meaning(event: Occurrence) -> Meaning:
-    words = collapse(event.words or "").casefold()
+def _meaning(event: Occurrence) -> kit.Meaning:
+    words = kit.collapse(event.words or "").casefold()
     code = event.code or ""
-    return CODES.get((code, words)) or CODES.get((code, "")) or CODES.get(("", words), UNMAPPED)
+    return CODES.get((code, words)) or CODES.get((code, "")) or CODES.get(("", words), kit.UNMAPPED)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     return _CLEAR.get(raw.code or "")
 
 
-def _time(event: Occurrence, at: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(event: Occurrence, at: kit.EventPlace, received_at: datetime) -> kit.PrintedTime | None:
     found = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
     found = found or CLOCK.read_with_offset(event.at, event.zone, at, received_at=received_at)
     if (
         found is None
-        or at != NOWHERE
-        or found.tz_source is TzSource.RECEIVED
-        or found.instant.time() != MIDNIGHT
+        or at != kit.NOWHERE
+        or found.tz_source is kit.TzSource.RECEIVED
+        or found.instant.time() != kit.MIDNIGHT
     ):
         return found
-    return replace(found, precision=TimePrecision.DAY)
+    return replace(found, precision=kit.TimePrecision.DAY)
 
 
 @lru_cache(maxsize=8192)
-def _zoned(printed: str, zone: str) -> PrintedTime | None:
+def _zoned(printed: str, zone: str) -> kit.PrintedTime | None:
     """Read a time with a known abbreviation; every push prints those of all older events again."""
     offset = ZONES.get(zone)
-    found = None if offset is None else CLOCK.read_with_offset(printed, offset, received_at=EPOCH)
+    found = (
+        None if offset is None else CLOCK.read_with_offset(printed, offset, received_at=kit.EPOCH)
+    )
     return (
         replace(found, zone=zone)
-        if found is not None and found.tz_source is TzSource.EXPLICIT
+        if found is not None and found.tz_source is kit.TzSource.EXPLICIT
         else None
     )
 
 
-def _items(document: Document, rejections: Rejections) -> Iterator[CanadaPostItem]:
-    for answer in answers(document):
+def _items(document: kit.Document, rejections: kit.Rejections) -> Iterator[CanadaPostItem]:
+    for answer in kit.answers(document):
         details = (
             (answer,) if answer.tag == "tracking-detail" else tuple(answer.iter("tracking-detail"))
         )
@@ -182,11 +173,11 @@ def _items(document: Document, rejections: Rejections) -> Iterator[CanadaPostIte
             and answer.tag not in _EMPTY
             and not answer.tag.startswith("tracking-")
         ):
-            raise UnreadableMessageError(
-                Cause.UNKNOWN_FORMAT, "XML, but no tracking of Canada Post"
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking of Canada Post"
             )
         for detail in details:
-            fields = texts(detail)
+            fields = kit.texts(detail)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
             yield CanadaPostItem(
                 fields.get("pin"),
@@ -195,7 +186,7 @@ def _items(document: Document, rejections: Rejections) -> Iterator[CanadaPostIte
                 fields.get("service-name"),
             )
         for index, summary in enumerate(summaries, start=1):
-            fields = texts(summary)
+            fields = kit.texts(summary)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
             yield CanadaPostItem(
                 fields.get("pin"),
@@ -205,9 +196,11 @@ def _items(document: Document, rejections: Rejections) -> Iterator[CanadaPostIte
             )
 
 
-def _occurrences(detail: _Element, rejections: Rejections) -> Iterator[Occurrence]:
-    for index, occurrence in elements_at(detail, "significant-events/occurrence", "", rejections):
-        fields = texts(occurrence)
+def _occurrences(detail: _Element, rejections: kit.Rejections) -> Iterator[Occurrence]:
+    for index, occurrence in kit.elements_at(
+        detail, "significant-events/occurrence", "", rejections
+    ):
+        fields = kit.texts(occurrence)
         date, time = fields.get("event-date"), fields.get("event-time")
         yield Occurrence(
             where=f"significant-events/occurrence[{index}]",
@@ -236,12 +229,12 @@ def _newest(fields: dict[str, str], where: str) -> Iterator[Occurrence]:
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="canadapost",
     name="Canada Post",
     number_fields=("pin",),
     normalizers={"1": normalize},
     formats=("tracking-detail XML", "tracking-summary XML"),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -10,48 +10,38 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.lists import elements_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import signer
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, read_xml, texts
+from events.carriers import kit
 
-CODES: Final = meanings("canpar_codes.csv")
-_meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"),
+CODES: Final = kit.meanings("canpar_codes.csv")
+_meaning: Final = kit.by_code(CODES)
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"),
     default_zone="America/Toronto",
     country="CA",
 )
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, result in _results(read_xml(body)):
-        fields = texts(result)
-        found = with_signer(
+    for where, result in _results(kit.read_xml(body)):
+        fields = kit.texts(result)
+        found = kit.with_signer(
             list(_events(result, fields, where, received_at, rejections)),
-            signer(fields.get("signed_by")),
+            kit.signer(fields.get("signed_by")),
         )
-        yield from with_estimate(
-            found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats)
+        yield from kit.with_estimate(
+            found, kit.estimate(fields.get("estimated_delivery_date"), CLOCK.formats)
         )
 
 
-def _results(document: Document) -> Iterator[tuple[str, _Element]]:
-    for answer in answers(document):
+def _results(document: kit.Document) -> Iterator[tuple[str, _Element]]:
+    for answer in kit.answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith("track"):
-            raise UnreadableMessageError(
-                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Canpar"
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Canpar"
             )
         yield from (
             (f"return/result[{index}]", result)
@@ -64,15 +54,15 @@ def _events(
     shipment: dict[str, str],
     where: str,
     received_at: datetime,
-    rejections: Rejections,
-) -> Iterator[Reading]:
-    for index, event in elements_at(result, "events", where, rejections):
-        fields = texts(event)
+    rejections: kit.Rejections,
+) -> Iterator[kit.Reading]:
+    for index, event in kit.elements_at(result, "events", where, rejections):
+        fields = kit.texts(event)
         code = fields.get("code")
         at = _place(event.find("address"))
-        raw = Raw(code=code)
-        yield from reading_of(
-            Scan(
+        raw = kit.Raw(code=code)
+        yield from kit.reading_of(
+            kit.Scan(
                 where=f"{where}/events[{index}]",
                 raw=raw,
                 meaning=_meaning(raw),
@@ -86,9 +76,9 @@ def _events(
         )
 
 
-def _place(address: _Element | None) -> EventPlace:
-    fields = {} if address is None else texts(address)
-    return place(
+def _place(address: _Element | None) -> kit.EventPlace:
+    fields = {} if address is None else kit.texts(address)
+    return kit.place(
         city=fields.get("city"),
         region=fields.get("province"),
         postal_code=fields.get("postal_code"),
@@ -96,12 +86,12 @@ def _place(address: _Element | None) -> EventPlace:
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="canpar",
     name="Canpar",
     number_fields=("barcode",),
     normalizers={"1": normalize},
     formats=("CanparAddons SOAP",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

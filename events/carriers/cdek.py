@@ -9,24 +9,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, object_at, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings, on_the_way_back
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("cdek_codes.csv")
+CODES: Final = kit.meanings("cdek_codes.csv")
 """(type, code, reason): the type is empty for a status; the reason where it says more than the code."""
 
-CLOCK: Final = Clock(formats=ISO)
+CLOCK: Final = kit.Clock(formats=kit.ISO)
 
 STATUS: Final = "ORDER_STATUS"
 PROBLEM: Final = "DELIV_PROBLEM"
@@ -49,55 +37,57 @@ BACK: Final = "is_return=true"
 _NO_CITY: Final = "Офис СДЭК"
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one webhook or answer."""
-    yield from _read(read_json(body), "", received_at, rejections)
+    yield from _read(kit.read_json(body), "", received_at, rejections)
 
 
 def _read(
-    body: object, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
+    body: object, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, member in objects(body, where, rejections):
+        for index, member in kit.objects(body, where, rejections):
             yield from _read(member, f"{where}/{index}", received_at, rejections)
         return
-    kind = text(body.get("type")) if type(body) is dict else None
+    kind = kit.text(body.get("type")) if type(body) is dict else None
     if type(body) is dict and kind in {STATUS, PROBLEM}:
-        told = object_at(body, "attributes", where, rejections)
+        told = kit.object_at(body, "attributes", where, rejections)
         if told:
             scan = _scan(
                 told,
                 f"{where}/attributes",
                 kind,
-                text(body.get("date_time")),
+                kit.text(body.get("date_time")),
                 received_at,
                 is_back=_is_back(told),
             )
-            yield from readings_of((scan,), text(told.get("cdek_number")), rejections)
+            yield from kit.readings_of((scan,), kit.text(told.get("cdek_number")), rejections)
     elif kind in OTHERS:
         rejections.note_nothing()
     elif type(body) is dict and {"entity", "requests"} & body.keys():
-        order = object_at(
+        order = kit.object_at(
             body, "entity", where, rejections, required=False, but={"requests", "related_entities"}
         )
         if order:
             yield from _ordered(order, f"{where}/entity", received_at, rejections)
     else:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an order of CDEK"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an order of CDEK"
         )
 
 
 def _ordered(
-    order: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
+    order: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     scans = []
     for name, kind in (("statuses", STATUS), ("delivery_problem", PROBLEM)):
         is_status = kind == STATUS
-        for index, each in objects_at(
+        for index, each in kit.objects_at(
             order, name, where, rejections, required=is_status, but={"statuses"}
         ):
             if each.get("deleted") is True:
@@ -113,62 +103,66 @@ def _ordered(
                         is_back=_is_back(order),
                     )
                 )
-    found = readings_of(scans, text(order.get("cdek_number")), rejections)
-    signed = with_signer(found, signer(text(child(order, "delivery_detail").get("recipient_name"))))
-    yield from with_estimate(signed, estimate(text(order.get("planned_delivery_date")), ISO))
+    found = kit.readings_of(scans, kit.text(order.get("cdek_number")), rejections)
+    signed = kit.with_signer(
+        found, kit.signer(kit.text(kit.child(order, "delivery_detail").get("recipient_name")))
+    )
+    yield from kit.with_estimate(
+        signed, kit.estimate(kit.text(order.get("planned_delivery_date")), kit.ISO)
+    )
 
 
-def _is_back(of: JsonObject) -> bool:
+def _is_back(of: kit.JsonObject) -> bool:
     return of.get("is_return") is True
 
 
 def _scan(
-    of: JsonObject,
+    of: kit.JsonObject,
     where: str,
     kind: str | None,
     sent: str | None,
     received_at: datetime,
     *,
     is_back: bool,
-) -> Scan:
-    code = text(of.get("code")) or text(of.get("status_code"))
-    raw = Raw(
+) -> kit.Scan:
+    code = kit.text(of.get("code")) or kit.text(of.get("status_code"))
+    raw = kit.Raw(
         type=kind if kind == PROBLEM else None,
         code=code,
-        reason=text(of.get("status_reason_code")) or text(of.get("reason_code")),
+        reason=kit.text(of.get("status_reason_code")) or kit.text(of.get("reason_code")),
         further=(BACK,) if is_back else (),
     )
-    city = text(of.get("city_name")) or text(of.get("city"))
+    city = kit.text(of.get("city_name")) or kit.text(of.get("city"))
     printed = next(
         (
             at
             for name in ("status_date_time", "date_time", "create_date")
-            if (at := text(of.get(name)))
+            if (at := kit.text(of.get(name)))
         ),
         sent,
     )
-    return Scan(
+    return kit.Scan(
         where=where,
         raw=raw,
         meaning=_meaning(raw),
         time=CLOCK.read(printed, received_at=received_at),
-        place=place(city=None if city == _NO_CITY else city),
-        description=text(of.get("name")),
+        place=kit.place(city=None if city == _NO_CITY else city),
+        description=kit.text(of.get("name")),
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     key = (raw.type or "", raw.code or "")
-    meaning = CODES.get((*key, raw.reason or "")) or CODES.get((*key, ""), UNMAPPED)
-    return on_the_way_back(meaning) if BACK in raw.further else meaning
+    meaning = CODES.get((*key, raw.reason or "")) or CODES.get((*key, ""), kit.UNMAPPED)
+    return kit.on_the_way_back(meaning) if BACK in raw.further else meaning
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="cdek",
     name="CDEK",
     number_fields=("cdek_number",),
     normalizers={"1": normalize},
     formats=("Webhooks of statuses and problems", "Orders API JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -7,24 +7,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("clickpost_codes.csv")
-_meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CODES: Final = kit.meanings("clickpost_codes.csv")
+_meaning: Final = kit.by_code(CODES)
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%Y-%m-%dT%H:%M[%z]"
     ),
     default_zone="Asia/Kolkata",
@@ -34,49 +22,53 @@ CLOCK: Final = Clock(
 _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one webhook."""
-    for where, push in _pushes(read_json(body), rejections):
-        additional = child(push, "additional")
-        code, courier = text(push.get("clickpost_status_code")), text(push.get("status"))
-        raw = Raw(code=code, further=(courier,) if courier else ())
-        found = reading_of(
-            Scan(
+    for where, push in _pushes(kit.read_json(body), rejections):
+        additional = kit.child(push, "additional")
+        code, courier = kit.text(push.get("clickpost_status_code")), kit.text(push.get("status"))
+        raw = kit.Raw(code=code, further=(courier,) if courier else ())
+        found = kit.reading_of(
+            kit.Scan(
                 where=where,
                 raw=raw,
                 meaning=_meaning(raw),
-                time=CLOCK.read(text(push.get("timestamp")), received_at=received_at),
-                place=place(city=push.get("location")),
-                description=text(push.get("remark"))
-                or text(push.get("clickpost_status_description")),
+                time=CLOCK.read(kit.text(push.get("timestamp")), received_at=received_at),
+                place=kit.place(city=push.get("location")),
+                description=kit.text(push.get("remark"))
+                or kit.text(push.get("clickpost_status_description")),
             ),
-            text(push.get("waybill")) or text(additional.get("forward_awb")),
+            kit.text(push.get("waybill")) or kit.text(additional.get("forward_awb")),
             rejections,
         )
-        expected = text(additional.get("courier_partner_edd"))
-        yield from with_estimate(found, estimate(expected, CLOCK.formats))
+        expected = kit.text(additional.get("courier_partner_edd"))
+        yield from kit.with_estimate(found, kit.estimate(expected, CLOCK.formats))
 
 
-def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     found = (
         [("", body)]
         if type(body) is dict
-        else [(f"/{at}", push) for at, push in objects(body, "", rejections)]
+        else [(f"/{at}", push) for at, push in kit.objects(body, "", rejections)]
     )
     if not any(_KNOWN & push.keys() for _, push in found):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no status of ClickPost")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no status of ClickPost"
+        )
     yield from found
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="clickpost",
     name="ClickPost",
     number_fields=("waybill", "additional.forward_awb"),
     normalizers={"1": normalize},
     formats=("Status webhook",),
     reread=_meaning,
-    authentication=(SharedHeader(header="webhook_key"), ShipperChoice(default=())),
+    authentication=(kit.SharedHeader(header="webhook_key"), kit.ShipperChoice(default=())),
 )

@@ -11,31 +11,17 @@ from typing import Any, Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, elements_at, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import country_code, known_countries, place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, elements, is_xml, read_xml, texts
-from events.vocabulary import Kind, Reason, Status
+from events.carriers import kit
 
-CODES: Final = meanings("correios_codes.csv")
+CODES: Final = kit.meanings("correios_codes.csv")
 """(type, status of two digits)."""
 
 CHANGED: Final = ("BDE", "09")
 NOT_FOUND: Final = "objeto não localizado"
-LOST: Final = Meaning(Kind.SCAN, Status.EXCEPTION, Reason.LOST)
+LOST: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.EXCEPTION, kit.Reason.LOST)
 
-FORMATS: Final = TimeFormats("%d/%m/%Y[ %H:%M[:%S]]")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Sao_Paulo", country="BR")
+FORMATS: Final = kit.TimeFormats("%d/%m/%Y[ %H:%M[:%S]]")
+CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/Sao_Paulo", country="BR")
 
 _LISTS: Final = ("objetos", "objeto")
 _EVENTS: Final = ("eventos", "evento")
@@ -44,144 +30,159 @@ _NO_STATES: Final = frozenset({"BR", "--"})
 _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
     found = (
-        _from_xml(read_xml(body), rejections)
-        if is_xml(body)
-        else _from_json(read_json(body), rejections)
+        _from_xml(kit.read_xml(body), rejections)
+        if kit.is_xml(body)
+        else _from_json(kit.read_json(body), rejections)
     )
     for where, parcel in found:
-        service = text(child(parcel, "tipoPostal").get("categoria"))
-        number = text(parcel.get("codObjeto")) or text(parcel.get("numero"))
-        scans = readings_of(
+        service = kit.text(kit.child(parcel, "tipoPostal").get("categoria"))
+        number = kit.text(parcel.get("codObjeto")) or kit.text(parcel.get("numero"))
+        scans = kit.readings_of(
             _scans(parcel, where, received_at, rejections), number, rejections, service=service
         )
-        yield from with_estimate(scans, estimate(text(parcel.get("dtPrevista")), FORMATS))
+        yield from kit.with_estimate(
+            scans, kit.estimate(kit.text(parcel.get("dtPrevista")), FORMATS)
+        )
 
 
-def _from_xml(document: Document, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    for answer in answers(document):
+def _from_xml(
+    document: kit.Document, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
+    for answer in kit.answers(document):
         if (
             answer.tag != "Fault"
             and not answer.tag.startswith("buscaEventos")
             and answer.tag != "rastro"
         ):
-            raise UnreadableMessageError(
-                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Correios"
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Correios"
             )
-        for _, holder in ((0, answer), *elements(answer, "return")):
-            for index, parcel in elements(holder, "objeto"):
-                where, fields = f"objeto[{index + 1}]", dict[str, Any](texts(parcel))
+        for _, holder in ((0, answer), *kit.elements(answer, "return")):
+            for index, parcel in kit.elements(holder, "objeto"):
+                where, fields = f"objeto[{index + 1}]", dict[str, Any](kit.texts(parcel))
                 yield (
                     where,
                     {
                         **fields,
                         "evento": [
                             _event(event)
-                            for _, event in elements_at(parcel, "evento", where, rejections)
+                            for _, event in kit.elements_at(parcel, "evento", where, rejections)
                         ],
                     },
                 )
 
 
-def _event(event: _Element) -> JsonObject:
-    return {**texts(event), "recebedor": {"nome": event.findtext("recebedor")}}
+def _event(event: _Element) -> kit.JsonObject:
+    return {**kit.texts(event), "recebedor": {"nome": event.findtext("recebedor")}}
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _from_json(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"
         )
     listed = next((name for name in _LISTS if name in body), None)
     if listed is not None:
-        for index, parcel in objects_at(body, listed, "", rejections):
+        for index, parcel in kit.objects_at(body, listed, "", rejections):
             yield f"/{listed}/{index}", parcel
     elif "codObjeto" in body:
         yield "", body
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"
         )
 
 
 def _scans(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
     listed = next((name for name in _EVENTS if name in parcel), _EVENTS[0])
-    for index, event in objects_at(parcel, listed, where, rejections):
+    for index, event in kit.objects_at(parcel, listed, where, rejections):
         older = "status" in event
-        raw = Raw(
-            type=text(event.get("tipo" if older else "codigo")),
-            code=text(event.get("status" if older else "tipo")),
+        raw = kit.Raw(
+            type=kit.text(event.get("tipo" if older else "codigo")),
+            code=kit.text(event.get("status" if older else "tipo")),
         )
-        unit = child(event, "unidade") or event
+        unit = kit.child(event, "unidade") or event
         where_at = _place(unit)
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/{listed}/{index}",
             raw=raw,
-            meaning=_worded(raw, text(event.get("descricao"))),
+            meaning=_worded(raw, kit.text(event.get("descricao"))),
             time=_time(event, where_at, received_at),
             place=where_at,
-            description=text(event.get("descricao")),
-            signed_by=child(event, "recebedor").get("nome"),
+            description=kit.text(event.get("descricao")),
+            signed_by=kit.child(event, "recebedor").get("nome"),
         )
 
 
-def _worded(raw: Raw, words: str | None) -> Meaning:
+def _worded(raw: kit.Raw, words: str | None) -> kit.Meaning:
     is_lost = (raw.type, (raw.code or "").zfill(2)) == CHANGED and (
         words or ""
     ).casefold().startswith(NOT_FOUND)
     return LOST if is_lost else _meaning(raw)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     return None if (raw.type, (raw.code or "").zfill(2)) == CHANGED else _meaning(raw)
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     event, status = raw.type or "", raw.code or ""
-    return CODES.get((event, status)) or CODES.get((event, status.zfill(2)), UNMAPPED)
+    return CODES.get((event, status)) or CODES.get((event, status.zfill(2)), kit.UNMAPPED)
 
 
-def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(
+    event: kit.JsonObject, where_at: kit.EventPlace, received_at: datetime
+) -> kit.PrintedTime | None:
     created = event.get("dtHrCriado")
     if type(created) is dict:
         return CLOCK.read_with_offset(
-            text(created.get("date")),
-            text(created.get("timezone")),
+            kit.text(created.get("date")),
+            kit.text(created.get("timezone")),
             where_at,
             received_at=received_at,
         )
     printed = (
-        text(created)
-        or " ".join(part for part in (text(event.get("data")), text(event.get("hora"))) if part)
+        kit.text(created)
+        or " ".join(
+            part for part in (kit.text(event.get("data")), kit.text(event.get("hora"))) if part
+        )
         or None
     )
     return CLOCK.read(printed, where_at, received_at=received_at)
 
 
-def _place(unit: JsonObject) -> EventPlace:
+def _place(unit: kit.JsonObject) -> kit.EventPlace:
     """Return a city and its state; without a city the unit is a country or an office that only has a name."""
-    address = child(unit, "endereco") or unit
-    city, name = text(address.get("cidade")), text(unit.get("nome")) or text(unit.get("local"))
+    address = kit.child(unit, "endereco") or unit
+    city, name = (
+        kit.text(address.get("cidade")),
+        kit.text(unit.get("nome")) or kit.text(unit.get("local")),
+    )
     if city is not None:
-        state = text(address.get("uf"))
-        return place(city=city, region=None if state in _NO_STATES else state, country="BR")
-    country = country_code(name)
-    return place(country=country) if country in known_countries() else place(facility=name)
+        state = kit.text(address.get("uf"))
+        return kit.place(city=city, region=None if state in _NO_STATES else state, country="BR")
+    country = kit.country_code(name)
+    return (
+        kit.place(country=country) if country in kit.known_countries() else kit.place(facility=name)
+    )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="correios",
     name="Correios",
     number_fields=("codObjeto", "numero"),
     normalizers={"1": normalize},
     formats=("SRO Rastro JSON", "Rastro SOAP"),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -7,24 +7,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("correos_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("correos_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Madrid", country="ES"
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Madrid", country="ES"
 )
 
 _NUMBER: Final = "codEnvio"
@@ -35,19 +24,21 @@ _TRANSLATED: Final = ("events", "eventCode", "eventDate", "eventHours", "summary
 _ERROR_FIELDS: Final = frozenset({"error", "codError", "moreInformation"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, parcel in _parcels(read_json(body), rejections):
+    for where, parcel in _parcels(kit.read_json(body), rejections):
         is_english = parcel.keys() >= _ENGLISH
-        number = text(parcel.get(_ENGLISH_NUMBER if is_english else _NUMBER))
+        number = kit.text(parcel.get(_ENGLISH_NUMBER if is_english else _NUMBER))
         names = _TRANSLATED if is_english else _SPANISH
-        yield from readings_of(
+        yield from kit.readings_of(
             _scans(parcel, where, names, received_at, rejections), number, rejections
         )
 
 
-def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     found = (
@@ -59,46 +50,48 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
         parcel.keys() & {_NUMBER, *_ERROR_FIELDS} or parcel.keys() >= _ENGLISH
         for _, parcel in found
     ):
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correos"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correos"
         )
     yield from found
 
 
-def _listed(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]]:
-    return objects(body, "", rejections) if type(body) is list else []
+def _listed(body: object, rejections: kit.Rejections) -> list[tuple[int, kit.JsonObject]]:
+    return kit.objects(body, "", rejections) if type(body) is list else []
 
 
 def _scans(
-    parcel: JsonObject,
+    parcel: kit.JsonObject,
     where: str,
     names: tuple[str, ...],
     received_at: datetime,
-    rejections: Rejections,
-) -> Iterator[Scan]:
+    rejections: kit.Rejections,
+) -> Iterator[kit.Scan]:
     listed, code, date, hour, words, unit = names
-    for index, event in objects_at(parcel, listed, where, rejections):
-        raw = Raw(code=text(event.get(code)))
+    for index, event in kit.objects_at(parcel, listed, where, rejections):
+        raw = kit.Raw(code=kit.text(event.get(code)))
         printed = (
-            " ".join(part for part in (text(event.get(date)), text(event.get(hour))) if part)
+            " ".join(
+                part for part in (kit.text(event.get(date)), kit.text(event.get(hour))) if part
+            )
             or None
         )
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/{listed}/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(printed, received_at=received_at),
-            place=place(facility=event.get(unit)),
-            description=text(event.get(words)) or text(event.get("eventDes")),
+            place=kit.place(facility=event.get(unit)),
+            description=kit.text(event.get(words)) or kit.text(event.get("eventDes")),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="correos",
     name="Correos",
     number_fields=(_NUMBER, _ENGLISH_NUMBER),
     normalizers={"1": normalize},
     formats=("Localizador JSON", "Trackpub JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

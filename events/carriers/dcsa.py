@@ -14,24 +14,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text, text_unless
-from events.parsing.times import Clock
-from events.spelling import normalize_number
-from events.vocabulary import Kind, Status
+from events.carriers import kit
 
-CODES: Final = meanings("dcsa_codes.csv")
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CODES: Final = kit.meanings("dcsa_codes.csv")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y-%m-%dT%H:%M:%S[%f][%z]",
         "%Y-%m-%dT%H:%M[%z]",
         "%Y/%m/%d %H:%M:%S[ ][%z]",
@@ -42,8 +29,8 @@ PLACEHOLDER: Final = frozenset({"string"})
 FACT: Final = "ACT"
 EMPTY: Final = "EMPTY"
 """An indicator; no other code reads so."""
-TALK: Final = Meaning(Kind.INFO)
-RETRACTED: Final = Meaning(Kind.CORRECTION)
+TALK: Final = kit.Meaning(kit.Kind.INFO)
+RETRACTED: Final = kit.Meaning(kit.Kind.CORRECTION)
 _IS_EVENT: Final = frozenset({"eventType", "payload", "eventClassification"})
 _NAMES_OF_2: Final = {
     "documentReference": "documentID",
@@ -71,29 +58,32 @@ _BOOKINGS: Final = frozenset({"BKG", "CBR"})
 class DcsaStatement(NamedTuple):
     """The codes of an event as printed and what they mean."""
 
-    raw: Raw
-    meaning: Meaning
+    raw: kit.Raw
+    meaning: kit.Meaning
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, event in _events(read_json(body), rejections):
+    for where, event in _events(kit.read_json(body), rejections):
         statement, at = _statement(event), _place(event)
         event_id, retracted = _ids(event)
         for number in _numbers(event):
-            found = reading_of(
-                Scan(
+            found = kit.reading_of(
+                kit.Scan(
                     where=where,
                     raw=statement.raw,
                     meaning=statement.meaning,
                     time=CLOCK.read(
-                        text(event.get("eventDateTime")) or _retracted_at(event),
+                        kit.text(event.get("eventDateTime")) or _retracted_at(event),
                         at,
                         received_at=received_at,
                     ),
                     place=at,
-                    description=text(event.get("changeRemark")) or text(event.get("reason")),
+                    description=kit.text(event.get("changeRemark"))
+                    or kit.text(event.get("reason")),
                     native_id=event_id,
                     native_id_per_number=True,
                 ),
@@ -107,40 +97,42 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             )
 
 
-def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "events" in body:
         yield from (
             (f"/events/{index}", _whole(event))
-            for index, event in objects_at(body, "events", "", rejections)
+            for index, event in kit.objects_at(body, "events", "", rejections)
         )
     elif type(body) is dict and _IS_EVENT & body.keys():
         yield "", _whole(body)
     elif type(body) is list and any(
         type(member) is dict and _IS_EVENT & member.keys() for member in body
     ):
-        yield from ((f"/{index}", _whole(event)) for index, event in objects(body, "", rejections))
+        yield from (
+            (f"/{index}", _whole(event)) for index, event in kit.objects(body, "", rejections)
+        )
     elif not (type(body) is dict and {"errors", "httpMethod", "statusCode"} & body.keys()):
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace"
         )
 
 
-def _whole(event: JsonObject) -> JsonObject:
+def _whole(event: kit.JsonObject) -> kit.JsonObject:
     """Return an event of version 3 with its halves put together, under the names of 2.2."""
-    if payload := child(event, "payload"):
-        return child(event, "metadata") | {
+    if payload := kit.child(event, "payload"):
+        return kit.child(event, "metadata") | {
             _NAMES_OF_2.get(name, name): value for name, value in payload.items()
         }
-    if classification := child(event, "eventClassification"):
+    if classification := kit.child(event, "eventClassification"):
         return _joined(event, classification)
     return event
 
 
-def _joined(event: JsonObject, classification: JsonObject) -> JsonObject:
-    shipment = child(event, "shipmentDetails")
-    document = child(shipment, "documentReference")
+def _joined(event: kit.JsonObject, classification: kit.JsonObject) -> kit.JsonObject:
+    shipment = kit.child(event, "shipmentDetails")
+    document = kit.child(shipment, "documentReference")
     kind = classification.get("eventTypeCode")
     own = (
         {"documentID": document.get("reference"), "documentTypeCode": document.get("typeCode")}
@@ -150,23 +142,26 @@ def _joined(event: JsonObject, classification: JsonObject) -> JsonObject:
     return {
         **event,
         **classification,
-        **child(event, "equipmentDetails"),
-        **child(event, "transportDetails"),
-        **child(event, "iotDetails"),
+        **kit.child(event, "equipmentDetails"),
+        **kit.child(event, "transportDetails"),
+        **kit.child(event, "iotDetails"),
         **own,
         "eventType": kind,
-        "documentReferences": [document, *as_list(shipment.get("additionalDocumentReferences"))],
+        "documentReferences": [
+            document,
+            *kit.as_list(shipment.get("additionalDocumentReferences")),
+        ],
         "references": shipment.get("shipmentReferences"),
         "reason": shipment.get("reason"),
     }
 
 
-def _ids(event: JsonObject) -> tuple[str | None, str | None]:
+def _ids(event: kit.JsonObject) -> tuple[str | None, str | None]:
     """Return the event's own id and the id of the event that it takes back."""
-    event_id = text(event.get("eventID"))
-    if not child(event, "eventClassification"):
-        return event_id, text(event.get("retractedEventID"))
-    if text(event.get("eventClassifierCode")) != FACT or event_id is None:
+    event_id = kit.text(event.get("eventID"))
+    if not kit.child(event, "eventClassification"):
+        return event_id, kit.text(event.get("retractedEventID"))
+    if kit.text(event.get("eventClassifierCode")) != FACT or event_id is None:
         return None, None
     return (
         (f"{event_id}-retracted", event_id)
@@ -175,36 +170,36 @@ def _ids(event: JsonObject) -> tuple[str | None, str | None]:
     )
 
 
-def _retracted_at(event: JsonObject) -> str | None:
-    return text(event.get("eventUpdatedDateTime")) if event.get("isRetracted") is True else None
+def _retracted_at(event: kit.JsonObject) -> str | None:
+    return kit.text(event.get("eventUpdatedDateTime")) if event.get("isRetracted") is True else None
 
 
-def _statement(event: JsonObject) -> DcsaStatement:
-    kind, classifier = text(event.get("eventType")), text(event.get("eventClassifierCode"))
-    code = text(event.get(_TYPE_CODES.get(kind or "", "")))
-    raw = Raw(type=kind, code=code, reason=classifier, further=_further(event))
+def _statement(event: kit.JsonObject) -> DcsaStatement:
+    kind, classifier = kit.text(event.get("eventType")), kit.text(event.get("eventClassifierCode"))
+    code = kit.text(event.get(_TYPE_CODES.get(kind or "", "")))
+    raw = kit.Raw(type=kind, code=code, reason=classifier, further=_further(event))
     return DcsaStatement(raw, _meaning(raw))
 
 
-def _meaning(raw: Raw) -> Meaning:
-    meaning = CODES.get((raw.type or "", raw.code or ""), UNMAPPED)
-    if meaning.kind is Kind.SCAN and (raw.reason != FACT or EMPTY in raw.further):
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    meaning = CODES.get((raw.type or "", raw.code or ""), kit.UNMAPPED)
+    if meaning.kind is kit.Kind.SCAN and (raw.reason != FACT or EMPTY in raw.further):
         return TALK
-    if meaning.status is Status.CANCELLED and not _BOOKINGS & set(raw.further):
+    if meaning.status is kit.Status.CANCELLED and not _BOOKINGS & set(raw.further):
         return TALK
     return meaning
 
 
-def _further(event: JsonObject) -> tuple[str, ...]:
+def _further(event: kit.JsonObject) -> tuple[str, ...]:
     named = ("documentTypeCode", "delayReasonCode", "emptyIndicatorCode", "iotEventCode")
-    printed = (*(event.get(name) for name in named), *as_list(event.get("delayReasonCodes")))
-    return tuple(found for code in printed if (found := text(code)) is not None)
+    printed = (*(event.get(name) for name in named), *kit.as_list(event.get("delayReasonCodes")))
+    return tuple(found for code in printed if (found := kit.text(code)) is not None)
 
 
-def _numbers(event: JsonObject) -> tuple[str | None, ...]:
+def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
     """Return the numbers of the event's subject, the first kind that is printed; (None,) where there is none."""
-    subject = text_unless(
-        event.get(_SUBJECTS.get(text(event.get("eventType")) or "", "")), PLACEHOLDER
+    subject = kit.text_unless(
+        event.get(_SUBJECTS.get(kit.text(event.get("eventType")) or "", "")), PLACEHOLDER
     )
     if subject is not None:
         return (subject,)
@@ -218,20 +213,21 @@ def _numbers(event: JsonObject) -> tuple[str | None, ...]:
     return tuple(references[:1]) or (None,)
 
 
-def _values(event: JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
+def _values(event: kit.JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for member in as_list(event.get(name)):
+    for member in kit.as_list(event.get(name)):
         if type(member) is not dict:
             continue
         printed = (
-            text_unless(member.get(name), PLACEHOLDER)
+            kit.text_unless(member.get(name), PLACEHOLDER)
             for name in (f"{prefix}Value", "value", "reference")
         )
         value = next(filter(None, printed), None)
         values = found.setdefault(
             next(
                 filter(
-                    None, (text(member.get(name)) for name in (f"{prefix}Type", "type", "typeCode"))
+                    None,
+                    (kit.text(member.get(name)) for name in (f"{prefix}Type", "type", "typeCode")),
                 ),
                 "",
             ),
@@ -242,21 +238,21 @@ def _values(event: JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
     return found
 
 
-def _retraction(reading: Reading, retracted: str) -> Reading:
-    corrects = f"{retracted}@{normalize_number(reading.tracking_number or '')}"
+def _retraction(reading: kit.Reading, retracted: str) -> kit.Reading:
+    corrects = f"{retracted}@{kit.normalize_number(reading.tracking_number or '')}"
     return replace(reading, kind=RETRACTED.kind, status=None, reason=None, corrects=corrects)
 
 
-def _place(event: JsonObject) -> EventPlace:
+def _place(event: kit.JsonObject) -> kit.EventPlace:
     """Return the place; a UN location code begins with its country."""
-    location, call = child(event, "eventLocation"), child(event, "transportCall")
-    somewhere = location or child(call, "location") or call
-    code = text(somewhere.get("UNLocationCode")) or text(call.get("UNLocationCode"))
-    coded = (somewhere, call, child(somewhere, "facility"))
-    facility = next(filter(None, (text(found.get("facilityCode")) for found in coded)), None)
-    address = child(somewhere, "address")
-    return place(
-        city=text(address.get("city")) or text(somewhere.get("locationName")),
+    location, call = kit.child(event, "eventLocation"), kit.child(event, "transportCall")
+    somewhere = location or kit.child(call, "location") or call
+    code = kit.text(somewhere.get("UNLocationCode")) or kit.text(call.get("UNLocationCode"))
+    coded = (somewhere, call, kit.child(somewhere, "facility"))
+    facility = next(filter(None, (kit.text(found.get("facilityCode")) for found in coded)), None)
+    address = kit.child(somewhere, "address")
+    return kit.place(
+        city=kit.text(address.get("city")) or kit.text(somewhere.get("locationName")),
         country=code[:2]
         if code is not None and len(code) == 5
         else address.get("country") or address.get("countryCode"),
@@ -264,7 +260,7 @@ def _place(event: JsonObject) -> EventPlace:
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dcsa",
     name="DCSA Track & Trace",
     number_fields=(
@@ -285,5 +281,5 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Track & Trace 2.2 JSON", "Track & Trace 3 JSON", "Track & Trace 3 beta JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

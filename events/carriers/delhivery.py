@@ -9,31 +9,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects, objects_at, recognised
-from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("delhivery_codes.csv")
+CODES: Final = kit.meanings("delhivery_codes.csv")
 """(type, word in lower case); the word alone where it means the same on every way."""
 
-NSL_CODES: Final = meanings("delhivery_nsl_codes.csv")
+NSL_CODES: Final = kit.meanings("delhivery_nsl_codes.csv")
 """The NSL codes whose meaning is finer than the status word, which is the same `Pending` or `Not Picked` for all of them."""
 
 _SHIPMENT: Final = frozenset({"Shipment"})
 _FORWARD: Final = frozenset({None, "UD"})
 
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"
     ),
     default_zone="Asia/Kolkata",
@@ -54,17 +42,21 @@ class DelhiveryScan(NamedTuple):
     signatory: str | None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, shipment in _shipments(read_json(body), rejections):
-        number = text(shipment.get("AWB")) or text(shipment.get("Waybill"))
-        found: list[Reading] = []
+    for where, shipment in _shipments(kit.read_json(body), rejections):
+        number = kit.text(shipment.get("AWB")) or kit.text(shipment.get("Waybill"))
+        found: list[kit.Reading] = []
         for event in _scans(shipment, where, rejections):
-            raw = Raw(type=event.type, code=event.word, further=(event.code,) if event.code else ())
-            at = place(city=event.city)
-            found += reading_of(
-                Scan(
+            raw = kit.Raw(
+                type=event.type, code=event.word, further=(event.code,) if event.code else ()
+            )
+            at = kit.place(city=event.city)
+            found += kit.reading_of(
+                kit.Scan(
                     where=event.where,
                     raw=raw,
                     meaning=_meaning(raw),
@@ -76,29 +68,29 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                 number,
                 rejections,
             )
-        expected = text(shipment.get("ExpectedDeliveryDate")) or text(
+        expected = kit.text(shipment.get("ExpectedDeliveryDate")) or kit.text(
             shipment.get("PromisedDeliveryDate")
         )
-        yield from with_estimate(found, estimate(expected, CLOCK.formats))
+        yield from kit.with_estimate(found, kit.estimate(expected, CLOCK.formats))
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     finer = next((known for code in raw.further if (known := NSL_CODES.get((code,)))), None)
     if finer is not None and raw.type in _FORWARD:
         return finer
     word = (raw.code or "").casefold()
-    return CODES.get((raw.type or "", word)) or CODES.get(("", word), UNMAPPED)
+    return CODES.get((raw.type or "", word)) or CODES.get(("", word), kit.UNMAPPED)
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
+        found = [(f"/{index}", member) for index, member in kit.objects(body, "", rejections)]
     elif type(body) is dict and "ShipmentData" in body:
         found = [
             (f"/ShipmentData/{index}", member)
-            for index, member in objects_at(body, "ShipmentData", "", rejections)
+            for index, member in kit.objects_at(body, "ShipmentData", "", rejections)
         ]
     else:
         found = [("", body)] if type(body) is dict else []
@@ -110,67 +102,71 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             shipment,
         )
         for where, member in (
-            recognised(found, _SHIPMENT, rejections)
+            kit.recognised(found, _SHIPMENT, rejections)
             if type(body) is list or len(found) > 1
             else found
         )
         if "Shipment" in member
-        for index, shipment in objects_at(member, "Shipment", where, rejections)
+        for index, shipment in kit.objects_at(member, "Shipment", where, rejections)
     ]
     if (
         found
         and not shipments
         and not (type(body) is dict and {"Error", "error", "rmk"} & body.keys())
     ):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery"
+        )
     if not found and type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery"
+        )
     yield from shipments
 
 
-def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[DelhiveryScan]:
+def _scans(shipment: kit.JsonObject, where: str, rejections: kit.Rejections) -> list[DelhiveryScan]:
     """Return the scans, with the status first unless a scan of the list says the same."""
-    code = text(shipment.get("NSLCode"))
+    code = kit.text(shipment.get("NSLCode"))
     scans = []
-    for index, member in objects_at(
+    for index, member in kit.objects_at(
         shipment, "Scans", where, rejections, required="Status" not in shipment
     ):
-        detail = child(member, "ScanDetail") or member
+        detail = kit.child(member, "ScanDetail") or member
         scans.append(
             DelhiveryScan(
                 where=f"{where}/Scans/{index}",
-                type=text(detail.get("ScanType")),
-                word=text(detail.get("Scan")),
-                at=text(detail.get("ScanDateTime")) or text(detail.get("StatusDateTime")),
-                city=text(detail.get("ScannedLocation")),
-                words=text(detail.get("Instructions")),
-                code=text(detail.get("StatusCode")),
-                signatory=text(child(shipment, "Status").get("RecievedBy")),
+                type=kit.text(detail.get("ScanType")),
+                word=kit.text(detail.get("Scan")),
+                at=kit.text(detail.get("ScanDateTime")) or kit.text(detail.get("StatusDateTime")),
+                city=kit.text(detail.get("ScannedLocation")),
+                words=kit.text(detail.get("Instructions")),
+                code=kit.text(detail.get("StatusCode")),
+                signatory=kit.text(kit.child(shipment, "Status").get("RecievedBy")),
             )
         )
-    status = child(shipment, "Status")
+    status = kit.child(shipment, "Status")
     newest = DelhiveryScan(
         where=f"{where}/Status",
-        type=text(status.get("StatusType")),
-        word=text(status.get("Status")),
-        at=text(status.get("StatusDateTime")),
-        city=text(status.get("StatusLocation")),
-        words=text(status.get("Instructions")),
-        code=text(status.get("StatusCode")) or code,
-        signatory=text(status.get("RecievedBy")) or text(status.get("ReceivedBy")),
+        type=kit.text(status.get("StatusType")),
+        word=kit.text(status.get("Status")),
+        at=kit.text(status.get("StatusDateTime")),
+        city=kit.text(status.get("StatusLocation")),
+        words=kit.text(status.get("Instructions")),
+        code=kit.text(status.get("StatusCode")) or code,
+        signatory=kit.text(status.get("RecievedBy")) or kit.text(status.get("ReceivedBy")),
     )
     if not status or any((scan.word, scan.at) == (newest.word, newest.at) for scan in scans):
         return scans
     return [newest, *scans]
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="delhivery",
     name="Delhivery",
     number_fields=("AWB|Waybill",),
     normalizers={"1": normalize},
     formats=("Scan push", "Tracking answer"),
     reread=_meaning,
-    texts=texts_of(CODES),
-    authentication=(ShipperChoice(),),
+    texts=kit.texts_of(CODES),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -9,25 +9,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import position_in_line
-from events.parsing.lists import JsonObject, child, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("dhl_ecommerce_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("dhl_ecommerce_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-FORMATS: Final = TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="America/New_York")
+FORMATS: Final = kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/New_York")
 
 _ZONES: Final = {
     short: zone
@@ -48,54 +36,59 @@ _PACKAGES: Final = "packages"
 _ERROR_FIELDS: Final = frozenset({"title", "error", "errors", "message", "status", "type"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, entry in _entries(read_json(body), rejections):
-        package = child(entry, "package") or entry
-        number = next((number for name in _NUMBERS if (number := text(package.get(name)))), None)
-        found = readings_of(
+    for where, entry in _entries(kit.read_json(body), rejections):
+        package = kit.child(entry, "package") or entry
+        number = next(
+            (number for name in _NUMBERS if (number := kit.text(package.get(name)))), None
+        )
+        found = kit.readings_of(
             _scans(entry, where, received_at, rejections),
             number,
             rejections,
-            service=text(package.get("productName")),
+            service=kit.text(package.get("productName")),
         )
-        found = with_signer(found, text(child(entry, "recipient").get("signedForName")))
-        expected = text(package.get("expectedDelivery")) or text(
+        found = kit.with_signer(found, kit.text(kit.child(entry, "recipient").get("signedForName")))
+        expected = kit.text(package.get("expectedDelivery")) or kit.text(
             package.get("estimatedDeliveryDate")
         )
-        yield from with_estimate(found, estimate(expected, FORMATS))
+        yield from kit.with_estimate(found, kit.estimate(expected, FORMATS))
 
 
-def _entries(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _entries(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and _PACKAGES in body:
         yield from (
             (f"/{_PACKAGES}/{index}", entry)
-            for index, entry in objects_at(body, _PACKAGES, "", rejections)
+            for index, entry in kit.objects_at(body, _PACKAGES, "", rejections)
         )
     elif type(body) is dict and "events" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DHL eCommerce Americas"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DHL eCommerce Americas"
         )
 
 
 def _scans(
-    entry: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(entry, "events", where, rejections):
-        raw = Raw(
-            code=text(event.get("primaryEventId")), reason=text(event.get("secondaryEventId"))
+    entry: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(entry, "events", where, rejections):
+        raw = kit.Raw(
+            code=kit.text(event.get("primaryEventId")),
+            reason=kit.text(event.get("secondaryEventId")),
         )
         where_at = _place(event)
         words = (
-            text(event.get("primaryEventDescription")),
-            text(event.get("secondaryEventDescription")),
+            kit.text(event.get("primaryEventDescription")),
+            kit.text(event.get("secondaryEventDescription")),
         )
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/events/{index}",
             raw=raw,
             meaning=_meaning(raw),
@@ -105,20 +98,22 @@ def _scans(
         )
 
 
-def _place(event: JsonObject) -> EventPlace:
+def _place(event: kit.JsonObject) -> kit.EventPlace:
     """Read `Hebron, KY, US` and a postal code next to it."""
     line, postal_code = (
-        position_in_line(text(event.get("location")), two_letters="country"),
-        text(event.get("postalCode")),
+        kit.position_in_line(kit.text(event.get("location")), two_letters="country"),
+        kit.text(event.get("postalCode")),
     )
     return line if postal_code is None else line._replace(postal_code=postal_code)
 
 
-def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(
+    event: kit.JsonObject, where_at: kit.EventPlace, received_at: datetime
+) -> kit.PrintedTime | None:
     date, time, short = (
-        text(event.get("date")),
-        text(event.get("time")),
-        text(event.get("timeZone")),
+        kit.text(event.get("date")),
+        kit.text(event.get("time")),
+        kit.text(event.get("timeZone")),
     )
     printed = f"{date} {time}" if date and time else date
     named = _ZONES.get((short or "").upper(), short)
@@ -126,12 +121,12 @@ def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> Pri
     return found if found is None or found.zone is None else replace(found, zone=short)
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dhl_ecommerce",
     name="DHL eCommerce Americas",
     number_fields=("|".join(_NUMBERS),),
     normalizers={"1": normalize},
     formats=("Tracking v4 JSON", "Tracking webhook JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -11,30 +11,18 @@ from typing import Final, NamedTuple
 
 from lxml.etree import Element, SubElement, _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats, read_offset
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import country_code, place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import REPLACEMENT, collapse, text, text_unless
-from events.parsing.times import Clock
-from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
-from events.parsing.zones import is_region
+from events.carriers import kit
 
-CODES: Final = meanings("dhl_express_codes.csv")
-_meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"),
+CODES: Final = kit.meanings("dhl_express_codes.csv")
+_meaning: Final = kit.by_code(CODES)
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"),
     default_zone="Europe/Berlin",
     airports=True,
 )
-ESTIMATES: Final = TimeFormats("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]")
+ESTIMATES: Final = kit.TimeFormats(
+    "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]"
+)
 
 PLACEHOLDER: Final = frozenset({"string"})
 """Placeholder for a value in DHL's own samples."""
@@ -127,27 +115,33 @@ class Waybill(NamedTuple):
     service: str | None = None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of a tracking answer of XML-PI or MyDHL."""
     waybills = (
-        _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+        _from_xml(kit.read_xml(body))
+        if kit.is_xml(body)
+        else _from_json(kit.read_json(body), rejections)
     )
     for waybill in waybills:
         yield from _waybill(waybill, received_at, rejections)
 
 
-def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _waybill(
+    waybill: Waybill, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     def read(
         scans: Iterable[DhlCheckpoint], number: str | None, piece: str | None = None
-    ) -> list[Reading]:
-        found = readings_of(
+    ) -> list[kit.Reading]:
+        found = kit.readings_of(
             (_scan(checkpoint, piece, received_at) for checkpoint in scans),
             number,
             rejections,
             service=waybill.service,
         )
-        return with_estimate(found, waybill.estimate)
+        return kit.with_estimate(found, waybill.estimate)
 
     known = {_identity(scan) for scan in waybill.scans}
     if len(waybill.pieces) == 1:
@@ -170,8 +164,8 @@ def _identity(scan: DhlCheckpoint) -> tuple[str | None, ...]:
     return scan.code, scan.date, scan.time, scan.area
 
 
-def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -> Scan:
-    raw, where = Raw(code=checkpoint.code), _place(checkpoint.area, checkpoint.area_name)
+def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -> kit.Scan:
+    raw, where = kit.Raw(code=checkpoint.code), _place(checkpoint.area, checkpoint.area_name)
     printed = " ".join(
         part
         for part in (
@@ -181,7 +175,7 @@ def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -
         )
         if part
     )
-    return Scan(
+    return kit.Scan(
         where=checkpoint.where,
         raw=raw,
         meaning=_meaning(raw),
@@ -193,31 +187,31 @@ def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -
     )
 
 
-def _place(area: str | None, name: str | None) -> EventPlace:
+def _place(area: str | None, name: str | None) -> kit.EventPlace:
     """Read `BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name without a country stays whole."""
     before, dash, printed = (name or "").rpartition("-")
     country = _country(printed.strip()) if dash else None
     if country is None:
-        return place(city=name, facility=area)
+        return kit.place(city=name, facility=area)
     city, _, state = before.rpartition(",")
     state = state.strip()
-    if city and is_region(country, state):
-        return place(city=collapse(city), region=state, country=country, facility=area)
-    return place(city=collapse(before), country=country, facility=area)
+    if city and kit.is_region(country, state):
+        return kit.place(city=kit.collapse(city), region=state, country=country, facility=area)
+    return kit.place(city=kit.collapse(before), country=country, facility=area)
 
 
 def _country(printed: str) -> str | None:
-    found = COUNTRY_NAMES.get(printed.upper()) or country_code(printed)
+    found = COUNTRY_NAMES.get(printed.upper()) or kit.country_code(printed)
     return found if found is not None and len(found) == 2 else None
 
 
-def _from_xml(document: Document) -> Iterator[Waybill]:
-    answer = body_of(document)
+def _from_xml(document: kit.Document) -> Iterator[Waybill]:
+    answer = kit.body_of(document)
     if answer is None:
         return
     if not answer.tag.endswith(_ANSWERS) and answer.find(".//AWBInfo") is None:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express"
         )
     yield from _from_answer(answer)
 
@@ -228,18 +222,18 @@ def _from_answer(answer: _Element) -> Iterator[Waybill]:
     ):
         where = f"AWBInfo[{index + 1}]"
         yield Waybill(
-            number=text_at(info, "AWBNumber"),
+            number=kit.text_at(info, "AWBNumber"),
             scans=tuple(_xml_scans(info, "ShipmentEvent", where)),
             pieces=tuple(
                 Piece(
-                    text_at(piece, "PieceDetails/LicensePlate"),
+                    kit.text_at(piece, "PieceDetails/LicensePlate"),
                     str(ordinal),
                     tuple(_xml_scans(piece, "PieceEvent", where)),
                 )
                 for ordinal, piece in enumerate(_holders(info, "PieceDetails"), start=1)
             ),
-            estimate=estimate(text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
-            service=text_at(info, "ShipmentInfo/GlobalProductCode"),
+            estimate=kit.estimate(kit.text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
+            service=kit.text_at(info, "ShipmentInfo/GlobalProductCode"),
         )
 
 
@@ -259,15 +253,15 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoin
         for element in (event.findall(f"ArrayOf{name}Item") or [event])
     )
     for index, scan in enumerate(scans):
-        fields = texts(scan)
+        fields = kit.texts(scan)
         event, area = scan.find("ServiceEvent"), scan.find("ServiceArea")
-        service = {} if event is None else texts(event)
-        place_of = {} if area is None else texts(area)
+        service = {} if event is None else kit.texts(event)
+        place_of = {} if area is None else kit.texts(area)
         description = service.get("Description")
         yield DhlCheckpoint(
             where=f"{where}/{name}[{index + 1}]",
             code=service.get("EventCode"),
-            description=collapse(description) if description else None,
+            description=kit.collapse(description) if description else None,
             date=fields.get("Date"),
             time=fields.get("Time"),
             offset=None,
@@ -277,68 +271,72 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoin
         )
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
+def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Waybill]:
     if body in ({}, []):
         return
     if type(body) is dict and _TWIN in body:
         answer = Element(_TWIN)
-        _grow(answer, child(body, _TWIN))
+        _grow(answer, kit.child(body, _TWIN))
         yield from _from_answer(answer)
         return
     if type(body) is not dict or ("shipments" not in body and not _ERROR_FIELDS & body.keys()):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of MyDHL")
-    for index, shipment in objects_at(body, "shipments", "", rejections):
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of MyDHL"
+        )
+    for index, shipment in kit.objects_at(body, "shipments", "", rejections):
         where = f"/shipments/{index}"
         yield Waybill(
-            number=text_unless(shipment.get("shipmentTrackingNumber"), PLACEHOLDER),
+            number=kit.text_unless(shipment.get("shipmentTrackingNumber"), PLACEHOLDER),
             scans=tuple(_json_scans(shipment, where, rejections)),
             pieces=tuple(
                 Piece(
-                    text_unless(piece.get("trackingNumber"), PLACEHOLDER),
-                    text(piece.get("number")) or str(ordinal + 1),
+                    kit.text_unless(piece.get("trackingNumber"), PLACEHOLDER),
+                    kit.text(piece.get("number")) or str(ordinal + 1),
                     tuple(_json_scans(piece, f"{where}/pieces/{ordinal}", rejections)),
                 )
-                for ordinal, piece in objects_at(
+                for ordinal, piece in kit.objects_at(
                     shipment, "pieces", where, rejections, required=False, but=_LISTS
                 )
             ),
-            estimate=estimate(text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
-            service=text_unless(shipment.get("productCode"), PLACEHOLDER),
+            estimate=kit.estimate(kit.text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
+            service=kit.text_unless(shipment.get("productCode"), PLACEHOLDER),
         )
 
 
-def _grow(parent: _Element, value: JsonObject) -> None:
+def _grow(parent: _Element, value: kit.JsonObject) -> None:
     """Append the elements that the JSON twin of the SOAP answer stands for, by their names."""
     for name in (name for name in value if name in _TWIN_NAMES):
-        for member in as_list(value[name]):
+        for member in kit.as_list(value[name]):
             if type(member) is dict:
                 _grow(SubElement(parent, name), member)
-            elif (found := text(member)) is not None:
-                SubElement(parent, name).text = _NO_XML.sub(REPLACEMENT, found)
+            elif (found := kit.text(member)) is not None:
+                SubElement(parent, name).text = _NO_XML.sub(kit.REPLACEMENT, found)
 
 
-def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[DhlCheckpoint]:
-    for index, event in objects_at(
+def _json_scans(
+    parent: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[DhlCheckpoint]:
+    for index, event in kit.objects_at(
         parent, "events", where, rejections, required="pieces" not in parent
     ):
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
-        area = child({"serviceArea": as_list(event.get("serviceArea"))[:1]}, "serviceArea")
-        offset = text(event.get("GMTOffset"))
+        area = kit.child({"serviceArea": kit.as_list(event.get("serviceArea"))[:1]}, "serviceArea")
+        offset = kit.text(event.get("GMTOffset"))
         yield DhlCheckpoint(
             where=f"{where}/events/{index}",
-            code=text_unless(event.get("typeCode"), PLACEHOLDER),
-            description=text_unless(event.get("description"), PLACEHOLDER),
-            date=text(event.get("date")),
-            time=text(event.get("time")),
-            offset=offset if offset is not None and read_offset(offset) is not None else None,
-            area=text_unless(area.get("code"), PLACEHOLDER),
-            area_name=text_unless(area.get("description"), PLACEHOLDER),
-            signatory=text(event.get("signedBy")),
+            code=kit.text_unless(event.get("typeCode"), PLACEHOLDER),
+            description=kit.text_unless(event.get("description"), PLACEHOLDER),
+            date=kit.text(event.get("date")),
+            time=kit.text(event.get("time")),
+            offset=offset if offset is not None and kit.read_offset(offset) is not None else None,
+            area=kit.text_unless(area.get("code"), PLACEHOLDER),
+            area_name=kit.text_unless(area.get("description"), PLACEHOLDER),
+            signatory=kit.text(event.get("signedBy")),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dhl_express",
     name="DHL Express",
     number_fields=(
@@ -355,5 +353,5 @@ CARRIER: Final = Carrier(
         "XML-PI TrackingResponse",
     ),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -11,22 +11,11 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
+from events.carriers import kit
 from events.parsing.dhl_group import parcel_de_codes, parcel_de_text
-from events.parsing.enrichment import with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.meanings import UNMAPPED, Meaning, on_the_way_back
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, read_xml
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
     default_zone="Europe/Berlin",
 )
 COUNTRIES: Final = {
@@ -67,12 +56,14 @@ ERRORLESS: Final = (None, "", "0")
 Named = list[tuple[str, _Element]]
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of all pieces of one answer."""
     named = [
         (_name(element), element)
-        for answer in _answers(read_xml(body))
+        for answer in _answers(kit.read_xml(body))
         for element in answer.iter()
     ]
     pieces = [element for name, element in named if name in PIECES]
@@ -96,11 +87,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             )
 
 
-def _answers(document: Document) -> Iterator[_Element]:
-    for answer in answers(document):
+def _answers(document: kit.Document) -> Iterator[_Element]:
+    for answer in kit.answers(document):
         if not any(_name(element) in NAMES for element in answer.iter()):
-            raise UnreadableMessageError(
-                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Parcel Germany"
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Parcel Germany"
             )
         yield answer
 
@@ -127,13 +118,13 @@ def _piece(
     events: list[_Element],
     where: str,
     received_at: datetime,
-    rejections: Rejections,
-) -> list[Reading]:
+    rejections: kit.Rejections,
+) -> list[kit.Reading]:
     """Return the events of a piece; a piece without any has its status as its only event, at the status' own time."""
     number = (
-        text(piece.get("piece-code"))
-        or text(piece.get("searched-piece-code"))
-        or text(piece.get("piece-identifier"))
+        kit.text(piece.get("piece-code"))
+        or kit.text(piece.get("searched-piece-code"))
+        or kit.text(piece.get("piece-identifier"))
     )
     placed = [
         (f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1)
@@ -154,8 +145,8 @@ def _piece(
         )
         for pointer, event in placed
     )
-    found = readings_of(scans, number, rejections, service=text(piece.get("product-name")))
-    return with_signer(found, signer(piece.get("recipient-name")))
+    found = kit.readings_of(scans, number, rejections, service=kit.text(piece.get("product-name")))
+    return kit.with_signer(found, kit.signer(piece.get("recipient-name")))
 
 
 def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime | None:
@@ -167,27 +158,27 @@ def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime |
 
 
 def _time(event: _Element) -> datetime:
-    wall = CLOCK.formats.read(text(event.get("event-timestamp")) or "")
+    wall = CLOCK.formats.read(kit.text(event.get("event-timestamp")) or "")
     return wall.local if wall else datetime.min  # noqa: DTZ901 - compared with local times
 
 
-def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) -> Scan:
-    ice, ric, code = (text(event.get(name)) for name in CODE_ATTRIBUTES)
-    way = "true" if is_back else text(event.get(WAY))
-    printed = next((found for name in TIMES if (found := text(event.get(name)))), None)
-    raw = Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
-    country = text(event.get("event-country"))
+def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) -> kit.Scan:
+    ice, ric, code = (kit.text(event.get(name)) for name in CODE_ATTRIBUTES)
+    way = "true" if is_back else kit.text(event.get(WAY))
+    printed = next((found for name in TIMES if (found := kit.text(event.get(name)))), None)
+    raw = kit.Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
+    country = kit.text(event.get("event-country"))
     words = (
-        text(event.get("event-text"))
-        or text(event.get("event-status"))
-        or text(event.get("status"))
+        kit.text(event.get("event-text"))
+        or kit.text(event.get("event-status"))
+        or kit.text(event.get("status"))
     )
-    return Scan(
+    return kit.Scan(
         where=where,
         raw=raw,
-        meaning=_meaning(raw) if ice or code else parcel_de_text(words or "") or UNMAPPED,
+        meaning=_meaning(raw) if ice or code else parcel_de_text(words or "") or kit.UNMAPPED,
         time=CLOCK.read(printed, received_at=received_at),
-        place=place(
+        place=kit.place(
             city=event.get("event-location"),
             country=COUNTRIES.get((country or "").casefold(), country),
         ),
@@ -195,25 +186,25 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     meaning = parcel_de_codes(raw)
-    return on_the_way_back(meaning) if BACK in raw.further else meaning
+    return kit.on_the_way_back(meaning) if BACK in raw.further else meaning
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read by the codes; without them the text decides, and where the direction is not stated it may be the way back."""
     if not raw.type and not raw.reason:
         return None
     meaning = _meaning(raw)
-    return meaning if raw.further or on_the_way_back(meaning) == meaning else None
+    return meaning if raw.further or kit.on_the_way_back(meaning) == meaning else None
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dhl_parcel_de",
     name="DHL Parcel Germany",
     number_fields=("data.@piece-code", "data.@searched-piece-code", "data.@piece-identifier"),
     normalizers={"1": normalize},
     formats=("Sendungsverfolgung XML",),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

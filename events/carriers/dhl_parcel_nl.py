@@ -8,23 +8,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, object_at, objects, objects_at, recognised
-from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("dhl_parcel_nl_codes.csv")
+CODES: Final = kit.meanings("dhl_parcel_nl_codes.csv")
 """(level, code): of a `status`, of the `category` around it."""
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Amsterdam")
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Amsterdam")
 
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "key", "status", "title"})
 
@@ -36,35 +25,37 @@ class _Step(NamedTuple):
     printed: object
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, parcel in _parcels(read_json(body), rejections):
+    for where, parcel in _parcels(kit.read_json(body), rejections):
         scans = (_scan(step, received_at) for step in _steps(parcel, where, rejections))
-        yield from with_estimate(
-            readings_of(scans, text(parcel.get("barcode")), rejections), _estimate(parcel)
+        yield from kit.with_estimate(
+            kit.readings_of(scans, kit.text(parcel.get("barcode")), rejections), _estimate(parcel)
         )
 
 
-def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     found = (
         [("", body)]
         if type(body) is dict
-        else [(f"/{index}", parcel) for index, parcel in objects(body, "", rejections)]
+        else [(f"/{index}", parcel) for index, parcel in kit.objects(body, "", rejections)]
     )
-    known = recognised(found, {"barcode"}, rejections)
+    known = kit.recognised(found, {"barcode"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no Track & Trace of DHL Parcel NL"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no Track & Trace of DHL Parcel NL"
         )
     yield from known
 
 
-def _steps(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[_Step]:
+def _steps(parcel: kit.JsonObject, where: str, rejections: kit.Rejections) -> Iterator[_Step]:
     if "events" in parcel:
-        for index, event in objects_at(parcel, "events", where, rejections):
+        for index, event in kit.objects_at(parcel, "events", where, rejections):
             yield _Step(
                 f"{where}/events/{index}",
                 event.get("category"),
@@ -73,10 +64,10 @@ def _steps(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[_
             )
         return
     pointer = f"{where}/view/phases"
-    for number, phase in objects_at(
-        object_at(parcel, "view", where, rejections), "phases", f"{where}/view", rejections
+    for number, phase in kit.objects_at(
+        kit.object_at(parcel, "view", where, rejections), "phases", f"{where}/view", rejections
     ):
-        for index, event in objects_at(phase, "events", f"{pointer}/{number}", rejections):
+        for index, event in kit.objects_at(phase, "events", f"{pointer}/{number}", rejections):
             yield _Step(
                 f"{pointer}/{number}/events/{index}",
                 phase.get("phase"),
@@ -85,43 +76,43 @@ def _steps(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[_
             )
 
 
-def _scan(step: _Step, received_at: datetime) -> Scan:
-    raw = Raw(type=text(step.category), code=text(step.status))
-    return Scan(
+def _scan(step: _Step, received_at: datetime) -> kit.Scan:
+    raw = kit.Raw(type=kit.text(step.category), code=kit.text(step.status))
+    return kit.Scan(
         where=step.where,
         raw=raw,
         meaning=_meaning(raw),
-        time=CLOCK.read(text(step.printed), received_at=received_at),
+        time=CLOCK.read(kit.text(step.printed), received_at=received_at),
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return finest(
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return kit.finest(
         (raw.code, CODES.get(("status", raw.code or ""))),
         (raw.type, CODES.get(("category", raw.type or ""))),
     )
 
 
-def _estimate(parcel: JsonObject) -> str | None:
+def _estimate(parcel: kit.JsonObject) -> str | None:
     """Return the estimate of the last event that indicates one: a time, or the beginning of a frame."""
     events = parcel.get("events")
     for event in reversed(events if type(events) is list else []):
         if type(event) is dict:
             printed = (
-                text(event.get("momentIndication"))
-                or (text(event.get("plannedDeliveryTimeframe")) or "").partition("/")[0]
+                kit.text(event.get("momentIndication"))
+                or (kit.text(event.get("plannedDeliveryTimeframe")) or "").partition("/")[0]
             )
             if printed:
-                return estimate(printed, ISO)
+                return kit.estimate(printed, kit.ISO)
     return None
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dhl_parcel_nl",
     name="DHL Parcel NL",
     number_fields=("barcode",),
     normalizers={"1": normalize},
     formats=("Track & Trace JSON", "Track & Trace view JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

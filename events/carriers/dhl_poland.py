@@ -6,68 +6,58 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.lists import elements_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import signer
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, read_xml, text_at, texts
+from events.carriers import kit
 
-CODES: Final = meanings("dhl_poland_codes.csv")
-_meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+CODES: Final = kit.meanings("dhl_poland_codes.csv")
+_meaning: Final = kit.by_code(CODES)
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
     default_zone="Europe/Warsaw",
 )
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for result in _results(read_xml(body)):
-        number = text_at(result, "shipmentId")
-        found: list[Reading] = []
-        for index, item in elements_at(result, "events/item", "", rejections):
-            fields = texts(item)
+    for result in _results(kit.read_xml(body)):
+        number = kit.text_at(result, "shipmentId")
+        found: list[kit.Reading] = []
+        for index, item in kit.elements_at(result, "events/item", "", rejections):
+            fields = kit.texts(item)
             code = fields.get("status")
-            raw = Raw(code=code)
-            found += reading_of(
-                Scan(
+            raw = kit.Raw(code=code)
+            found += kit.reading_of(
+                kit.Scan(
                     where=f"events/item[{index}]",
                     raw=raw,
                     meaning=_meaning(raw),
                     time=CLOCK.read(fields.get("timestamp"), received_at=received_at),
-                    place=place(city=fields.get("terminal")),
+                    place=kit.place(city=fields.get("terminal")),
                     description=fields.get("description"),
                 ),
                 number,
                 rejections,
             )
-        yield from with_signer(found, signer(text_at(result, "receivedBy")))
+        yield from kit.with_signer(found, kit.signer(kit.text_at(result, "receivedBy")))
 
 
-def _results(document: Document) -> Iterator[_Element]:
-    for answer in answers(document):
+def _results(document: kit.Document) -> Iterator[_Element]:
+    for answer in kit.answers(document):
         if answer.tag not in ("getTrackAndTraceInfoResponse", "Fault"):
-            raise UnreadableMessageError(
-                Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL24 Poland"
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL24 Poland"
             )
         yield from answer.iterfind("getTrackAndTraceInfoResult")
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dhl_poland",
     name="DHL Parcel Poland",
     number_fields=("shipmentId",),
     normalizers={"1": normalize},
     formats=("DHL24 getTrackAndTraceInfo SOAP",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -14,10 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.clear_part import is_stand_in, looks_like_code
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
+from events.carriers import kit
 from events.parsing.dhl_group import (
     BLUEDART_TEXTS,
     PARCEL_DE,
@@ -25,30 +22,16 @@ from events.parsing.dhl_group import (
     parcel_de_detail,
     parcel_de_text,
 )
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import ISO, TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, elements_at, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
-from events.parsing.places import country_code, known_countries, place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.sentences import as_compared, by_sentence
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
-from events.parsing.xml import Document, is_xml, read_xml, text_at, texts
-from events.vocabulary import Kind, Status
 
-CODES: Final = meanings("dhl_unified_codes.csv")
+CODES: Final = kit.meanings("dhl_unified_codes.csv")
 """(service, code): the codes of `status` that a service documents and whose meaning is clear."""
 
-TEXTS: Final = meanings("dhl_unified_texts.csv")
+TEXTS: Final = kit.meanings("dhl_unified_texts.csv")
 """(service, text in lower case without the full stop): what services print instead of a code, where it is clear. A `*` stands for
 whatever a sentence names there: a place, a day."""
 
 BY_TEXT: Final = {
-    service: by_sentence(
+    service: kit.by_sentence(
         {words: meaning for (of, words), meaning in TEXTS.items() if of == service}
     )
     for service in {of for of, _ in TEXTS}
@@ -59,11 +42,11 @@ WORDED: Final = frozenset({"bluedart"})
 DOCUMENTED: Final = frozenset(code for _, code in (*CODES, *TEXTS))
 
 CATEGORIES: Final = {
-    "pre-transit": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
-    "transit": Meaning(Kind.SCAN, Status.IN_TRANSIT),
-    "delivered": Meaning(Kind.SCAN, Status.DELIVERED),
-    "failure": Meaning(Kind.SCAN, Status.EXCEPTION),
-    "unknown": Meaning(Kind.INFO),
+    "pre-transit": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
+    "transit": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
+    "failure": kit.Meaning(kit.Kind.SCAN, kit.Status.EXCEPTION),
+    "unknown": kit.Meaning(kit.Kind.INFO),
 }
 ZONES: Final = {
     "ecommerce-ppl": "Europe/Prague",
@@ -74,10 +57,10 @@ ZONES: Final = {
 """The zone in which a service that works in one country prints times without an offset, where a scan names no place."""
 
 
-def _clock(service: str, *, trust_offset: bool) -> Clock:
+def _clock(service: str, *, trust_offset: bool) -> kit.Clock:
     """Return the clock of a service; Freight prints the day of a document as its midnight."""
-    return Clock(
-        formats=ISO,
+    return kit.Clock(
+        formats=kit.ISO,
         default_zone=ZONES.get(service, "Europe/Berlin"),
         trust_offset=trust_offset,
         midnight_is_day="nowhere",
@@ -89,8 +72,8 @@ ROLLUP_CLOCKS: Final = {service: _clock(service, trust_offset=False) for service
 """The rollup prints the local time of its scan with a `Z`."""
 
 AMERICAS: Final = "ecommerce"
-AMERICAN_CLOCK: Final = Clock(
-    formats=TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]"), default_zone="America/New_York"
+AMERICAN_CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]"), default_zone="America/New_York"
 )
 AMERICAN_ZONES: Final = {
     f"{initial}{season}T": zone
@@ -119,28 +102,32 @@ _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors
 _SCAN_FIELDS: Final = frozenset({"events", "status"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    if is_xml(body):
-        yield from _from_xml(read_xml(body), received_at, rejections)
+    if kit.is_xml(body):
+        yield from _from_xml(kit.read_xml(body), received_at, rejections)
         return
-    for where, shipment in _shipments(read_json(body), rejections):
+    for where, shipment in _shipments(kit.read_json(body), rejections):
         yield from _shipment(shipment, where, received_at, rejections)
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the shipments with their pointers: those of a list, of an answer, or the one that a push holds by itself."""
     if body in ({}, []):
         return
     if type(body) is list:
-        found, base = objects(body, "", rejections), ""
+        found, base = kit.objects(body, "", rejections), ""
     elif type(body) is dict and "shipments" in body:
-        found, base = objects_at(body, "shipments", "", rejections), "/shipments"
+        found, base = kit.objects_at(body, "shipments", "", rejections), "/shipments"
     elif type(body) is dict and "id" in body and _SCAN_FIELDS & body.keys():
         yield "", body
         return
-    elif type(body) is dict and (scope := text(body.get("scope")) or "").startswith(SUBSCRIPTION):
+    elif type(body) is dict and (scope := kit.text(body.get("scope")) or "").startswith(
+        SUBSCRIPTION
+    ):
         rejections.note_nothing()
         if scope in WAITING_SUBSCRIPTIONS:
             rejections.add("/scope", WAITING_SUBSCRIPTIONS[scope])
@@ -148,68 +135,72 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     elif type(body) is dict and _ERROR_FIELDS & body.keys():
         return
     else:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "no `shipments` and not a shipment of DHL Unified Tracking"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "no `shipments` and not a shipment of DHL Unified Tracking"
         )
     for index, shipment in found:
         yield f"{base}/{index}", shipment
 
 
 def _shipment(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
     events = shipment.get("events")
     scans = [
         (f"{where}/events/{index}", scan)
-        for index, scan in objects_at(
+        for index, scan in kit.objects_at(
             shipment, "events", where, rejections, required="status" not in shipment
         )
     ]
-    if not as_list(events) and (rollup := child(shipment, "status")):
+    if not kit.as_list(events) and (rollup := kit.child(shipment, "status")):
         scans = [(f"{where}/status", rollup)]
-    number = text(shipment.get("id"))
-    service = (text(shipment.get("service")) or "").casefold()
-    journey = Journey(_place(child(shipment, "origin")), _place(child(shipment, "destination")))
+    number = kit.text(shipment.get("id"))
+    service = (kit.text(shipment.get("service")) or "").casefold()
+    journey = kit.Journey(
+        _place(kit.child(shipment, "origin")), _place(kit.child(shipment, "destination"))
+    )
     is_back = shipment.get("returnFlag") in (True, "true")
     scanned = (
         _scan(scan, service, pointer, received_at, journey, is_back=is_back)
         for pointer, scan in scans
     )
-    readings = with_signer(
-        readings_of(
+    readings = kit.with_signer(
+        kit.readings_of(
             scanned,
             number,
             rejections,
-            service=text(child(shipment, "details", "product").get("productName")),
+            service=kit.text(kit.child(shipment, "details", "product").get("productName")),
         ),
         _signer(shipment),
     )
-    return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
+    return kit.with_estimate(
+        readings, kit.estimate(kit.text(shipment.get("estimatedTimeOfDelivery")), kit.ISO)
+    )
 
 
 def _scan(
-    scan: JsonObject,
+    scan: kit.JsonObject,
     service: str,
     pointer: str,
     received_at: datetime,
-    journey: Journey,
+    journey: kit.Journey,
     *,
     is_back: bool,
-) -> Scan:
-    raw, at = _raw(scan), _place(child(scan, "location"))
+) -> kit.Scan:
+    raw, at = _raw(scan), _place(kit.child(scan, "location"))
     meant = _documented(raw, service, scan.get("description")) or _by_category(raw)
-    if is_back and meant.status is Status.DELIVERED:
+    if is_back and meant.status is kit.Status.DELIVERED:
         raw, meant = (
             raw._replace(further=(*raw.further, BACK)),
-            meant._replace(status=Status.RETURNED),
+            meant._replace(status=kit.Status.RETURNED),
         )
-    printed = text(scan.get("timestamp"))
+    printed = kit.text(scan.get("timestamp"))
     clocks = (
         ROLLUP_CLOCKS
         if pointer.endswith("/status") and printed and printed.endswith("Z")
         else CLOCKS
     )
-    return Scan(
+    return kit.Scan(
         where=pointer,
         raw=raw,
         meaning=meant,
@@ -218,33 +209,33 @@ def _scan(
         ),
         place=at,
         piece=_piece(scan),
-        description=text(scan.get("description")),
+        description=kit.text(scan.get("description")),
     )
 
 
 def _from_xml(
-    document: Document, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
+    document: kit.Document, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     if document.root.tag != "track":
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL eCommerce Americas"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL eCommerce Americas"
         )
     for index, shipment in enumerate(document.root.iterfind("shipment"), start=1):
         scans = (
-            _xml_scan(texts(event), f"shipment[{index}]/event[{at}]", received_at)
-            for at, event in elements_at(shipment, "event", f"shipment[{index}]", rejections)
+            _xml_scan(kit.texts(event), f"shipment[{index}]/event[{at}]", received_at)
+            for at, event in kit.elements_at(shipment, "event", f"shipment[{index}]", rejections)
         )
-        found = readings_of(scans, text_at(shipment, "trackingnumber"), rejections)
-        yield from with_signer(found, signer(text_at(shipment, "signedby")))
+        found = kit.readings_of(scans, kit.text_at(shipment, "trackingnumber"), rejections)
+        yield from kit.with_signer(found, kit.signer(kit.text_at(shipment, "signedby")))
 
 
-def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:
+def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> kit.Scan:
     code, description = event.get("code"), event.get("description")
-    raw = Raw(code=code)
+    raw = kit.Raw(code=code)
     printed = f"{event.get('date', '')} {event.get('time', '')}".strip()
     before, _, zone = printed.rpartition(" ")
     named = AMERICAN_ZONES.get(zone)
-    at = place(
+    at = kit.place(
         city=event.get("city"),
         region=event.get("state"),
         postal_code=event.get("postalcode"),
@@ -253,30 +244,30 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:
     time = AMERICAN_CLOCK.read_with_offset(
         before if named else printed or None, named, at, received_at=received_at
     )
-    return Scan(
+    return kit.Scan(
         where=where,
         raw=raw,
-        meaning=CODES.get((AMERICAS, code or ""), UNMAPPED),
+        meaning=CODES.get((AMERICAS, code or ""), kit.UNMAPPED),
         time=replace(time, zone=zone) if time and named else time,
         place=at,
         description=description,
     )
 
 
-def _raw(scan: JsonObject) -> Raw:
+def _raw(scan: kit.JsonObject) -> kit.Raw:
     """Return category and code; where the category says all, it is the code."""
     category, code, detail = (
-        text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed")
+        kit.text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed")
     )
     if code is None and detail is None:
-        return Raw(code=category)
-    return Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
+        return kit.Raw(code=category)
+    return kit.Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
 
 
-def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
+def _documented(raw: kit.Raw, service: str, description: object) -> kit.Meaning | None:
     """Read a code by its detail first; the description says more where the code is the category again, or one for many scans."""
     category = _category(raw)
-    words = (text(description) or "",)
+    words = (kit.text(description) or "",)
     printed = (*raw.further, raw.code or "")
     if service in WORDED:
         printed = (*words, *printed)
@@ -292,7 +283,7 @@ def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
             known = (
                 None
                 if known is not None
-                and known.status is Status.DELIVERED
+                and known.status is kit.Status.DELIVERED
                 and category not in ("", "delivered")
                 else known
             )
@@ -305,39 +296,39 @@ def _nothing(_printed: str) -> None:
     """Return None: no table knows the texts of this service."""
 
 
-def _category(raw: Raw) -> str:
+def _category(raw: kit.Raw) -> str:
     return (raw.type or raw.code or "").casefold().replace("_", "-").replace(" ", "-")
 
 
-def _repeats_category(raw: Raw) -> bool:
+def _repeats_category(raw: kit.Raw) -> bool:
     return raw.type is None or (raw.code or "").casefold() == raw.type.casefold()
 
 
-def _by_category(raw: Raw) -> Meaning:
-    found = CATEGORIES.get(_category(raw), UNMAPPED)
-    return found if _repeats_category(raw) or found is UNMAPPED else found.of_category()
+def _by_category(raw: kit.Raw) -> kit.Meaning:
+    found = CATEGORIES.get(_category(raw), kit.UNMAPPED)
+    return found if _repeats_category(raw) or found is kit.UNMAPPED else found.of_category()
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read what the raw fields can decide: the meaning depends on the service, and without a code on the description, which they lack."""
     printed = (*raw.further, raw.code or "")
-    is_text = any(is_stand_in(each) or not looks_like_code(each) for each in printed)
+    is_text = any(kit.is_stand_in(each) or not kit.looks_like_code(each) for each in printed)
     depends = (
         BACK in printed
         or is_text
         or _repeats_category(raw)
-        or DOCUMENTED & {*printed, *map(as_compared, printed)}
+        or DOCUMENTED & {*printed, *map(kit.as_compared, printed)}
     )
     return None if depends else _by_category(raw)
 
 
-def _place(location: JsonObject) -> EventPlace:
-    address = child(location, "address")
-    city = text(address.get("addressLocality"))
-    region, country = _behind_city(city, country_code(address.get("countryCode")))
-    return place(
+def _place(location: kit.JsonObject) -> kit.EventPlace:
+    address = kit.child(location, "address")
+    city = kit.text(address.get("addressLocality"))
+    region, country = _behind_city(city, kit.country_code(address.get("countryCode")))
+    return kit.place(
         city=city,
-        region=text(address.get("addressRegion")) or region,
+        region=kit.text(address.get("addressRegion")) or region,
         postal_code=address.get("postalCode"),
         country=country,
     )
@@ -350,9 +341,9 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
     The city itself stays as printed: it is a part of the scan's identity.
     """
     parts = [part.strip() for part in (printed or "").replace(" - ", ",").split(",")]
-    named = country_code(parts[-1].title() if len(parts[-1]) > 3 else parts[-1])
+    named = kit.country_code(parts[-1].title() if len(parts[-1]) > 3 else parts[-1])
     if (
-        named not in known_countries()
+        named not in kit.known_countries()
         or (country is not None and named != country)
         or (len(parts) == 1 and len(parts[0]) < 4)
     ):
@@ -360,19 +351,19 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
     return ", ".join(parts[1:-1]) or None, named
 
 
-def _piece(scan: JsonObject) -> str | None:
+def _piece(scan: kit.JsonObject) -> str | None:
     """Return the piece that a scan names; a scan of several is one of the shipment."""
-    pieces = as_list(scan.get("pieceIds"))
-    return text(pieces[0]) if len(pieces) == 1 else None
+    pieces = kit.as_list(scan.get("pieceIds"))
+    return kit.text(pieces[0]) if len(pieces) == 1 else None
 
 
-def _signer(shipment: JsonObject) -> str | None:
-    signed = child(shipment, "details", "proofOfDelivery", "signed")
-    names = (text(signed.get("givenName")), text(signed.get("familyName")))
-    return signer(signed.get("name")) or signer(" ".join(name for name in names if name))
+def _signer(shipment: kit.JsonObject) -> str | None:
+    signed = kit.child(shipment, "details", "proofOfDelivery", "signed")
+    names = (kit.text(signed.get("givenName")), kit.text(signed.get("familyName")))
+    return kit.signer(signed.get("name")) or kit.signer(" ".join(name for name in names if name))
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dhl_unified",
     name="DHL Shipment Tracking Unified",
     number_fields=("shipments.id", ".id", "shipment.trackingnumber"),
@@ -383,6 +374,6 @@ CARRIER: Final = Carrier(
         "eCommerce Americas tracking XML",
     ),
     reread=_reread,
-    texts=texts_of(CODES, TEXTS, BLUEDART_TEXTS),
-    authentication=(ShipperChoice(),),
+    texts=kit.texts_of(CODES, TEXTS, BLUEDART_TEXTS),
+    authentication=(kit.ShipperChoice(),),
 )

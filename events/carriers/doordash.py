@@ -7,67 +7,62 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("doordash_codes.csv")
+CODES: Final = kit.meanings("doordash_codes.csv")
 """Names of events, in capitals."""
 
-CLOCK: Final = Clock(formats=ISO)
+CLOCK: Final = kit.Clock(formats=kit.ISO)
 
 _NAMES: Final = ("event_name", "event_type")
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the event of one webhook."""
-    for where, push in _pushes(read_json(body), rejections):
-        code = next((name for field in _NAMES if (name := text(push.get(field)))), None)
-        raw = Raw(code=code, reason=text(push.get("cancellation_reason")))
-        scan = Scan(
+    for where, push in _pushes(kit.read_json(body), rejections):
+        code = next((name for field in _NAMES if (name := kit.text(push.get(field)))), None)
+        raw = kit.Raw(code=code, reason=kit.text(push.get("cancellation_reason")))
+        scan = kit.Scan(
             where=where,
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(push.get("created_at")), received_at=received_at),
-            description=text(push.get("cancellation_reason_message")),
+            time=CLOCK.read(kit.text(push.get("created_at")), received_at=received_at),
+            description=kit.text(push.get("cancellation_reason_message")),
         )
-        found = readings_of((scan,), text(push.get("external_delivery_id")), rejections)
-        yield from with_estimate(found, estimate(text(push.get("dropoff_time_estimated")), ISO))
+        found = kit.readings_of((scan,), kit.text(push.get("external_delivery_id")), rejections)
+        yield from kit.with_estimate(
+            found, kit.estimate(kit.text(push.get("dropoff_time_estimated")), kit.ISO)
+        )
 
 
-def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     found = (
         [("", body)]
         if type(body) is dict
-        else [(f"/{index}", push) for index, push in objects(body, "", rejections)]
+        else [(f"/{index}", push) for index, push in kit.objects(body, "", rejections)]
     )
     if not any({*_NAMES} & push.keys() for _, push in found):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no event of DoorDash Drive")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no event of DoorDash Drive"
+        )
     yield from found
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return CODES.get(((raw.code or "").upper(),), UNMAPPED)
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return CODES.get(((raw.code or "").upper(),), kit.UNMAPPED)
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="doordash",
     name="DoorDash Drive",
     number_fields=("external_delivery_id",),
     normalizers={"1": normalize},
     formats=("Drive webhook",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -12,45 +12,23 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import (
-    JsonObject,
-    as_list,
-    child,
-    elements_at,
-    object_at,
-    objects,
-    objects_at,
-    recognised,
-)
-from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
+from events.carriers import kit
 
-CODES: Final = meanings("dpd_codes.csv")
+CODES: Final = kit.meanings("dpd_codes.csv")
 """Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands. `SC_13` is a scan's number."""
 
 _SCAN: Final = re.compile(r"SC_(?P<number>\d+)_")
 """Beginning of a scan type's name; countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name says more."""
 
-_TIMES: Final = TimeFormats(
+_TIMES: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
     "%-m/%-d/%Y %-I:%M[:%S] %p",
     "%-d.%-m.%Y[,][ %-H:%M[:%S]]",
     "%Y-%m-%d[ %H:%M[:%S]]",
 )
-STEPS: Final = Clock(formats=_TIMES, default_zone="Europe/Berlin")
-FRANCE: Final = Clock(formats=_TIMES, default_zone="Europe/Paris", country="FR")
-GROUP: Final = Clock(formats=_TIMES, default_zone="Europe/Paris")
+STEPS: Final = kit.Clock(formats=_TIMES, default_zone="Europe/Berlin")
+FRANCE: Final = kit.Clock(formats=_TIMES, default_zone="Europe/Paris", country="FR")
+GROUP: Final = kit.Clock(formats=_TIMES, default_zone="Europe/Paris")
 """Geopost's home, where a parcel of the group prints no place."""
 _DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 _LIFE_CYCLE_NAMES: Final = frozenset({"scanInfo", "shipmentInfo", "statusInfo"})
@@ -65,8 +43,8 @@ class DpdStep(NamedTuple):
     code: str | None
     words: str | None
     at: str | None
-    place: EventPlace
-    clock: Clock
+    place: kit.EventPlace
+    clock: kit.Clock
     signatory: str | None = None
 
 
@@ -78,19 +56,21 @@ class DpdParcel(NamedTuple):
     estimate: str | None = None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
     for item in (
-        _from_xml(read_xml(body), rejections)
-        if is_xml(body)
-        else _from_json(read_json(body), rejections)
+        _from_xml(kit.read_xml(body), rejections)
+        if kit.is_xml(body)
+        else _from_json(kit.read_json(body), rejections)
     ):
-        found: list[Reading] = []
+        found: list[kit.Reading] = []
         for event in item.scans:
-            raw = Raw(code=event.code)
-            found += reading_of(
-                Scan(
+            raw = kit.Raw(code=event.code)
+            found += kit.reading_of(
+                kit.Scan(
                     where=event.where,
                     raw=raw,
                     meaning=_meaning(raw),
@@ -102,11 +82,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                 item.number,
                 rejections,
             )
-        yield from with_estimate(found, estimate(item.estimate, _TIMES))
+        yield from kit.with_estimate(found, kit.estimate(item.estimate, _TIMES))
 
 
-def _from_xml(document: Document, rejections: Rejections) -> Iterator[DpdParcel]:
-    for answer in answers(document):
+def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[DpdParcel]:
+    for answer in kit.answers(document):
         if answer.tag == "getTrackingDataResponse":
             yield from (
                 DpdParcel(None, tuple(_steps(result, rejections)))
@@ -117,33 +97,37 @@ def _from_xml(document: Document, rejections: Rejections) -> Iterator[DpdParcel]
                 result = number.getparent()
                 # a result that prints its number again and again is one parcel
                 if result is not None and result.find("ShipmentNumber") is number:
-                    yield DpdParcel(text_at(number, "."), tuple(_traces(result, rejections)))
+                    yield DpdParcel(kit.text_at(number, "."), tuple(_traces(result, rejections)))
         elif answer.tag != "Fault":
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD")
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD"
+            )
 
 
-def _steps(result: _Element, rejections: Rejections) -> Iterator[DpdStep]:
-    for index, step in elements_at(result, "statusInfo", "", rejections):
-        fields = texts(step)
+def _steps(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
+    for index, step in kit.elements_at(result, "statusInfo", "", rejections):
+        fields = kit.texts(step)
         if fields.get("statusHasBeenReached") != "true":
             continue
         yield DpdStep(
             where=f"statusInfo[{index}]",
             code=fields.get("status"),
-            words=text_at(step, "description/content/content", "label/content"),
-            at=text_at(step, "date/content"),
-            place=_depot(text_at(step, "location/content")),
+            words=kit.text_at(step, "description/content/content", "label/content"),
+            at=kit.text_at(step, "date/content"),
+            place=_depot(kit.text_at(step, "location/content")),
             clock=STEPS,
         )
 
 
-def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]:
+def _life_cycle(body: kit.JsonObject, rejections: kit.Rejections) -> Iterator[DpdParcel]:
     """Yield the parcel of the JSON form: the same steps, with the number of the parcel, and its scans."""
-    data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
+    data = kit.child(body, _LIFE_CYCLE, "parcelLifeCycleData")
     pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData"
     scans = tuple(
         _scans(
-            object_at(data, "scanInfo", pointer, rejections, required=False, but=_LIFE_CYCLE_NAMES),
+            kit.object_at(
+                data, "scanInfo", pointer, rejections, required=False, but=_LIFE_CYCLE_NAMES
+            ),
             f"{pointer}/scanInfo",
             rejections,
         )
@@ -151,70 +135,76 @@ def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]
     steps = tuple(
         DpdStep(
             where=f"{pointer}/statusInfo/{index}",
-            code=text(step.get("status")),
-            words=_words(step, "description") or text(step.get("label")),
-            at=text(step.get("date")),
-            place=_depot(text(step.get("location"))),
+            code=kit.text(step.get("status")),
+            words=_words(step, "description") or kit.text(step.get("label")),
+            at=kit.text(step.get("date")),
+            place=_depot(kit.text(step.get("location"))),
             clock=STEPS,
         )
-        for index, step in objects_at(data, "statusInfo", pointer, rejections, required=False)
+        for index, step in kit.objects_at(data, "statusInfo", pointer, rejections, required=False)
         if step.get("statusHasBeenReached") in (True, "true")
     )
     dated = any(scan.at for scan in scans)
     yield DpdParcel(
-        text(child(data, "shipmentInfo").get("parcelLabelNumber")),
+        kit.text(kit.child(data, "shipmentInfo").get("parcelLabelNumber")),
         (*(step for step in steps if step.at or not dated), *scans),
     )
 
 
-def _scans(info: JsonObject, pointer: str, rejections: Rejections) -> Iterator[DpdStep]:
-    for index, scan in objects_at(info, "scan", pointer, rejections):
-        data = child(scan, "scanData")
+def _scans(info: kit.JsonObject, pointer: str, rejections: kit.Rejections) -> Iterator[DpdStep]:
+    for index, scan in kit.objects_at(info, "scan", pointer, rejections):
+        data = kit.child(scan, "scanData")
         yield DpdStep(
             where=f"{pointer}/scan/{index}",
-            code=text(child(data, "scanType").get("name")),
+            code=kit.text(kit.child(data, "scanType").get("name")),
             words=_words(scan, "scanDescription"),
-            at=text(scan.get("date")),
-            place=_depot(text(data.get("location"))),
+            at=kit.text(scan.get("date")),
+            place=_depot(kit.text(data.get("location"))),
             clock=STEPS,
         )
 
 
-def _words(member: JsonObject, name: str) -> str | None:
-    return text(next(iter(as_list(child(member, name).get("content"))), None))
+def _words(member: kit.JsonObject, name: str) -> str | None:
+    return kit.text(next(iter(kit.as_list(kit.child(member, name).get("content"))), None))
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     """Read a scan whose name is not known by its number."""
     code = raw.code or ""
     scan = _SCAN.match(code)
     if scan is None:
-        return CODES.get((code,), UNMAPPED)
+        return CODES.get((code,), kit.UNMAPPED)
     number = f"SC_{scan['number'].lstrip('0').zfill(2)}"
-    return finest((code, CODES.get((f"SC_{code[scan.end() :]}",))), (number, CODES.get((number,))))
+    return kit.finest(
+        (code, CODES.get((f"SC_{code[scan.end() :]}",))), (number, CODES.get((number,)))
+    )
 
 
-def _depot(printed: str | None) -> EventPlace:
+def _depot(printed: str | None) -> kit.EventPlace:
     """Read `Hamburg (DE)`."""
     depot = _DEPOT.fullmatch(printed or "")
-    return place(city=depot["city"], country=depot["country"]) if depot else place(city=printed)
+    return (
+        kit.place(city=depot["city"], country=depot["country"])
+        if depot
+        else kit.place(city=printed)
+    )
 
 
-def _traces(result: _Element, rejections: Rejections) -> Iterator[DpdStep]:
-    for index, trace in elements_at(result, "Traces/clsTrace", "", rejections):
-        fields = texts(trace)
+def _traces(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
+    for index, trace in kit.elements_at(result, "Traces/clsTrace", "", rejections):
+        fields = kit.texts(trace)
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
         yield DpdStep(
             where=f"Traces/clsTrace[{index}]",
             code=fields.get("StatusNumber"),
             words=fields.get("StatusDescription"),
             at=f"{date} {time}" if date and time else date,
-            place=place(city=fields.get("CenterName")),
+            place=kit.place(city=fields.get("CenterName")),
             clock=FRANCE,
         )
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
+def _from_json(body: object, rejections: kit.Rejections) -> Iterator[DpdParcel]:
     if body in ({}, []):
         return
     if type(body) is dict and _LIFE_CYCLE in body:
@@ -223,43 +213,48 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
     found = (
         [("", body)]
         if type(body) is dict
-        else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
+        else [(f"/{at}", parcel) for at, parcel in kit.objects(body, "", rejections)]
     )
-    known = recognised(found, {"events", "trackingNumber"}, rejections)
+    known = kit.recognised(found, {"events", "trackingNumber"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
     for where, parcel in known:
         scans = tuple(_group(parcel, where, rejections))
         yield DpdParcel(
-            text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery"))
+            kit.text(parcel.get("trackingNumber")), scans, kit.text(parcel.get("estimatedDelivery"))
         )
 
 
-def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[DpdStep]:
+def _group(parcel: kit.JsonObject, where: str, rejections: kit.Rejections) -> Iterator[DpdStep]:
     """Yield the events of a parcel; one without any has its status as its only event, without a time."""
-    events = objects_at(parcel, "events", where, rejections, required="status" not in parcel)
-    if not events and (status := text(parcel.get("status"))) and (status,) in CODES:
+    events = kit.objects_at(parcel, "events", where, rejections, required="status" not in parcel)
+    if not events and (status := kit.text(parcel.get("status"))) and (status,) in CODES:
         yield DpdStep(
-            f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP
+            f"{where}/status",
+            status,
+            kit.text(parcel.get("statusDescription")),
+            None,
+            kit.place(),
+            GROUP,
         )
     for index, event in events:
-        location = child(event, "location")
+        location = kit.child(event, "location")
         yield DpdStep(
             where=f"{where}/events/{index}",
-            code=text(event.get("status")),
-            words=text(event.get("description")),
-            at=text(event.get("timestamp")),
-            place=place(
+            code=kit.text(event.get("status")),
+            words=kit.text(event.get("description")),
+            at=kit.text(event.get("timestamp")),
+            place=kit.place(
                 city=location.get("city"),
                 postal_code=location.get("postalCode"),
                 country=location.get("country"),
             ),
             clock=GROUP,
-            signatory=text(event.get("signedBy")),
+            signatory=kit.text(event.get("signedBy")),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dpd",
     name="DPD",
     number_fields=("trackingNumber", "parcelLabelNumber", "ShipmentNumber", "trackingnumber"),
@@ -271,5 +266,5 @@ CARRIER: Final = Carrier(
         "Group tracking JSON",
     ),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -4,23 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("dtdc_codes.csv")
-_meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CODES: Final = kit.meanings("dtdc_codes.csv")
+_meaning: Final = kit.by_code(CODES)
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%d%m%Y[ %H%M[%S]]",
         "%d%m%Y %H:%M[:%S]",
         "%-d/%-m/%Y[ %H:%M[:%S]]",
@@ -34,15 +23,17 @@ _KNOWN_LISTS: Final = frozenset(_LISTS)
 _HEADERS: Final = ("trackHeader", "shipment")
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, answer in _answers(read_json(body), rejections):
+    for where, answer in _answers(kit.read_json(body), rejections):
         number = next(
             (
                 found
                 for name in _HEADERS
-                if (found := text(child(answer, name).get("strShipmentNo")))
+                if (found := kit.text(kit.child(answer, name).get("strShipmentNo")))
             ),
             None,
         )
@@ -50,13 +41,13 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             (
                 found
                 for name in _HEADERS
-                if (found := text(child(answer, name).get("strCNProduct")))
+                if (found := kit.text(kit.child(answer, name).get("strCNProduct")))
             ),
             None,
         )
         for name in _LISTS:
             pointer = f"{where}/{name}"
-            for index, event in objects_at(
+            for index, event in kit.objects_at(
                 answer,
                 name,
                 where,
@@ -69,45 +60,45 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
                 )
 
 
-def _answers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _answers(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     found = (
         [("", body)]
         if type(body) is dict
-        else [(f"/{at}", answer) for at, answer in objects(body, "", rejections)]
+        else [(f"/{at}", answer) for at, answer in kit.objects(body, "", rejections)]
     )
     if not any(
         {*_LISTS, *_HEADERS, "errorDetails", "statusFlag"} & answer.keys() for _, answer in found
     ):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DTDC")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DTDC")
     yield from found
 
 
 def _reading(
-    event: JsonObject,
+    event: kit.JsonObject,
     number: str | None,
     where: str,
     received_at: datetime,
-    rejections: Rejections,
+    rejections: kit.Rejections,
     *,
     service: str | None,
-) -> tuple[Reading, ...]:
+) -> tuple[kit.Reading, ...]:
     """Read an event; a push prints the code where an answer prints its words."""
-    pushed = text(event.get("strActionDesc"))
-    code = text(event.get("strCode")) or (text(event.get("strAction")) if pushed else None)
+    pushed = kit.text(event.get("strActionDesc"))
+    code = kit.text(event.get("strCode")) or (kit.text(event.get("strAction")) if pushed else None)
     date, time, manifest = (
-        text(event.get(name)) for name in ("strActionDate", "strActionTime", "strManifestNo")
+        kit.text(event.get(name)) for name in ("strActionDate", "strActionTime", "strManifestNo")
     )
-    raw = Raw(code=code, further=(manifest,) if manifest else ())
-    return reading_of(
-        Scan(
+    raw = kit.Raw(code=code, further=(manifest,) if manifest else ())
+    return kit.reading_of(
+        kit.Scan(
             where=where,
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
-            place=place(city=event.get("strOrigin")),
-            description=pushed or text(event.get("strAction")),
+            place=kit.place(city=event.get("strOrigin")),
+            description=pushed or kit.text(event.get("strAction")),
         ),
         number,
         rejections,
@@ -115,12 +106,12 @@ def _reading(
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="dtdc",
     name="DTDC",
     number_fields=("strShipmentNo",),
     normalizers={"1": normalize},
     formats=("Tracking JSON", "Status push JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -9,27 +9,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Hmac, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import reported_place
-from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, carried_by, readings_of
-from events.parsing.silence import holds_dated
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
-from events.vocabulary import Kind, Status
+from events.carriers import kit
 
-CODES: Final = meanings("easypost_codes.csv")
+CODES: Final = kit.meanings("easypost_codes.csv")
 """(level, code): `status`, or of the details `movement`, `trouble` and `silent` (those that add nothing)."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
 )
 
 REFINED: Final = frozenset({"in_transit", "unknown"})
@@ -39,7 +25,7 @@ DECISIVE: Final = frozenset({"available_for_pickup", "cancelled", "delivered", "
 """Statuses that no detail changes."""
 
 AMBIGUOUS: Final = "delivery_exception"
-ATTEMPTED: Final = Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED)
+ATTEMPTED: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERY_ATTEMPTED)
 ATTEMPTS: Final = frozenset(
     {
         "delivery attempted",
@@ -58,46 +44,48 @@ ATTEMPTS: Final = frozenset(
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one webhook or tracker; other webhooks say nothing about scans."""
-    for where, tracker in _trackers(read_json(body), rejections):
+    for where, tracker in _trackers(kit.read_json(body), rejections):
         yield from _tracker(tracker, where, received_at, rejections)
 
 
-def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _trackers(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"
         )
     if _is_tracker(body):
         yield "", body
     elif "result" in body:
-        result = object_at(body, "result", "", rejections)
+        result = kit.object_at(body, "result", "", rejections)
         if _is_tracker(result):
             yield "/result", result
         else:
             _note_other(result, rejections)
     elif "trackers" in body:
-        for index, tracker in objects_at(body, "trackers", "", rejections):
+        for index, tracker in kit.objects_at(body, "trackers", "", rejections):
             yield f"/trackers/{index}", tracker
     elif body.get("object") is not None:
         _note_other(body, rejections)
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"
         )
 
 
-def _note_other(value: JsonObject, rejections: Rejections) -> None:
+def _note_other(value: kit.JsonObject, rejections: kit.Rejections) -> None:
     """Note an event that is no tracker, unless it holds dated objects, which may be a tracker of another form."""
-    if text(value.get("object")) not in (None, "Event") or not holds_dated(value):
+    if kit.text(value.get("object")) not in (None, "Event") or not kit.holds_dated(value):
         rejections.note_nothing()
 
 
-def _is_tracker(value: JsonObject) -> bool:
+def _is_tracker(value: kit.JsonObject) -> bool:
     return (
         value.get("object") == "Tracker"
         or "tracking_details" in value
@@ -106,37 +94,38 @@ def _is_tracker(value: JsonObject) -> bool:
 
 
 def _tracker(
-    tracker: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
+    tracker: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
     details = tracker.get("tracking_details")
-    found = objects_at(
+    found = kit.objects_at(
         tracker, "tracking_details", where, rejections, required="status" not in tracker
     )
     scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in found]
-    if not as_list(details):
+    if not kit.as_list(details):
         scans = list(_rollup(tracker, where))
-    number = text(tracker.get("tracking_code"))
-    readings = readings_of(
+    number = kit.text(tracker.get("tracking_code"))
+    readings = kit.readings_of(
         (_scan(scan, pointer, received_at) for pointer, scan in scans),
         number,
         rejections,
         service=_service(tracker),
     )
-    readings = with_signer(
-        carried_by(readings, text(tracker.get("carrier"))), signer(tracker.get("signed_by"))
+    readings = kit.with_signer(
+        kit.carried_by(readings, kit.text(tracker.get("carrier"))),
+        kit.signer(tracker.get("signed_by")),
     )
-    expected = estimate(text(tracker.get("est_delivery_date")), CLOCK.formats)
-    return with_estimate(readings, expected, stamp=text(tracker.get("updated_at")) or "")
+    expected = kit.estimate(kit.text(tracker.get("est_delivery_date")), CLOCK.formats)
+    return kit.with_estimate(readings, expected, stamp=kit.text(tracker.get("updated_at")) or "")
 
 
-def _service(tracker: JsonObject) -> str | None:
-    return text(child(tracker, "carrier_detail").get("service"))
+def _service(tracker: kit.JsonObject) -> str | None:
+    return kit.text(kit.child(tracker, "carrier_detail").get("service"))
 
 
-def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:
+def _rollup(tracker: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield a tracker without scans as one scan at its own time, where its status says something of the parcel."""
-    meaning = CODES.get(("status", text(tracker.get("status")) or ""))
-    if meaning is not None and meaning.kind is Kind.SCAN:
+    meaning = CODES.get(("status", kit.text(tracker.get("status")) or ""))
+    if meaning is not None and meaning.kind is kit.Kind.SCAN:
         yield (
             where,
             {
@@ -148,37 +137,37 @@ def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]
         )
 
 
-def _scan(scan: JsonObject, pointer: str, received_at: datetime) -> Scan:
-    location = child(scan, "tracking_location")
-    where_at = reported_place(
+def _scan(scan: kit.JsonObject, pointer: str, received_at: datetime) -> kit.Scan:
+    location = kit.child(scan, "tracking_location")
+    where_at = kit.reported_place(
         city=location.get("city"),
         region=location.get("state"),
         postal_code=location.get("zip"),
         country=location.get("country"),
     )
     status, detail, carrier_code = (
-        text(scan.get("status")),
-        text(scan.get("status_detail")),
-        text(scan.get("carrier_code")),
+        kit.text(scan.get("status")),
+        kit.text(scan.get("status_detail")),
+        kit.text(scan.get("carrier_code")),
     )
-    words = text(scan.get("message"))
+    words = kit.text(scan.get("message"))
     silent = status is None and detail is None
-    return Scan(
+    return kit.Scan(
         where=pointer,
-        raw=Raw(code=carrier_code)
+        raw=kit.Raw(code=carrier_code)
         if silent
-        else Raw(type=status if detail else None, code=detail or status, reason=carrier_code),
-        meaning=UNMAPPED if silent else _meaning(status, detail, (words or "").casefold()),
-        time=CLOCK.read(text(scan.get("datetime")), where_at, received_at=received_at),
+        else kit.Raw(type=status if detail else None, code=detail or status, reason=carrier_code),
+        meaning=kit.UNMAPPED if silent else _meaning(status, detail, (words or "").casefold()),
+        time=CLOCK.read(kit.text(scan.get("datetime")), where_at, received_at=received_at),
         place=where_at,
-        description=words or text(scan.get("description")),
+        description=words or kit.text(scan.get("description")),
     )
 
 
-def _meaning(status: str | None, detail: str | None, words: str) -> Meaning:
+def _meaning(status: str | None, detail: str | None, words: str) -> kit.Meaning:
     by_status = CODES.get(("status", status or "unknown"))
     if by_status is None:
-        return UNMAPPED
+        return kit.UNMAPPED
     if detail is None or status in DECISIVE or ("silent", detail) in CODES:
         return by_status
     trouble = CODES.get(("trouble", detail))
@@ -190,7 +179,7 @@ def _meaning(status: str | None, detail: str | None, words: str) -> Meaning:
     return movement if status is None or status in REFINED else by_status
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read by status and code.
 
     A `delivery_exception` is read by its message, and a code without a status may be the operating carrier's.
@@ -200,7 +189,7 @@ def _reread(raw: Raw) -> Meaning | None:
     return _meaning(raw.code, None, "") if raw.type is None else _meaning(raw.type, raw.code, "")
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="easypost",
     name="EasyPost",
     number_fields=("tracking_code",),
@@ -208,7 +197,7 @@ CARRIER: Final = Carrier(
     formats=("Webhook event with a Tracker", "Tracker JSON"),
     reread=_reread,
     authentication=(
-        Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),
-        ShipperChoice(default=()),
+        kit.Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),
+        kit.ShipperChoice(default=()),
     ),
 )

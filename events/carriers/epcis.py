@@ -12,28 +12,15 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
-from events.spelling import normalize_number
-from events.vocabulary import Kind, Status
+from events.carriers import kit
 
-CODES: Final = meanings("epcis_codes.csv")
+CODES: Final = kit.meanings("epcis_codes.csv")
 """(field, word): `bizStep` or `disposition`."""
 
-CLOCK: Final = Clock(formats=ISO)
-TALK: Final = Meaning(Kind.INFO)
-ERROR: Final = Meaning(Kind.CORRECTION)
-DELIVERED: Final = Meaning(Kind.SCAN, Status.DELIVERED)
+CLOCK: Final = kit.Clock(formats=kit.ISO)
+TALK: Final = kit.Meaning(kit.Kind.INFO)
+ERROR: Final = kit.Meaning(kit.Kind.CORRECTION)
+DELIVERED: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED)
 TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "stolen"})
 """Dispositions that outrank the step."""
 
@@ -76,13 +63,15 @@ class EpcisEvent(NamedTuple):
     is_error: bool
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one document, query result or capture of a single event."""
     for event in (
-        _from_xml(read_xml(body), rejections)
-        if is_xml(body)
-        else _from_json(read_json(body), rejections)
+        _from_xml(kit.read_xml(body), rejections)
+        if kit.is_xml(body)
+        else _from_json(kit.read_json(body), rejections)
     ):
         time = (
             CLOCK.read_with_offset(event.at, event.offset, received_at=received_at)
@@ -97,18 +86,18 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _is_naive(event: EpcisEvent) -> bool:
-    wall = ISO.read(event.at) if event.at else None
+    wall = kit.ISO.read(event.at) if event.at else None
     return wall is not None and wall.offset is None
 
 
-def _readings(event: EpcisEvent, time: PrintedTime) -> Iterator[Reading]:
-    raw = Raw(code=event.step, reason=event.disposition, further=(event.kind,))
+def _readings(event: EpcisEvent, time: kit.PrintedTime) -> Iterator[kit.Reading]:
+    raw = kit.Raw(code=event.step, reason=event.disposition, further=(event.kind,))
     arrives = bool({event.location, event.read_point} & event.destinations)
     meaning = ERROR if event.is_error else _meaning(raw, arrives=arrives)
-    somewhere: EventPlace = place(facility=event.read_point or event.location)
+    somewhere: kit.EventPlace = kit.place(facility=event.read_point or event.location)
     numbers: tuple[str | None, ...] = next((found for found in event.numbers if found), (None,))
     for number in numbers:
-        yield Reading(
+        yield kit.Reading(
             tracking_number=number,
             kind=meaning.kind,
             status=meaning.status,
@@ -121,13 +110,13 @@ def _readings(event: EpcisEvent, time: PrintedTime) -> Iterator[Reading]:
             else event.event_id,
             native_id_per_number=True,
             description=event.kind,
-            corrects=f"{event.event_id}@{normalize_number(number or '')}"
+            corrects=f"{event.event_id}@{kit.normalize_number(number or '')}"
             if event.event_id and event.is_error
             else None,
         )
 
 
-def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
+def _meaning(raw: kit.Raw, *, arrives: bool) -> kit.Meaning:
     """Read an event. `arrives`: it happened at its own destination."""
     step, disposition = _word(raw.code), _word(raw.reason)
     by_step, by_disposition = CODES.get(("bizStep", step)), CODES.get(("disposition", disposition))
@@ -137,14 +126,16 @@ def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
         return DELIVERED
     if by_step is not None:
         return (
-            by_disposition if by_step.kind is Kind.INFO and by_disposition is not None else by_step
+            by_disposition
+            if by_step.kind is kit.Kind.INFO and by_disposition is not None
+            else by_step
         )
     if raw.code:
-        return UNMAPPED
-    return by_disposition or (UNMAPPED if raw.reason else TALK)
+        return kit.UNMAPPED
+    return by_disposition or (kit.UNMAPPED if raw.reason else TALK)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read what does not depend on the destinations, which the raw fields lack."""
     meaning = _meaning(raw, arrives=False)
     return meaning if meaning == _meaning(raw, arrives=True) else None
@@ -167,33 +158,33 @@ def _bare(printed: str | None) -> str | None:
     return None if printed is None else _QUALIFIED.sub("", printed)
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
+def _from_json(body: object, rejections: kit.Rejections) -> Iterator[EpcisEvent]:
     if body in ({}, []):
         return
     found = list(_listed(body, rejections))
-    known = type(body) is dict and (text(body.get("type")) in DOCUMENTS or "epcisBody" in body)
+    known = type(body) is dict and (kit.text(body.get("type")) in DOCUMENTS or "epcisBody" in body)
     if (
         not found
         and not known
         and not (type(body) is dict and {"title", "status", "detail"} & body.keys())
     ):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of EPCIS")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of EPCIS")
     for where, event in found:
         error = event.get("errorDeclaration")
         yield EpcisEvent(
             where=where,
-            kind=text(event.get("type")) or text(event.get("isA")) or EVENTS[0],
-            event_id=text(event.get("eventID")),
-            at=text(event.get("eventTime")),
-            offset=text(event.get("eventTimeZoneOffset")),
-            step=_bare(text(event.get("bizStep"))),
-            disposition=_bare(text(event.get("disposition"))),
+            kind=kit.text(event.get("type")) or kit.text(event.get("isA")) or EVENTS[0],
+            event_id=kit.text(event.get("eventID")),
+            at=kit.text(event.get("eventTime")),
+            offset=kit.text(event.get("eventTimeZoneOffset")),
+            step=_bare(kit.text(event.get("bizStep"))),
+            disposition=_bare(kit.text(event.get("disposition"))),
             read_point=_id(event, "readPoint"),
             location=_id(event, "bizLocation"),
             destinations=frozenset(
                 name
                 for member in _members(event, "destinationList")
-                if (name := text(member.get("destination"))) is not None
+                if (name := kit.text(member.get("destination"))) is not None
             ),
             numbers=tuple(
                 _names(event.get(name))
@@ -203,59 +194,67 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
         )
 
 
-def _listed(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _listed(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if type(body) is list:
         where, members = "", body
-    elif type(body) is dict and text(body.get("type")) in EVENTS:
+    elif type(body) is dict and kit.text(body.get("type")) in EVENTS:
         where, members = "", [body]
     elif type(body) is dict:
-        results = child(body, "epcisBody", "queryResults", "resultsBody")
-        if "eventList" in (results or child(body, "epcisBody")):
+        results = kit.child(body, "epcisBody", "queryResults", "resultsBody")
+        if "eventList" in (results or kit.child(body, "epcisBody")):
             rejections.note_nothing()
         inner = (
             "/epcisBody/queryResults/resultsBody/eventList" if results else "/epcisBody/eventList"
         )
         where, members = (
             inner,
-            as_list(
-                results.get("eventList") if results else child(body, "epcisBody").get("eventList")
+            kit.as_list(
+                results.get("eventList")
+                if results
+                else kit.child(body, "epcisBody").get("eventList")
             ),
         )
         members = members or [
-            event for event in as_list(child(body, "epcisBody").get("event")) if type(event) is dict
+            event
+            for event in kit.as_list(kit.child(body, "epcisBody").get("event"))
+            if type(event) is dict
         ]
     else:
         return
-    for index, event in objects(members, where, rejections):
-        if "eventTime" in event or text(event.get("type")) in EVENTS:
+    for index, event in kit.objects(members, where, rejections):
+        if "eventTime" in event or kit.text(event.get("type")) in EVENTS:
             yield f"{where}/{index}", event
         else:
             rejections.add(f"{where}/{index}", "no event of EPCIS")
 
 
-def _id(event: JsonObject, name: str) -> str | None:
-    return text(child(event, name).get("id")) or text(event.get(name))
+def _id(event: kit.JsonObject, name: str) -> str | None:
+    return kit.text(kit.child(event, name).get("id")) or kit.text(event.get(name))
 
 
-def _members(event: JsonObject, name: str) -> list[JsonObject]:
-    return [member for member in as_list(event.get(name)) if type(member) is dict]
+def _members(event: kit.JsonObject, name: str) -> list[kit.JsonObject]:
+    return [member for member in kit.as_list(event.get(name)) if type(member) is dict]
 
 
 def _names(value: object) -> tuple[str, ...]:
     return tuple(
-        dict.fromkeys(found for member in as_list(value) if (found := text(member)) is not None)
+        dict.fromkeys(
+            found for member in kit.as_list(value) if (found := kit.text(member)) is not None
+        )
     )
 
 
-def _from_xml(document: Document, rejections: Rejections) -> Iterator[EpcisEvent]:
-    for answer in answers(document):
+def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[EpcisEvent]:
+    for answer in kit.answers(document):
         if (
             answer.tag not in DOCUMENTS
             and answer.tag not in EVENTS
             and answer.tag != "Fault"
             and answer.find(".//EventList") is None
         ):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no document of EPCIS")
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no document of EPCIS"
+            )
         for number, member in enumerate(answer.iterfind(".//EventList/*"), start=1):
             if member.tag not in _MEMBERS:
                 rejections.add(f"EventList/*[{number}]", "no event of EPCIS")
@@ -265,11 +264,11 @@ def _from_xml(document: Document, rejections: Rejections) -> Iterator[EpcisEvent
 
 def _xml_event(event: _Element, where: str) -> EpcisEvent:
     """Read an event of XML; in EPCIS 1.2 later fields lie in `extension` and `baseExtension`."""
-    fields = texts(event)
+    fields = kit.texts(event)
     for name in ("baseExtension", "extension"):
         inner = event.find(name)
         if inner is not None:
-            fields = texts(inner) | fields
+            fields = kit.texts(inner) | fields
     lists = ("epcList", "outputEPCList", "inputEPCList", "childEPCs")
     parent = fields.get("parentID")
     return EpcisEvent(
@@ -280,12 +279,12 @@ def _xml_event(event: _Element, where: str) -> EpcisEvent:
         offset=fields.get("eventTimeZoneOffset"),
         step=_bare(fields.get("bizStep")),
         disposition=_bare(fields.get("disposition")),
-        read_point=text_at(event, "readPoint/id"),
-        location=text_at(event, "bizLocation/id"),
+        read_point=kit.text_at(event, "readPoint/id"),
+        location=kit.text_at(event, "bizLocation/id"),
         destinations=frozenset(
             found
             for member in event.iter("destination")
-            if (found := text_at(member, ".")) is not None
+            if (found := kit.text_at(member, ".")) is not None
         ),
         numbers=((parent,) if parent else (), *(_xml_names(event, name) for name in lists)),
         is_error=next(event.iter("errorDeclaration"), None) is not None,
@@ -297,17 +296,17 @@ def _xml_names(event: _Element, name: str) -> tuple[str, ...]:
         dict.fromkeys(
             found
             for epc in event.iterfind(f"{name}/epc")
-            if (found := text_at(epc, ".")) is not None
+            if (found := kit.text_at(epc, ".")) is not None
         )
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="epcis",
     name="GS1 EPCIS",
     number_fields=("parentID", "epcList", "outputEPCList", "inputEPCList", "childEPCs", "epc"),
     normalizers={"1": normalize},
     formats=("EPCIS 2.0 JSON-LD", "EPCIS 1.2 and 2.0 XML"),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

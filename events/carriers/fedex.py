@@ -8,25 +8,23 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import MIB, Carrier, Hmac
+from events.carriers import kit
 from events.carriers.fedex_json import read_json_message
 from events.carriers.fedex_scan import meaning
 from events.carriers.fedex_xml import read_xml_message
-from events.event import Reading
-from events.parsing.json import read_json
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.xml import is_xml, read_xml
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield every scan that a FedEx message prints. Raises UnreadableMessageError only."""
-    if is_xml(body):
-        return read_xml_message(read_xml(body), received_at, rejections)
-    return read_json_message(read_json(body), received_at, rejections)
+    if kit.is_xml(body):
+        return read_xml_message(kit.read_xml(body), received_at, rejections)
+    return read_json_message(kit.read_json(body), received_at, rejections)
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="fedex",
     name="FedEx",
     number_fields=("trackingNumber", "TrackingNumber"),
@@ -37,6 +35,9 @@ CARRIER: Final = Carrier(
         "TrackReply (SOAP)",
     ),
     reread=meaning,
-    authentication=(Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
-    body_bytes_max=4 * MIB,
+    authentication=(
+        kit.Hmac(header="fdx-signature", encoding="base64"),
+        kit.Hmac(header="fdx-signature"),
+    ),
+    body_bytes_max=4 * kit.MIB,
 )

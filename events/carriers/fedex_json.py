@@ -4,15 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from events.carriers import kit
 from events.carriers.fedex_scan import FedexScan, read_scan
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import ISO
-from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
-from events.parsing.places import place
-from events.parsing.rejections import Rejections
-from events.parsing.text import signer, text
 
 _RESULT_KEYS: Final = frozenset({"trackingNumberInfo", "scanEvents", "latestStatusDetail"})
 _ERROR_KEYS: Final = frozenset({"errors", "error", "alerts"})
@@ -21,28 +14,30 @@ _OTHER_DATES: Final = frozenset({"dateAndTimes"})
 
 
 def read_json_message(
-    value: object, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
+    value: object, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Read a FedEx message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
     for pointer, result in _results(value, "", rejections):
         yield from _read_result(result, pointer, rejections, received_at)
 
 
-def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[str, JsonObject]]:
+def _results(
+    value: object, pointer: str, rejections: kit.Rejections
+) -> list[tuple[str, kit.JsonObject]]:
     """Return the results for single shipments, wherever in the envelopes that FedEx uses they lie."""
     if type(value) is list:
         return [
             found
-            for at, member in objects(value, pointer, rejections)
+            for at, member in kit.objects(value, pointer, rejections)
             for found in _results(member, f"{pointer}/{at}", rejections)
         ]
     if type(value) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no track result of FedEx")
     for envelope in ("output", "completeTrackResults", "trackResults"):
         if envelope in value:
             inside = value[envelope]
             return _results(
-                as_list(inside) if envelope != "output" else inside or {},
+                kit.as_list(inside) if envelope != "output" else inside or {},
                 f"{pointer}/{envelope}",
                 rejections,
             )
@@ -50,17 +45,20 @@ def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[
         return [(pointer, value)]
     if not value or _ERROR_KEYS & value.keys():
         return []
-    raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
+    raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no track result of FedEx")
 
 
 def _read_result(
-    result: JsonObject, pointer: str, rejections: Rejections, received_at: datetime
-) -> list[Reading]:
-    info = child(result, "trackingNumberInfo")
-    number, unique_id = text(info.get("trackingNumber")), text(info.get("trackingNumberUniqueId"))
+    result: kit.JsonObject, pointer: str, rejections: kit.Rejections, received_at: datetime
+) -> list[kit.Reading]:
+    info = kit.child(result, "trackingNumberInfo")
+    number, unique_id = (
+        kit.text(info.get("trackingNumber")),
+        kit.text(info.get("trackingNumberUniqueId")),
+    )
     service = _service(result)
-    readings: list[Reading] = []
-    for index, event in objects_at(
+    readings: list[kit.Reading] = []
+    for index, event in kit.objects_at(
         result, "scanEvents", pointer, rejections, required=False, but=_OTHER_DATES
     ):
         read = read_scan(_scan(event, number, unique_id, service), received_at)
@@ -70,53 +68,55 @@ def _read_result(
             readings.append(read)
     if not result.get("scanEvents") and "error" not in result:
         read = read_scan(
-            _rollup(child(result, "latestStatusDetail"), number, unique_id, service), received_at
+            _rollup(kit.child(result, "latestStatusDetail"), number, unique_id, service),
+            received_at,
         )
         readings += [] if isinstance(read, str) else [read]
-    delivery = child(result, "deliveryDetails")
-    signed = with_signer(
-        readings, signer(delivery.get("receivedByName")) or signer(delivery.get("signedByName"))
+    delivery = kit.child(result, "deliveryDetails")
+    signed = kit.with_signer(
+        readings,
+        kit.signer(delivery.get("receivedByName")) or kit.signer(delivery.get("signedByName")),
     )
-    return with_estimate(signed, estimate(_printed_estimate(result), ISO))
+    return kit.with_estimate(signed, kit.estimate(_printed_estimate(result), kit.ISO))
 
 
 def _scan(
-    event: JsonObject, number: str | None, unique_id: str | None, service: str | None
+    event: kit.JsonObject, number: str | None, unique_id: str | None, service: str | None
 ) -> FedexScan:
     return FedexScan(
         number=number,
         unique_id=unique_id,
         service=service,
-        code=text(event.get("eventType")),
-        exception=text(event.get("exceptionCode")),
-        text=text(event.get("eventDescription")),
-        exception_text=text(event.get("exceptionDescription")),
-        time=text(event.get("date")),
+        code=kit.text(event.get("eventType")),
+        exception=kit.text(event.get("exceptionCode")),
+        text=kit.text(event.get("eventDescription")),
+        exception_text=kit.text(event.get("exceptionDescription")),
+        time=kit.text(event.get("date")),
         place=_place(event),
     )
 
 
 def _rollup(
-    status: JsonObject, number: str | None, unique_id: str | None, service: str | None
+    status: kit.JsonObject, number: str | None, unique_id: str | None, service: str | None
 ) -> FedexScan:
     """Return the current status, which counts only where there are no scans at all."""
-    code = text(status.get("code"))
+    code = kit.text(status.get("code"))
     return FedexScan(
         number=number,
         unique_id=unique_id,
         service=service,
         code=code,
         exception=None,
-        text=text(status.get("description")) if code else None,
+        text=kit.text(status.get("description")) if code else None,
         exception_text=None,
         time=None,
         place=_place(status),
     )
 
 
-def _place(event: JsonObject) -> EventPlace:
-    address = child(event, "scanLocation")
-    return place(
+def _place(event: kit.JsonObject) -> kit.EventPlace:
+    address = kit.child(event, "scanLocation")
+    return kit.place(
         city=address.get("city"),
         region=address.get("stateOrProvinceCode"),
         postal_code=address.get("postalCode"),
@@ -125,13 +125,13 @@ def _place(event: JsonObject) -> EventPlace:
     )
 
 
-def _service(result: JsonObject) -> str | None:
-    printed = child(result, "serviceDetail")
-    return text(printed.get("type")) or text(printed.get("description"))
+def _service(result: kit.JsonObject) -> str | None:
+    printed = kit.child(result, "serviceDetail")
+    return kit.text(printed.get("type")) or kit.text(printed.get("description"))
 
 
-def _printed_estimate(result: JsonObject) -> str | None:
-    for printed in as_list(result.get("dateAndTimes")):
+def _printed_estimate(result: kit.JsonObject) -> str | None:
+    for printed in kit.as_list(result.get("dateAndTimes")):
         if type(printed) is dict and printed.get("type") == _ESTIMATE:
-            return text(printed.get("dateTime"))
-    return text(child(result, "estimatedDeliveryTimeWindow", "window").get("ends"))
+            return kit.text(printed.get("dateTime"))
+    return kit.text(kit.child(result, "estimatedDeliveryTimeWindow", "window").get("ends"))

@@ -8,18 +8,15 @@ from datetime import datetime
 from functools import cache
 from typing import Final
 
-from events.event import EventPlace, Raw, Reading, value
-from events.parsing.formats import ISO
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CLOCK: Final = Clock(formats=ISO, default_zone="America/Chicago", midnight_is_day=True)
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="America/Chicago", midnight_is_day=True)
 
 UNREADABLE_TIME: Final = "a time in no known format"
 EMPTY: Final = "neither code, text nor time"
 
 
-@value(frozen=True, slots=True, kw_only=True)
+@kit.value(frozen=True, slots=True, kw_only=True)
 class FedexScan:
     """The fields of a scan as printed. `unique_id` distinguishes the shipments that share a recycled number."""
 
@@ -31,19 +28,19 @@ class FedexScan:
     text: str | None
     exception_text: str | None
     time: str | None
-    place: EventPlace
+    place: kit.EventPlace
 
 
-def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
+def read_scan(scan: FedexScan, received_at: datetime) -> kit.Reading | str:
     """Read a scan, or return why it cannot be read."""
     if scan.code is None and scan.text is None and scan.time is None:
         return EMPTY
     time = CLOCK.read(scan.time, scan.place, received_at=received_at)
     if time is None:
         return UNREADABLE_TIME
-    raw = Raw(code=scan.code, reason=scan.exception)
+    raw = kit.Raw(code=scan.code, reason=scan.exception)
     kind, status, reason, _ = meaning(raw)
-    return Reading(
+    return kit.Reading(
         tracking_number=scan.number,
         discriminator=scan.unique_id or "",
         kind=kind,
@@ -58,13 +55,13 @@ def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
     )
 
 
-def meaning(raw: Raw) -> Meaning:
+def meaning(raw: kit.Raw) -> kit.Meaning:
     """Read an event type with its exception code."""
     key = (raw.code or "").upper()
     known = _table().get((key, raw.reason.upper())) if raw.reason else None
-    return known or _table().get((key, ""), UNMAPPED)
+    return known or _table().get((key, ""), kit.UNMAPPED)
 
 
 @cache
-def _table() -> dict[tuple[str, ...], Meaning]:
-    return meanings("fedex_codes.csv")
+def _table() -> dict[tuple[str, ...], kit.Meaning]:
+    return kit.meanings("fedex_codes.csv")

@@ -9,53 +9,48 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
-from events.parsing.places import country_code, place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
-from events.parsing.text import collapse, text
-from events.parsing.times import Clock
-from events.vocabulary import Kind
+from events.carriers import kit
 
-CODES: Final = meanings("gls_codes.csv")
+CODES: Final = kit.meanings("gls_codes.csv")
 """(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`; an English `text` in lower case."""
 
 _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 
 _PUBLIC: Final = "tuStatus"
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Berlin")
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Berlin")
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer; parcels with errors say nothing."""
-    answer = read_json(body)
+    answer = kit.read_json(body)
     if type(answer) is dict and _PUBLIC in answer:
-        for index, parcel in objects_at(answer, _PUBLIC, "", rejections):
+        for index, parcel in kit.objects_at(answer, _PUBLIC, "", rejections):
             yield from _public(parcel, f"/{_PUBLIC}/{index}", received_at, rejections)
         return
     for where, parcel in _parcels(answer, rejections):
-        number = text(parcel.get("unitno")) or text(parcel.get("requested"))
+        number = kit.text(parcel.get("unitno")) or kit.text(parcel.get("requested"))
         for pointer, event in _events(parcel, where, rejections):
-            raw, words = Raw(code=text(event.get("code"))), text(event.get("description"))
-            at = place(
+            raw, words = (
+                kit.Raw(code=kit.text(event.get("code"))),
+                kit.text(event.get("description")),
+            )
+            at = kit.place(
                 city=event.get("city"),
                 postal_code=event.get("postalCode"),
                 country=event.get("country"),
             )
-            yield from reading_of(
-                Scan(
+            yield from kit.reading_of(
+                kit.Scan(
                     where=pointer,
                     raw=raw,
                     meaning=_meaning(raw, words or ""),
-                    time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
+                    time=CLOCK.read(
+                        kit.text(event.get("eventDateTime")), at, received_at=received_at
+                    ),
                     place=at,
                     description=words,
                 ),
@@ -65,30 +60,35 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _public(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
-    number, state = text(parcel.get("tuNo")), text(child(parcel, "progressBar").get("statusInfo"))
-    history = objects_at(parcel, "history", where, rejections, required=state is None)
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
+    number, state = (
+        kit.text(parcel.get("tuNo")),
+        kit.text(kit.child(parcel, "progressBar").get("statusInfo")),
+    )
+    history = kit.objects_at(parcel, "history", where, rejections, required=state is None)
     newest: str | None = max((_printed(event) or "" for _, event in history), default="")
     for index, event in history:
         words, printed, address = (
-            text(event.get("evtDscr")),
+            kit.text(event.get("evtDscr")),
             _printed(event),
-            child(event, "address"),
+            kit.child(event, "address"),
         )
-        at = place(
+        at = kit.place(
             city=address.get("city"),
             postal_code=address.get("postalCode"),
-            country=country_code(address.get("countryName")),
+            country=kit.country_code(address.get("countryName")),
         )
         known = CODES.get(("text", _sentence(words or "")))
-        of_parcel = CODES.get(("status", state or ""), UNMAPPED) if printed == newest else UNMAPPED
-        yield from reading_of(
-            Scan(
+        of_parcel = (
+            CODES.get(("status", state or ""), kit.UNMAPPED) if printed == newest else kit.UNMAPPED
+        )
+        yield from kit.reading_of(
+            kit.Scan(
                 where=f"{where}/history/{index}",
-                raw=Raw(),
+                raw=kit.Raw(),
                 meaning=known
-                or (of_parcel.of_category() if of_parcel.kind is Kind.SCAN else UNMAPPED),
+                or (of_parcel.of_category() if of_parcel.kind is kit.Kind.SCAN else kit.UNMAPPED),
                 time=CLOCK.read(printed, at, received_at=received_at),
                 place=at,
                 description=words,
@@ -99,23 +99,25 @@ def _public(
         newest = newest if printed != newest else None
     if not history and state is not None and ("status", state) in CODES:
         time = CLOCK.read(None, received_at=received_at)
-        scan = Scan(
+        scan = kit.Scan(
             where=f"{where}/progressBar",
-            raw=Raw(code=state),
+            raw=kit.Raw(code=state),
             meaning=CODES[("status", state)],
             time=time,
         )
-        yield from reading_of(scan, number, rejections)
+        yield from kit.reading_of(scan, number, rejections)
 
 
-def _printed(event: JsonObject) -> str | None:
+def _printed(event: kit.JsonObject) -> str | None:
     return (
-        " ".join(part for part in (text(event.get("date")), text(event.get("time"))) if part)
+        " ".join(
+            part for part in (kit.text(event.get("date")), kit.text(event.get("time"))) if part
+        )
         or None
     )
 
 
-def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "unitno" in body:
@@ -123,51 +125,53 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     elif type(body) is dict and "parcels" in body:
         yield from (
             (f"/parcels/{index}", parcel)
-            for index, parcel in objects_at(body, "parcels", "", rejections)
+            for index, parcel in kit.objects_at(body, "parcels", "", rejections)
         )
     elif not (
         type(body) is dict
         and {"errorCode", "errors", "error", "message", "exceptionText", "lastError"} & body.keys()
     ):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of GLS")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of GLS"
+        )
 
 
 def _events(
-    parcel: JsonObject, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
-    status = text(parcel.get("status"))
-    events = objects_at(parcel, "events", where, rejections, required=status is None)
+    parcel: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
+    status = kit.text(parcel.get("status"))
+    events = kit.objects_at(parcel, "events", where, rejections, required=status is None)
     yield from ((f"{where}/events/{index}", event) for index, event in events)
-    if not as_list(parcel.get("events")) and status is not None and ("status", status) in CODES:
+    if not kit.as_list(parcel.get("events")) and status is not None and ("status", status) in CODES:
         yield f"{where}/status", {"code": status, "eventDateTime": parcel.get("statusDateTime")}
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a known code; an unknown one may be read by the words next to it."""
     code = raw.code or ""
     return CODES.get(("event", code)) or CODES.get(("status", code))
 
 
 def _sentence(words: str) -> str:
-    return collapse(words).translate(_APOSTROPHES).casefold().rstrip(".")
+    return kit.collapse(words).translate(_APOSTROPHES).casefold().rstrip(".")
 
 
-def _meaning(raw: Raw, words: str) -> Meaning:
+def _meaning(raw: kit.Raw, words: str) -> kit.Meaning:
     sentence = _sentence(words)
     group = (raw.code or "").partition(".")[0]
-    return finest(
+    return kit.finest(
         (raw.code, _reread(raw)),
         (sentence, CODES.get(("text", sentence))),
         (group, CODES.get(("group", group))),
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="gls",
     name="GLS",
     number_fields=("unitno|requested", "tuNo"),
     normalizers={"1": normalize},
     formats=("ECI track and trace JSON", "Public tracking JSON"),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

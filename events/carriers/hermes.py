@@ -9,27 +9,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, members, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock, read_epoch
+from events.carriers import kit
 
-CODES: Final = meanings("hermes_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("hermes_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-FORMATS: Final = TimeFormats(
+FORMATS: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
 )
-CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin", country="DE")
+CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="Europe/Berlin", country="DE")
 
 EPOCHS_MAX: Final = 10**15
 
@@ -41,89 +29,92 @@ _ERROR_FIELDS: Final = frozenset(
 _UNKNOWN: Final = "JSON, but no shipment information of Hermes"
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, shipment in _shipments(read_json(body), rejections):
+    for where, shipment in _shipments(kit.read_json(body), rejections):
         if _PROGRESS in shipment:
-            yield from readings_of(
+            yield from kit.readings_of(
                 _steps(shipment, where, received_at, rejections),
-                text(shipment.get("barcode")),
+                kit.text(shipment.get("barcode")),
                 rejections,
             )
             continue
-        found = readings_of(
+        found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),
-            text(shipment.get("shipmentID")),
+            kit.text(shipment.get("shipmentID")),
             rejections,
         )
-        yield from with_estimate(
-            found, estimate(text(child(shipment, "deliveryForecast").get("date")), FORMATS)
+        yield from kit.with_estimate(
+            found,
+            kit.estimate(kit.text(kit.child(shipment, "deliveryForecast").get("date")), FORMATS),
         )
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    for where, member in members(body, "", rejections, unknown=_UNKNOWN):
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
+    for where, member in kit.members(body, "", rejections, unknown=_UNKNOWN):
         if _LIST in member:
             yield from (
                 (f"{where}/{_LIST}/{index}", each)
-                for index, each in objects_at(member, _LIST, where, rejections)
+                for index, each in kit.objects_at(member, _LIST, where, rejections)
             )
         elif "shipmentID" in member or _PROGRESS in member:
             yield where, member
         elif not _ERROR_FIELDS & member.keys():
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
+            raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _steps(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, step in objects_at(parcel, _PROGRESS, where, rejections):
-        raw = Raw(code=text(step.get("parcelStatus")))
-        yield Scan(
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, step in kit.objects_at(parcel, _PROGRESS, where, rejections):
+        raw = kit.Raw(code=kit.text(step.get("parcelStatus")))
+        yield kit.Scan(
             where=f"{where}/{_PROGRESS}/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=_time(step.get("timestamp"), received_at),
-            description=text(step.get("historyText")),
+            description=kit.text(step.get("historyText")),
         )
 
 
-def _time(printed: object, received_at: datetime) -> PrintedTime | None:
+def _time(printed: object, received_at: datetime) -> kit.PrintedTime | None:
     """Read a time; the names of the newer API come with a text, or with an epoch in milliseconds."""
     if type(printed) is int and abs(printed) < EPOCHS_MAX:
-        return read_epoch(printed, milliseconds=True, received_at=received_at)
-    return CLOCK.read(text(printed), received_at=received_at)
+        return kit.read_epoch(printed, milliseconds=True, received_at=received_at)
+    return CLOCK.read(kit.text(printed), received_at=received_at)
 
 
 def _scans(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, status in objects_at(
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, status in kit.objects_at(
         shipment, "status", where, rejections, required="result" not in shipment
     ):
-        unit = child(status, "scanningUnit")
-        where_at = place(
+        unit = kit.child(status, "scanningUnit")
+        where_at = kit.place(
             city=unit.get("city"), postal_code=unit.get("zipCode"), country=unit.get("countryCode")
         )
-        code = text(status.get("code"))
-        raw = Raw(code=code)
-        yield Scan(
+        code = kit.text(status.get("code"))
+        raw = kit.Raw(code=code)
+        yield kit.Scan(
             where=f"{where}/status/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(status.get("timestamp")), where_at, received_at=received_at),
+            time=CLOCK.read(kit.text(status.get("timestamp")), where_at, received_at=received_at),
             place=where_at,
-            description=text(status.get("description")),
+            description=kit.text(status.get("description")),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="hermes",
     name="Hermes Germany",
     number_fields=("shipmentID", "barcode"),
     normalizers={"1": normalize},
     formats=("Shipment information JSON", "Parcel progress JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -10,25 +10,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, Hmac, RsaSha256, ShipperChoice, TimestampedHmac
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, object_at, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("inpost_codes.csv")
+CODES: Final = kit.meanings("inpost_codes.csv")
 """Statuses and events of ShipX, codes of the group's API: their names never meet."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"),
     default_zone="Europe/Warsaw",
 )
 
@@ -42,103 +30,110 @@ _WITHOUT_STATUS: Final = frozenset({"shipment_confirmed"})
 
 class _Parcel(NamedTuple):
     number: str | None
-    scans: Iterable[Scan]
+    scans: Iterable[kit.Scan]
     recipient: str | None = None
     service: str | None = None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for parcel in _parcels(read_json(body), received_at, rejections):
-        yield from with_signer(
-            readings_of(parcel.scans, parcel.number, rejections, service=parcel.service),
+    for parcel in _parcels(kit.read_json(body), received_at, rejections):
+        yield from kit.with_signer(
+            kit.readings_of(parcel.scans, parcel.number, rejections, service=parcel.service),
             parcel.recipient,
         )
 
 
-def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Iterator[_Parcel]:
+def _parcels(body: object, received_at: datetime, rejections: kit.Rejections) -> Iterator[_Parcel]:
     if body in ({}, []):
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
     if body.keys() >= _PUSH:
-        payload = object_at(body, "payload", "", rejections)
+        payload = kit.object_at(body, "payload", "", rejections)
         yield _Parcel(
-            text(payload.get("tracking_number")), _push(body, payload, received_at, rejections)
+            kit.text(payload.get("tracking_number")), _push(body, payload, received_at, rejections)
         )
     elif "tracking_details" in body:
         yield _Parcel(
-            text(body.get("tracking_number")),
+            kit.text(body.get("tracking_number")),
             _shipx(body, received_at, rejections),
-            service=text(body.get("service")),
+            service=kit.text(body.get("service")),
         )
     elif "eventCode" in body:
-        yield _Parcel(text(body.get("trackingNumber")), (_event(body, "", received_at),))
+        yield _Parcel(kit.text(body.get("trackingNumber")), (_event(body, "", received_at),))
     elif _LOG in body:
         yield _listed(body, "", received_at, rejections)
     elif "parcels" in body:
-        for index, found in objects_at(body, "parcels", "", rejections):
+        for index, found in kit.objects_at(body, "parcels", "", rejections):
             yield _listed(found, f"/parcels/{index}", received_at, rejections)
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an answer of InPost"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an answer of InPost"
         )
 
 
 def _listed(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> _Parcel:
     if _LOG in parcel:
         return _Parcel(
-            text(parcel.get("shipmentNumber")), _log(parcel, where, received_at, rejections)
+            kit.text(parcel.get("shipmentNumber")), _log(parcel, where, received_at, rejections)
         )
     return _Parcel(
-        text(parcel.get("trackingNumber")),
+        kit.text(parcel.get("trackingNumber")),
         _events(parcel, where, received_at, rejections),
         _recipient(parcel),
     )
 
 
 def _push(
-    push: JsonObject, payload: JsonObject, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    if text(push.get("event")) in _WITHOUT_STATE:
+    push: kit.JsonObject, payload: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    if kit.text(push.get("event")) in _WITHOUT_STATE:
         rejections.note_nothing()
     if _says_no_state(push, payload):
         return
-    raw = Raw(code=text(payload.get("status")) or text(push.get("event")))
-    yield Scan(
+    raw = kit.Raw(code=kit.text(payload.get("status")) or kit.text(push.get("event")))
+    yield kit.Scan(
         where="/payload",
         raw=raw,
         meaning=_meaning(raw),
-        time=CLOCK.read(text(push.get("event_ts")), received_at=received_at),
+        time=CLOCK.read(kit.text(push.get("event_ts")), received_at=received_at),
     )
 
 
-def _says_no_state(push: JsonObject, payload: JsonObject) -> bool:
-    return text(payload.get("status")) is None and text(push.get("event")) not in _WITHOUT_STATUS
+def _says_no_state(push: kit.JsonObject, payload: kit.JsonObject) -> bool:
+    return (
+        kit.text(payload.get("status")) is None
+        and kit.text(push.get("event")) not in _WITHOUT_STATUS
+    )
 
 
-def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _shipx(
+    parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
     """Yield the history. `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX."""
-    for index, step in objects_at(parcel, "tracking_details", "", rejections):
-        raw = Raw(code=text(step.get("status")), reason=text(step.get("origin_status")))
-        yield Scan(
+    for index, step in kit.objects_at(parcel, "tracking_details", "", rejections):
+        raw = kit.Raw(code=kit.text(step.get("status")), reason=kit.text(step.get("origin_status")))
+        yield kit.Scan(
             where=f"/tracking_details/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(step.get("datetime")), received_at=received_at),
-            place=place(facility=step.get("agency")),
+            time=CLOCK.read(kit.text(step.get("datetime")), received_at=received_at),
+            place=kit.place(facility=step.get("agency")),
         )
 
 
 def _log(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, step in objects_at(parcel, _LOG, where, rejections):
-        raw, printed = Raw(code=text(step.get("name"))), text(step.get("date"))
-        yield Scan(
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, step in kit.objects_at(parcel, _LOG, where, rejections):
+        raw, printed = kit.Raw(code=kit.text(step.get("name"))), kit.text(step.get("date"))
+        yield kit.Scan(
             where=f"{where}/{_LOG}/{index}",
             raw=raw,
             meaning=_meaning(raw),
@@ -146,34 +141,37 @@ def _log(
         )
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     code = raw.code or ""
-    return CODES.get((code,)) or CODES.get((code.lower(),), UNMAPPED)
+    return CODES.get((code,)) or CODES.get((code.lower(),), kit.UNMAPPED)
 
 
 def _events(
-    parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(parcel, "events", where, rejections):
+    parcel: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(parcel, "events", where, rejections):
         yield _event(event, f"{where}/events/{index}", received_at)
 
 
-def _event(event: JsonObject, where: str, received_at: datetime) -> Scan:
-    raw, where_at = Raw(code=text(event.get("eventCode"))), _place(child(event, "location"))
-    printed = text(event.get("timestamp")) or text(event.get("eventTimestamp"))
-    return Scan(
+def _event(event: kit.JsonObject, where: str, received_at: datetime) -> kit.Scan:
+    raw, where_at = (
+        kit.Raw(code=kit.text(event.get("eventCode"))),
+        _place(kit.child(event, "location")),
+    )
+    printed = kit.text(event.get("timestamp")) or kit.text(event.get("eventTimestamp"))
+    return kit.Scan(
         where=where,
         raw=raw,
         meaning=_meaning(raw),
         time=CLOCK.read(printed, where_at, received_at=received_at),
         place=where_at,
-        description=text(event.get("eventDescription")) or text(event.get("eventTitle")),
+        description=kit.text(event.get("eventDescription")) or kit.text(event.get("eventTitle")),
         signed_by=_recipient(event),
     )
 
 
-def _place(location: JsonObject) -> EventPlace:
-    return place(
+def _place(location: kit.JsonObject) -> kit.EventPlace:
+    return kit.place(
         city=location.get("city"),
         postal_code=location.get("postalCode"),
         country=location.get("country"),
@@ -181,11 +179,11 @@ def _place(location: JsonObject) -> EventPlace:
     )
 
 
-def _recipient(of: JsonObject) -> str | None:
-    return text(child(of, "delivery").get("recipientName"))
+def _recipient(of: kit.JsonObject) -> str | None:
+    return kit.text(kit.child(of, "delivery").get("recipientName"))
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="inpost",
     name="InPost",
     number_fields=("tracking_number", "trackingNumber", "shipmentNumber"),
@@ -200,12 +198,12 @@ CARRIER: Final = Carrier(
     reread=_meaning,
     authentication=(
         # InPost sets for each client whether it signs by HMAC or RSA, and whether the body alone
-        Hmac(header="x-inpost-signature", encoding="base64"),
-        TimestampedHmac(
+        kit.Hmac(header="x-inpost-signature", encoding="base64"),
+        kit.TimestampedHmac(
             header="x-inpost-signature", stamp_header="x-inpost-timestamp", encoding="base64"
         ),
-        RsaSha256(signature_header="x-inpost-signature"),
-        RsaSha256(signature_header="x-inpost-signature", timestamp_header="x-inpost-timestamp"),
-        ShipperChoice(default=()),
+        kit.RsaSha256(signature_header="x-inpost-signature"),
+        kit.RsaSha256(signature_header="x-inpost-signature", timestamp_header="x-inpost-timestamp"),
+        kit.ShipperChoice(default=()),
     ),
 )

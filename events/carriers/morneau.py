@@ -8,24 +8,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import position_in_line
-from events.parsing.lists import JsonObject, child, objects, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("morneau_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("morneau_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
     default_zone="America/Toronto",
     country="CA",
 )
@@ -34,54 +23,58 @@ _ORDER: Final = "OrderTracking"
 _ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, order in _orders(read_json(body), rejections):
-        yield from readings_of(
-            _scans(order, where, received_at, rejections), text(order.get("BillId")), rejections
+    for where, order in _orders(kit.read_json(body), rejections):
+        yield from kit.readings_of(
+            _scans(order, where, received_at, rejections), kit.text(order.get("BillId")), rejections
         )
 
 
-def _orders(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _orders(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, member in objects(body, "", rejections):
+        for index, member in kit.objects(body, "", rejections):
             yield from ((f"/{index}{where}", order) for where, order in _orders(member, rejections))
     elif type(body) is dict and _ORDER in body:
-        yield f"/{_ORDER}", child(body, _ORDER)
+        yield f"/{_ORDER}", kit.child(body, _ORDER)
     elif type(body) is dict and "History" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no order tracking of Morneau")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no order tracking of Morneau"
+        )
 
 
 def _scans(
-    order: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, status in objects_at(order, "History", where, rejections):
-        where_at = position_in_line(text(status.get("Zone")), country="CA")
-        code = text(status.get("StatusCode"))
-        raw = Raw(code=code, reason=text(status.get("StatusReasonCode")))
-        yield Scan(
+    order: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, status in kit.objects_at(order, "History", where, rejections):
+        where_at = kit.position_in_line(kit.text(status.get("Zone")), country="CA")
+        code = kit.text(status.get("StatusCode"))
+        raw = kit.Raw(code=code, reason=kit.text(status.get("StatusReasonCode")))
+        yield kit.Scan(
             where=f"{where}/History/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(status.get("DateTime")), where_at, received_at=received_at),
+            time=CLOCK.read(kit.text(status.get("DateTime")), where_at, received_at=received_at),
             place=where_at,
-            description=text(status.get("Status")) or text(status.get("StatusDescription")),
-            native_id=text(status.get("Ordinal")),
+            description=kit.text(status.get("Status")) or kit.text(status.get("StatusDescription")),
+            native_id=kit.text(status.get("Ordinal")),
             native_id_per_number=True,
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="morneau",
     name="Groupe Morneau",
     number_fields=("BillId",),
     normalizers={"1": normalize},
     formats=("Order tracking JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -9,35 +9,22 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Hmac
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects_at
-from events.parsing.meanings import Meaning, finest, meanings, texts_of
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.spelling import spelled
-from events.vocabulary import Kind, Status
+from events.carriers import kit
 
-_TABLE: Final = meanings("ninjavan_codes.csv")
-CODES: Final = {spelled(key[0]): meaning for key, meaning in _TABLE.items()}
+_TABLE: Final = kit.meanings("ninjavan_codes.csv")
+CODES: Final = {kit.spelled(key[0]): meaning for key, meaning in _TABLE.items()}
 """Statuses and events, in one spelling."""
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Asia/Singapore")
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Asia/Singapore")
 
 RETURN: Final = "is_parcel_on_rts_leg"
 _ON_THE_WAY_BACK: Final = frozenset(
     {
-        Status.PICKED_UP,
-        Status.IN_TRANSIT,
-        Status.AVAILABLE_FOR_PICKUP,
-        Status.OUT_FOR_DELIVERY,
-        Status.DELIVERY_ATTEMPTED,
+        kit.Status.PICKED_UP,
+        kit.Status.IN_TRANSIT,
+        kit.Status.AVAILABLE_FOR_PICKUP,
+        kit.Status.OUT_FOR_DELIVERY,
+        kit.Status.DELIVERY_ATTEMPTED,
     }
 )
 _HUB: Final = re.compile(r"(?P<country>[A-Z]{2})-(?P<city>[^-]+)-(?P<hub>.+)")
@@ -47,107 +34,115 @@ _NUMBERS: Final = ("tracking_id", "tracking_number")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "code"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, number, event in _events(read_json(body), rejections):
-        yield from readings_of(
+    for where, number, event in _events(kit.read_json(body), rejections):
+        yield from kit.readings_of(
             (_scan(event, where, received_at),), number or _number(event), rejections
         )
 
 
-def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:
+def _events(
+    body: object, rejections: kit.Rejections
+) -> Iterator[tuple[str, str | None, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "data" in body:
-        for index, parcel in objects_at(body, "data", "", rejections):
+        for index, parcel in kit.objects_at(body, "data", "", rejections):
             yield from _history(parcel, f"/data/{index}", rejections)
     elif type(body) is dict and "events" in body:
         yield from _history(body, "", rejections)
     elif type(body) is dict and "status" in body and body.keys() & _NUMBERS:
         yield "", None, body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of Ninja Van")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but nothing of Ninja Van")
 
 
 def _history(
-    parcel: JsonObject, where: str, rejections: Rejections
-) -> Iterator[tuple[str, str | None, JsonObject]]:
+    parcel: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, str | None, kit.JsonObject]]:
     number = _number(parcel)
     yield from (
         (f"{where}/events/{index}", number, event)
-        for index, event in objects_at(parcel, "events", where, rejections)
+        for index, event in kit.objects_at(parcel, "events", where, rejections)
     )
 
 
-def _number(of: JsonObject) -> str | None:
-    return next((number for name in _NUMBERS if (number := text(of.get(name)))), None)
+def _number(of: kit.JsonObject) -> str | None:
+    return next((number for name in _NUMBERS if (number := kit.text(of.get(name)))), None)
 
 
-def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
+def _scan(event: kit.JsonObject, where: str, received_at: datetime) -> kit.Scan:
     information = [
         (name, member)
         for name, member in event.items()
         if type(member) is dict and name.endswith((_INFORMATION, "_exception"))
     ]
-    state = next((state for _, member in information if (state := text(member.get("state")))), None)
-    said = text(event.get("event"))
-    raw = Raw(
-        type=text(event.get("status")),
+    state = next(
+        (state for _, member in information if (state := kit.text(member.get("state")))), None
+    )
+    said = kit.text(event.get("event"))
+    raw = kit.Raw(
+        type=kit.text(event.get("status")),
         code=said,
         reason=state if said is None else None,
         further=(RETURN,) if event.get(RETURN) is True else (),
     )
     why = next(
-        (why for _, member in information if (why := text(member.get("failure_reason")))), None
-    ) or text(event.get("rts_reason"))
+        (why for _, member in information if (why := kit.text(member.get("failure_reason")))), None
+    ) or kit.text(event.get("rts_reason"))
     where_at = _place(event, [member for _, member in information])
-    return Scan(
+    return kit.Scan(
         where=where,
         raw=raw,
         meaning=_meaning(raw),
-        time=CLOCK.read(text(event.get("timestamp")), where_at, received_at=received_at),
+        time=CLOCK.read(kit.text(event.get("timestamp")), where_at, received_at=received_at),
         place=where_at,
         description=" - ".join(part for part in (raw.code or raw.type, why) if part) or None,
-        signed_by=child(event, "delivery_information", "proof", "signed_by").get("name"),
+        signed_by=kit.child(event, "delivery_information", "proof", "signed_by").get("name"),
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     """Read the event, or the status with its state, or the status alone as a category."""
     stated = f"{raw.type}, {raw.reason}" if raw.type and raw.reason else None
-    found = finest(
+    found = kit.finest(
         *(
-            (part, CODES.get(spelled(part)) if part else None)
+            (part, CODES.get(kit.spelled(part)) if part else None)
             for part in (raw.code, stated, raw.type)
         )
     )
-    if RETURN not in raw.further or found.kind is not Kind.SCAN:
+    if RETURN not in raw.further or found.kind is not kit.Kind.SCAN:
         return found
-    if found.status is Status.DELIVERED:
-        return found._replace(status=Status.RETURNED)
-    return found._replace(status=Status.RETURNING) if found.status in _ON_THE_WAY_BACK else found
-
-
-def _place(event: JsonObject, information: list[JsonObject]) -> EventPlace:
-    hub = next((member for member in information if "hub" in member), None)
-    if hub is not None:
-        return place(city=hub.get("city"), country=hub.get("country"), facility=hub.get("hub"))
-    comment = _HUB.fullmatch(text(event.get("comments")) or "")
+    if found.status is kit.Status.DELIVERED:
+        return found._replace(status=kit.Status.RETURNED)
     return (
-        place(city=comment["city"], country=comment["country"], facility=comment["hub"])
-        if comment
-        else place()
+        found._replace(status=kit.Status.RETURNING) if found.status in _ON_THE_WAY_BACK else found
     )
 
 
-CARRIER: Final = Carrier(
+def _place(event: kit.JsonObject, information: list[kit.JsonObject]) -> kit.EventPlace:
+    hub = next((member for member in information if "hub" in member), None)
+    if hub is not None:
+        return kit.place(city=hub.get("city"), country=hub.get("country"), facility=hub.get("hub"))
+    comment = _HUB.fullmatch(kit.text(event.get("comments")) or "")
+    return (
+        kit.place(city=comment["city"], country=comment["country"], facility=comment["hub"])
+        if comment
+        else kit.place()
+    )
+
+
+CARRIER: Final = kit.Carrier(
     carrier_id="ninjavan",
     name="Ninja Van",
     number_fields=("|".join(_NUMBERS),),
     normalizers={"1": normalize},
     formats=("Webhook v1 JSON", "Webhook v2 JSON", "Tracking events JSON"),
     reread=_meaning,
-    texts=texts_of(_TABLE) | {state for (key,) in _TABLE if (state := key.partition(", ")[2])},
-    authentication=(Hmac(header="X-Ninjavan-Hmac-Sha256", encoding="base64"),),
+    texts=kit.texts_of(_TABLE) | {state for (key,) in _TABLE if (state := key.partition(", ")[2])},
+    authentication=(kit.Hmac(header="X-Ninjavan-Hmac-Sha256", encoding="base64"),),
 )

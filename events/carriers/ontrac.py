@@ -11,26 +11,12 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, elements_at, objects, objects_at, recognised
-from events.parsing.meanings import Meaning, by_code, finest, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, elements, is_xml, read_xml, text_at, texts
-from events.vocabulary import Kind, Status
+from events.carriers import kit
 
-CODES: Final = meanings("ontrac_codes.csv")
+CODES: Final = kit.meanings("ontrac_codes.csv")
 
-FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Los_Angeles", country="US")
+FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]")
+CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/Los_Angeles", country="US")
 
 _ROOTS: Final = {
     "OnTracTrackingResult": "Shipments/Shipment",
@@ -40,61 +26,68 @@ _ROOTS: Final = {
 }
 
 CATEGORIES: Final = {
-    "not yet received": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
-    "in transit": Meaning(Kind.SCAN, Status.IN_TRANSIT),
-    "out for delivery": Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY),
-    "outfordelivery": Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY),
-    "attempted": Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED),
-    "delivered": Meaning(Kind.SCAN, Status.DELIVERED),
-    "returned": Meaning(Kind.SCAN, Status.RETURNING),
-    "undeliverable": Meaning(Kind.SCAN, Status.EXCEPTION),
+    "not yet received": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
+    "in transit": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "out for delivery": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
+    "outfordelivery": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
+    "attempted": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERY_ATTEMPTED),
+    "delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
+    "returned": kit.Meaning(kit.Kind.SCAN, kit.Status.RETURNING),
+    "undeliverable": kit.Meaning(kit.Kind.SCAN, kit.Status.EXCEPTION),
 }
 """Categories by what `Status` says, and by the event type of LaserShip."""
 
-_meaning = by_code(CODES)
+_meaning = kit.by_code(CODES)
 _ERRORS: Final = frozenset(
     {"Message", "message", "Error", "error", "Errors", "ErrorMessage", "errors"}
 )
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer; charges and errors say nothing."""
-    if not is_xml(body):
-        for where, package in _packages(read_json(body), rejections):
-            number = text(package.get("Tracking")) or text(package.get("TrackingNumber"))
-            readings = readings_of(
+    if not kit.is_xml(body):
+        for where, package in _packages(kit.read_json(body), rejections):
+            number = kit.text(package.get("Tracking")) or kit.text(package.get("TrackingNumber"))
+            readings = kit.readings_of(
                 _json_scans(package, where, received_at, rejections), number, rejections
             )
-            readings = with_signer(readings, signer(package.get("PodText")))
-            yield from with_estimate(
-                readings, estimate(text(package.get("UtcExpectedDeliveryDateTime")), FORMATS)
+            readings = kit.with_signer(readings, kit.signer(package.get("PodText")))
+            yield from kit.with_estimate(
+                readings,
+                kit.estimate(kit.text(package.get("UtcExpectedDeliveryDateTime")), FORMATS),
             )
         return
-    for where, shipment in _shipments(read_xml(body)):
-        number = text_at(shipment, "Tracking", "TrackingNbr")
-        found = with_signer(
-            readings_of(
+    for where, shipment in _shipments(kit.read_xml(body)):
+        number = kit.text_at(shipment, "Tracking", "TrackingNbr")
+        found = kit.with_signer(
+            kit.readings_of(
                 _scans(shipment, where, received_at, rejections),
                 number,
                 rejections,
-                service=text_at(shipment, "Service"),
+                service=kit.text_at(shipment, "Service"),
             ),
-            text_at(shipment, "POD"),
+            kit.text_at(shipment, "POD"),
         )
-        yield from with_estimate(found, estimate(text_at(shipment, "Exp_Del_Date"), FORMATS))
+        yield from kit.with_estimate(
+            found, kit.estimate(kit.text_at(shipment, "Exp_Del_Date"), FORMATS)
+        )
 
 
-def _shipments(document: Document) -> Iterator[tuple[str, _Element]]:
-    for answer in answers(document):
+def _shipments(document: kit.Document) -> Iterator[tuple[str, _Element]]:
+    for answer in kit.answers(document):
         if answer.tag not in _ROOTS:
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking of OnTrac")
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking of OnTrac"
+            )
         path = _ROOTS[answer.tag]
-        for index, shipment in elements(answer, path):
+        for index, shipment in kit.elements(answer, path):
             yield f"{path}[{index + 1}]", shipment
 
 
-def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the package that an answer is, or those that it lists."""
     if body in ({}, []):
         return
@@ -102,37 +95,40 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         members: object = body["Packages"] if type(body) is dict else body
         base = "/Packages" if type(body) is dict else ""
         members_found = (
-            (f"{base}/{index}", package) for index, package in objects(members, base, rejections)
+            (f"{base}/{index}", package)
+            for index, package in kit.objects(members, base, rejections)
         )
-        found = recognised(members_found, {"Events"}, rejections)
-        if not found and (as_list(members) or type(body) is list):
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
+        found = kit.recognised(members_found, {"Events"}, rejections)
+        if not found and (kit.as_list(members) or type(body) is list):
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac"
+            )
         yield from found
     elif type(body) is dict and "Events" in body:
         yield "", body
     elif type(body) is not dict or not _ERRORS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
 
 
 def _json_scans(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
     """Yield the scans; LaserShip calls the code of an event its modifier."""
-    for index, event in objects_at(package, "Events", where, rejections):
-        code = text(event.get("EventCode")) or text(event.get("EventModifier"))
-        category = text(event.get("Status")) or text(event.get("EventType"))
-        raw = Raw(code=code or category, further=(category,) if code and category else ())
-        at = place(
+    for index, event in kit.objects_at(package, "Events", where, rejections):
+        code = kit.text(event.get("EventCode")) or kit.text(event.get("EventModifier"))
+        category = kit.text(event.get("Status")) or kit.text(event.get("EventType"))
+        raw = kit.Raw(code=code or category, further=(category,) if code and category else ())
+        at = kit.place(
             city=event.get("City"),
             region=event.get("State"),
             postal_code=event.get("PostalCode"),
-            country=text(event.get("Country")),
+            country=kit.text(event.get("Country")),
         )
         printed = (
-            text(event.get(name))
+            kit.text(event.get(name))
             for name in ("ZonedEventDateTime", "UtcEventDateTime", "UTCDateTime", "DateTime")
         )
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/Events/{index}",
             raw=raw,
             meaning=_by_category(raw),
@@ -140,40 +136,40 @@ def _json_scans(
                 next((found for found in printed if found), None), at, received_at=received_at
             ),
             place=at,
-            description=text(event.get("EventShortDescription"))
-            or text(event.get("EventShortText")),
+            description=kit.text(event.get("EventShortDescription"))
+            or kit.text(event.get("EventShortText")),
             signed_by=event.get("Signature"),
         )
 
 
-def _by_category(raw: Raw) -> Meaning:
+def _by_category(raw: kit.Raw) -> kit.Meaning:
     """Read a code alone as the category, where an event prints no other."""
     category = raw.further[0] if raw.further else None
     code = raw.code or ""
-    return finest(
+    return kit.finest(
         (raw.code, CODES.get((code,)) or (None if category else CATEGORIES.get(code.casefold()))),
         (category, _category(category)),
     )
 
 
-def _category(printed: str | None) -> Meaning | None:
+def _category(printed: str | None) -> kit.Meaning | None:
     return CATEGORIES.get((printed or "").casefold())
 
 
 def _scans(
-    shipment: _Element, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in elements_at(shipment, "Events/Event", where, rejections):
-        fields = texts(event)
-        raw = Raw(code=fields.get("Status"))
-        at = place(
+    shipment: _Element, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.elements_at(shipment, "Events/Event", where, rejections):
+        fields = kit.texts(event)
+        raw = kit.Raw(code=fields.get("Status"))
+        at = kit.place(
             city=fields.get("City"),
             region=fields.get("State"),
             postal_code=fields.get("Zip"),
             country="US" if "City" in fields or "State" in fields or "Zip" in fields else None,
             facility=fields.get("Facility"),
         )
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/Events/Event[{index}]",
             raw=raw,
             meaning=_meaning(raw),
@@ -183,7 +179,7 @@ def _scans(
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="ontrac",
     name="OnTrac",
     number_fields=("Tracking", "TrackingNbr", "TrackingNumber"),
@@ -191,5 +187,5 @@ CARRIER: Final = Carrier(
     formats=("OnTracTrackingResult XML", "ShipGlobalCourier XML", "Package JSON"),
     reread=_by_category,
     texts=frozenset(category for category in CATEGORIES if " " in category),
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -10,26 +10,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
-from events.vocabulary import Status
+from events.carriers import kit
 
-CODES: Final = meanings("pitney_bowes_codes.csv")
+CODES: Final = kit.meanings("pitney_bowes_codes.csv")
 """(level, code): of a return, or the `status` that the Shipping API prints next to a scan."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]"), default_zone="America/New_York", country="US"
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]"), default_zone="America/New_York", country="US"
 )
 
 _EPOCH: Final = re.compile(
@@ -39,74 +26,78 @@ _EPOCH: Final = re.compile(
 _ERROR_FIELDS: Final = frozenset({"errors", "error", "errorCode", "ErrorMessage"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, package in _packages(read_json(body), "", rejections):
+    for where, package in _packages(kit.read_json(body), "", rejections):
         if "PackageTrackingEvents" in package or "TrackingNumber" in package:
             scans = _of_return(package, where, received_at, rejections)
-            found = readings_of(
+            found = kit.readings_of(
                 scans,
-                text(package.get("TrackingNumber")),
+                kit.text(package.get("TrackingNumber")),
                 rejections,
-                service=text(package.get("Service")),
+                service=kit.text(package.get("Service")),
             )
-            yield from with_signer(found, signer(package.get("Signer")))
+            yield from kit.with_signer(found, kit.signer(package.get("Signer")))
         else:
-            found = readings_of(
+            found = kit.readings_of(
                 _scans(package, where, received_at, rejections),
-                text(package.get("trackingNumber")),
+                kit.text(package.get("trackingNumber")),
                 rejections,
             )
-            signed = with_signer(found, signer(package.get("signedBy")))
-            yield from with_estimate(
-                signed, estimate(text(package.get("estimatedDeliveryDate")), CLOCK.formats)
+            signed = kit.with_signer(found, kit.signer(package.get("signedBy")))
+            yield from kit.with_estimate(
+                signed, kit.estimate(kit.text(package.get("estimatedDeliveryDate")), CLOCK.formats)
             )
 
 
-def _packages(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _packages(
+    body: object, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, member in objects(body, where, rejections):
+        for index, member in kit.objects(body, where, rejections):
             yield from _packages(member, f"{where}/{index}", rejections)
     elif type(body) is dict and "Packages" in body:
-        for index, package in objects_at(body, "Packages", where, rejections):
+        for index, package in kit.objects_at(body, "Packages", where, rejections):
             yield from _packages(package, f"{where}/Packages/{index}", rejections)
     elif type(body) is dict and {"PackageTrackingEvents", "scanDetailsList"} & body.keys():
-        if text(body.get("ErrorMessage")) is None:
+        if kit.text(body.get("ErrorMessage")) is None:
             yield where, body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(
-            Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Pitney Bowes"
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Pitney Bowes"
         )
 
 
 def _of_return(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(package, "PackageTrackingEvents", where, rejections):
-        at = place(
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(package, "PackageTrackingEvents", where, rejections):
+        at = kit.place(
             city=event.get("City"),
             region=event.get("State"),
             postal_code=event.get("PostalCode"),
             country="US",
         )
-        code, of_carrier = text(event.get("EventCode")), text(event.get("CarrierCode"))
-        raw = Raw(code=code, further=(of_carrier,) if of_carrier and of_carrier != code else ())
-        yield Scan(
+        code, of_carrier = kit.text(event.get("EventCode")), kit.text(event.get("CarrierCode"))
+        raw = kit.Raw(code=code, further=(of_carrier,) if of_carrier and of_carrier != code else ())
+        yield kit.Scan(
             where=f"{where}/PackageTrackingEvents/{index}",
             raw=raw,
-            meaning=CODES.get(("return", code or ""), UNMAPPED),
-            time=_time(text(event.get("Date")), text(event.get("Time")), at, received_at),
+            meaning=CODES.get(("return", code or ""), kit.UNMAPPED),
+            time=_time(kit.text(event.get("Date")), kit.text(event.get("Time")), at, received_at),
             place=at,
-            description=text(event.get("EventDescription")),
+            description=kit.text(event.get("EventDescription")),
         )
 
 
 def _time(
-    day: str | None, clock: str | None, at: EventPlace, received_at: datetime
-) -> PrintedTime | None:
+    day: str | None, clock: str | None, at: kit.EventPlace, received_at: datetime
+) -> kit.PrintedTime | None:
     dated, timed = _wall(day), _wall(clock)
     if dated is None:
         return CLOCK.read(day, at, received_at=received_at)
@@ -136,53 +127,53 @@ def _wall(printed: str | None) -> datetime | None:
 
 
 def _scans(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(package, "scanDetailsList", where, rejections):
-        at = place(
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(package, "scanDetailsList", where, rejections):
+        at = kit.place(
             city=event.get("eventCity"),
             region=event.get("eventStateOrProvince"),
             postal_code=event.get("postalCode"),
             country=event.get("country"),
         )
-        code, status = text(event.get("scanType")), text(event.get("packageStatus"))
-        raw = Raw(code=code or status, further=(status,) if code and status else ())
+        code, status = kit.text(event.get("scanType")), kit.text(event.get("packageStatus"))
+        raw = kit.Raw(code=code or status, further=(status,) if code and status else ())
         printed = (
             " ".join(
                 part
-                for part in (text(event.get("eventDate")), text(event.get("eventTime")))
+                for part in (kit.text(event.get("eventDate")), kit.text(event.get("eventTime")))
                 if part
             )
             or None
         )
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/scanDetailsList/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(printed, at, received_at=received_at),
             place=at,
-            description=text(event.get("scanDescription")),
+            description=kit.text(event.get("scanDescription")),
         )
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     meaning = _meaning(raw)
-    return meaning if meaning is not UNMAPPED else CODES.get(("return", raw.code or ""))
+    return meaning if meaning is not kit.UNMAPPED else CODES.get(("return", raw.code or ""))
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     """Read a state by its name, and a scan by the carrier's code, which says more."""
     status = raw.further[0] if raw.further else raw.code
     of_scan, of_status = (
         CODES.get(("scan", raw.code or "")),
         CODES.get(("status", "".join((status or "").split()).casefold())),
     )
-    if of_status is None or (of_scan is not None and of_status.status is Status.IN_TRANSIT):
-        return of_scan or UNMAPPED
+    if of_status is None or (of_scan is not None and of_status.status is kit.Status.IN_TRANSIT):
+        return of_scan or kit.UNMAPPED
     return of_status
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="pitney_bowes",
     name="Pitney Bowes",
     number_fields=("TrackingNumber", "trackingNumber"),
@@ -190,5 +181,5 @@ CARRIER: Final = Carrier(
     formats=("Newgistics returns JSON", "Shipping API JSON"),
     texts=frozenset({"In Transit"}),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

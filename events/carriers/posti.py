@@ -7,64 +7,57 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("posti_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("posti_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M:%S]"), default_zone="Europe/Helsinki")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%d[ %H:%M:%S]"), default_zone="Europe/Helsinki"
+)
 
 _FIELDS: Final = frozenset({"status_code", "event_timestamp"})
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, event in _events(read_json(body), rejections):
-        raw = Raw(code=text(event.get("status_code")))
-        scan = Scan(
+    for where, event in _events(kit.read_json(body), rejections):
+        raw = kit.Raw(code=kit.text(event.get("status_code")))
+        scan = kit.Scan(
             where=where,
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(event.get("event_timestamp")), received_at=received_at),
-            place=place(city=event.get("post_office"), postal_code=event.get("postcode")),
+            time=CLOCK.read(kit.text(event.get("event_timestamp")), received_at=received_at),
+            place=kit.place(city=event.get("post_office"), postal_code=event.get("postcode")),
             signed_by=event.get("receiver_name"),
         )
-        yield from readings_of((scan,), text(event.get("tracking_code")), rejections)
+        yield from kit.readings_of((scan,), kit.text(event.get("tracking_code")), rejections)
 
 
-def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     found = (
         [("", body)]
         if type(body) is dict
-        else [(f"/{index}", event) for index, event in objects(body, "", rejections)]
+        else [(f"/{index}", event) for index, event in kit.objects(body, "", rejections)]
     )
     if any(_FIELDS & event.keys() for _, event in found):
         yield from found
     elif not any(_ERROR_FIELDS & event.keys() for _, event in found):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of Posti")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of Posti")
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="posti",
     name="Posti",
     number_fields=("tracking_code",),
     normalizers={"1": normalize},
     formats=("Nextshipping status JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -10,33 +10,23 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import ISO, TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, object_at, objects, objects_at, recognised
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.sentences import by_sentence
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("postnl_codes.csv")
+CODES: Final = kit.meanings("postnl_codes.csv")
 """Codes of events (`B01`) and of statuses (numbers): their names never meet."""
 
 DELIVERED: Final = CODES[("11",)]
 
-CLOCK: Final = Clock(formats=TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone="Europe/Amsterdam")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone="Europe/Amsterdam"
+)
 
 _ROOTS: Final = ("CompleteStatus", "CurrentStatus")
 _NO_STATUS_FIELDS: Final = frozenset(
     {"Signature", "Warnings", "Errors", "Error", "fault", "http_status"}
 )
 _LISTS: Final = frozenset({"Event", "OldStatus", "Status"})
-_by_text = by_sentence(
+_by_text = kit.by_sentence(
     {
         "zending is bezorgd*": DELIVERED,
         "pakket is bezorgd*": DELIVERED,
@@ -46,28 +36,30 @@ _by_text = by_sentence(
 _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer or push."""
-    for where, shipment in _shipments(read_json(body), rejections):
+    for where, shipment in _shipments(kit.read_json(body), rejections):
         scans = _scans(shipment, where, received_at, rejections)
-        yield from with_estimate(
-            readings_of(
+        yield from kit.with_estimate(
+            kit.readings_of(
                 scans,
-                text(shipment.get("Barcode")),
+                kit.text(shipment.get("Barcode")),
                 rejections,
-                service=text(shipment.get("ProductDescription")),
+                service=kit.text(shipment.get("ProductDescription")),
             ),
             _estimate(shipment),
         )
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        found = [(f"/{index}", shipment) for index, shipment in objects(body, "", rejections)]
-        known = recognised(found, {"Barcode"}, rejections)
+        found = [(f"/{index}", shipment) for index, shipment in kit.objects(body, "", rejections)]
+        known = kit.recognised(found, {"Barcode"}, rejections)
     elif type(body) is not dict:
         known = []
     elif "Barcode" in body and "Status" in body:
@@ -78,45 +70,52 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             pointer = f"/{root}/Shipment"
             known += [
                 (f"{pointer}/{index}", shipment)
-                for index, shipment in objects_at(
-                    object_at(body, root, "", rejections), "Shipment", f"/{root}", rejections
+                for index, shipment in kit.objects_at(
+                    kit.object_at(body, root, "", rejections), "Shipment", f"/{root}", rejections
                 )
             ]
     if type(body) is dict and "Signature" in body:
         rejections.note_nothing()
     if not known and not (type(body) is dict and (_NO_STATUS_FIELDS | set(_ROOTS)) & body.keys()):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no ShippingStatus of PostNL")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no ShippingStatus of PostNL"
+        )
     yield from known
 
 
 def _scans(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    events = objects_at(shipment, "Event", where, rejections, required=False, but=_LISTS)
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    events = kit.objects_at(shipment, "Event", where, rejections, required=False, but=_LISTS)
     for index, event in events:
-        raw = Raw(code=text(event.get("Code")))
+        raw = kit.Raw(code=kit.text(event.get("Code")))
         yield _scan(event, raw, event.get("Description"), f"{where}/Event/{index}", received_at)
     if events:
         return
-    older = objects_at(shipment, "OldStatus", where, rejections, required=False, but=_LISTS)
+    older = kit.objects_at(shipment, "OldStatus", where, rejections, required=False, but=_LISTS)
     steps = [*((f"{where}/OldStatus/{index}", status) for index, status in older)]
     steps += [
         (f"{where}/Status", status)
-        for _, status in objects_at(
+        for _, status in kit.objects_at(
             shipment, "Status", where, rejections, required=not steps and "Event" not in shipment
         )
     ]
     for at, status in steps:
-        raw = Raw(type=text(status.get("PhaseCode")), code=text(status.get("StatusCode")))
+        raw = kit.Raw(
+            type=kit.text(status.get("PhaseCode")), code=kit.text(status.get("StatusCode"))
+        )
         yield _scan(status, raw, status.get("StatusDescription"), at, received_at)
 
 
 def _scan(
-    step: JsonObject, raw: Raw, description: object, where: str, received_at: datetime
-) -> Scan:
-    printed, words = text(step.get("TimeStamp")) or text(step.get("Timestamp")), text(description)
+    step: kit.JsonObject, raw: kit.Raw, description: object, where: str, received_at: datetime
+) -> kit.Scan:
+    printed, words = (
+        kit.text(step.get("TimeStamp")) or kit.text(step.get("Timestamp")),
+        kit.text(description),
+    )
     worded = _by_text(words or "") if _REVERSED.search(raw.code or "") else None
-    return Scan(
+    return kit.Scan(
         where=where,
         raw=raw,
         meaning=worded or _meaning(raw),
@@ -125,29 +124,29 @@ def _scan(
     )
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     return None if _REVERSED.search(raw.code or "") else _meaning(raw)
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     code = raw.code or ""
-    return CODES.get((code,)) or CODES.get((_REVERSED.sub(r"\2\1", code),), UNMAPPED)
+    return CODES.get((code,)) or CODES.get((_REVERSED.sub(r"\2\1", code),), kit.UNMAPPED)
 
 
-def _estimate(shipment: JsonObject) -> str | None:
+def _estimate(shipment: kit.JsonObject) -> str | None:
     """Return the beginning of the frame in which the shipment is expected, or the day."""
-    printed = text(child(shipment, "Expectation").get("ETAFrom")) or text(
+    printed = kit.text(kit.child(shipment, "Expectation").get("ETAFrom")) or kit.text(
         shipment.get("DeliveryDate")
     )
-    return estimate(printed, ISO) if printed else None
+    return kit.estimate(printed, kit.ISO) if printed else None
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="postnl",
     name="PostNL",
     number_fields=("Barcode",),
     normalizers={"1": normalize},
     formats=("ShippingStatus JSON", "Updated shipments JSON"),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -8,108 +8,101 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.sentences import by_sentence
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("postnord_codes.csv")
+CODES: Final = kit.meanings("postnord_codes.csv")
 """Statuses of an event."""
 
-TEXTS: Final = meanings("postnord_texts.csv")
-_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
+TEXTS: Final = kit.meanings("postnord_texts.csv")
+_by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Stockholm")
+CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Stockholm")
 
 _ROOT: Final = "TrackingInformationResponse"
 _ERROR_FIELDS: Final = frozenset({"compositeFault", "message", "error"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, shipment in _shipments(read_json(body), rejections):
-        printed = child(shipment, "service")
-        service = text(printed.get("name")) or text(printed.get("code"))
-        for index, item in objects_at(shipment, "items", where, rejections):
-            number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
-            found = readings_of(
+    for where, shipment in _shipments(kit.read_json(body), rejections):
+        printed = kit.child(shipment, "service")
+        service = kit.text(printed.get("name")) or kit.text(printed.get("code"))
+        for index, item in kit.objects_at(shipment, "items", where, rejections):
+            number = kit.text(item.get("itemId")) or kit.text(shipment.get("shipmentId"))
+            found = kit.readings_of(
                 _scans(item, f"{where}/items/{index}", received_at, rejections),
                 number,
                 rejections,
                 service=service,
             )
-            acceptor = signer(child(item, "acceptor").get("name")) or signer(
-                child(shipment, "acceptor").get("name")
+            acceptor = kit.signer(kit.child(item, "acceptor").get("name")) or kit.signer(
+                kit.child(shipment, "acceptor").get("name")
             )
-            yield from with_estimate(
-                with_signer(found, acceptor), _estimate(item) or _estimate(shipment)
+            yield from kit.with_estimate(
+                kit.with_signer(found, acceptor), _estimate(item) or _estimate(shipment)
             )
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and type(body.get(_ROOT)) is dict:
         pointer = f"/{_ROOT}/shipments"
-        for index, shipment in objects_at(body[_ROOT], "shipments", f"/{_ROOT}", rejections):
+        for index, shipment in kit.objects_at(body[_ROOT], "shipments", f"/{_ROOT}", rejections):
             yield f"{pointer}/{index}", shipment
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PostNord")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PostNord"
+        )
 
 
 def _scans(
-    item: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(item, "events", where, rejections):
-        raw = Raw(
-            type=text(event.get("status")) or text(event.get("eventStatus")),
-            code=text(event.get("eventCode")),
+    item: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(item, "events", where, rejections):
+        raw = kit.Raw(
+            type=kit.text(event.get("status")) or kit.text(event.get("eventStatus")),
+            code=kit.text(event.get("eventCode")),
         )
-        words = text(event.get("eventDescription"))
-        location = child(event, "location")
-        at = place(
+        words = kit.text(event.get("eventDescription"))
+        location = kit.child(event, "location")
+        at = kit.place(
             city=location.get("city"),
             postal_code=location.get("postcode"),
             country=location.get("countryCode"),
             facility=location.get("displayName") or location.get("name"),
         )
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/events/{index}",
             raw=raw,
-            meaning=CODES.get((raw.type or "",)) or _by_text(words or "") or UNMAPPED,
-            time=CLOCK.read(text(event.get("eventTime")), at, received_at=received_at),
+            meaning=CODES.get((raw.type or "",)) or _by_text(words or "") or kit.UNMAPPED,
+            time=CLOCK.read(kit.text(event.get("eventTime")), at, received_at=received_at),
             place=at,
             description=words,
         )
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a documented status; for any other the text decides."""
     return CODES.get((raw.type or "",))
 
 
-def _estimate(parcel: JsonObject) -> str | None:
-    printed = text(parcel.get("publicTimeOfArrival")) or text(parcel.get("estimatedTimeOfArrival"))
-    return estimate(printed, ISO) if printed else None
+def _estimate(parcel: kit.JsonObject) -> str | None:
+    printed = kit.text(parcel.get("publicTimeOfArrival")) or kit.text(
+        parcel.get("estimatedTimeOfArrival")
+    )
+    return kit.estimate(printed, kit.ISO) if printed else None
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="postnord",
     name="PostNord",
     number_fields=("itemId",),
     normalizers={"1": normalize},
     formats=("Track & Trace JSON",),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

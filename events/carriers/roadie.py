@@ -7,74 +7,65 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import with_signer
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, members, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("roadie_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("roadie_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(formats=ISO)
+CLOCK: Final = kit.Clock(formats=kit.ISO)
 
 _WRAPPERS: Final = ("shipments", "shipment", "data")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 _UNKNOWN: Final = "JSON, but no shipment of Roadie"
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, shipment in _shipments(read_json(body), "", rejections):
-        found = readings_of(
+    for where, shipment in _shipments(kit.read_json(body), "", rejections):
+        found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),
-            text(shipment.get("tracking_number")),
+            kit.text(shipment.get("tracking_number")),
             rejections,
         )
-        yield from with_signer(found, signer(shipment.get("signatory_name")))
+        yield from kit.with_signer(found, kit.signer(shipment.get("signatory_name")))
 
 
 def _shipments(
-    body: object, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
-    for at, member in members(body, where, rejections, unknown=_UNKNOWN):
+    body: object, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
+    for at, member in kit.members(body, where, rejections, unknown=_UNKNOWN):
         wrapper = next((name for name in _WRAPPERS if type(member.get(name)) in (dict, list)), None)
         if "tracking_number" in member:
             yield at, member
         elif wrapper is not None:
             yield from _shipments(member[wrapper], f"{at}/{wrapper}", rejections)
         elif not _ERROR_FIELDS & member.keys():
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
+            raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _scans(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(shipment, "events", where, rejections):
-        code = text(event.get("name"))
-        raw = Raw(code=code)
-        yield Scan(
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(shipment, "events", where, rejections):
+        code = kit.text(event.get("name"))
+        raw = kit.Raw(code=code)
+        yield kit.Scan(
             where=f"{where}/events/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(event.get("occurred_at")), received_at=received_at),
+            time=CLOCK.read(kit.text(event.get("occurred_at")), received_at=received_at),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="roadie",
     name="Roadie",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
     formats=("Shipment JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -8,25 +8,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import position_in_line
-from events.parsing.lists import JsonObject, objects, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
+from events.carriers import kit
 
-CODES: Final = meanings("seko_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("seko_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"
     )
 )
@@ -37,22 +25,24 @@ _ERROR_FIELDS: Final = frozenset(
 )
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, consignment in _consignments(read_json(body), rejections):
-        yield from readings_of(
+    for where, consignment in _consignments(kit.read_json(body), rejections):
+        yield from kit.readings_of(
             _scans(consignment, where, received_at, rejections),
-            text(consignment.get(_NUMBER)),
+            kit.text(consignment.get(_NUMBER)),
             rejections,
         )
 
 
-def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _consignments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, member in objects(body, "", rejections):
+        for index, member in kit.objects(body, "", rejections):
             yield from (
                 (f"/{index}{where}", consignment)
                 for where, consignment in _consignments(member, rejections)
@@ -60,40 +50,43 @@ def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, J
     elif type(body) is dict and (_NUMBER in body or "Events" in body):
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no consignment of SEKO")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no consignment of SEKO"
+        )
 
 
 def _scans(
-    consignment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    found = list(objects_at(consignment, "Events", where, rejections))
+    consignment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    found = list(kit.objects_at(consignment, "Events", where, rejections))
     printed = (
-        position_in_line(text(event.get("Location")), two_letters="country") for _, event in found
+        kit.position_in_line(kit.text(event.get("Location")), two_letters="country")
+        for _, event in found
     )
-    journey = Journey(origin=next((at for at in printed if at.country), NOWHERE))
+    journey = kit.Journey(origin=next((at for at in printed if at.country), kit.NOWHERE))
     for index, event in found:
-        code, own = text(event.get("OmniCode")), text(event.get("Code"))
-        where_at = position_in_line(text(event.get("Location")), two_letters="country")
-        raw = Raw(code=code or own, reason=own if code else None)
-        yield Scan(
+        code, own = kit.text(event.get("OmniCode")), kit.text(event.get("Code"))
+        where_at = kit.position_in_line(kit.text(event.get("Location")), two_letters="country")
+        raw = kit.Raw(code=code or own, reason=own if code else None)
+        yield kit.Scan(
             where=f"{where}/Events/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(
-                text(event.get("EventDT")), where_at, received_at=received_at, journey=journey
+                kit.text(event.get("EventDT")), where_at, received_at=received_at, journey=journey
             ),
             place=where_at,
-            description=text(event.get("Description")),
-            piece=text(event.get("Part")),
+            description=kit.text(event.get("Description")),
+            piece=kit.text(event.get("Part")),
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="seko",
     name="SEKO",
     number_fields=("ConsignmentNo",),
     normalizers={"1": normalize},
     formats=("OmniParcel tracking JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -9,19 +9,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers import sendcloud_events
-from events.carriers.carrier import Carrier, Hmac, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import PrintedTime, Raw, Reading
-from events.parsing.json import read_object
-from events.parsing.lists import JsonObject, child, object_at
-from events.parsing.meanings import Meaning, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import read_epoch
+from events.carriers import kit, sendcloud_events
 
-CODES: Final = meanings("sendcloud_codes.csv")
+CODES: Final = kit.meanings("sendcloud_codes.csv")
 
 SECONDS_MAX: Final = 10**11
 """An epoch beyond it is in milliseconds."""
@@ -31,74 +21,79 @@ _OF_INTEGRATIONS: Final = "integration_"
 _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
+@kit.normalizer
+def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
     """Yield the events of one push or answer."""
-    push = read_object(body, otherwise="JSON, but nothing of Sendcloud")
+    push = kit.read_object(body, otherwise="JSON, but nothing of Sendcloud")
     if not push:
         return []
     return _readings(push, received_at, rejections)
 
 
-def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
+def _readings(
+    push: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
     if "event_type" in push and "data" in push:
-        return sendcloud_events.readings_of_push(child(push, "data"), received_at, rejections)
+        return sendcloud_events.readings_of_push(kit.child(push, "data"), received_at, rejections)
     if "tracking_numbers" in push:
         return sendcloud_events.readings_of_answer(push, received_at, rejections)
     if not _ENVELOPE & push.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
-    if (text(push.get("action")) or "").startswith(_OF_INTEGRATIONS):
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud"
+        )
+    if (kit.text(push.get("action")) or "").startswith(_OF_INTEGRATIONS):
         rejections.note_nothing()
         return []
-    parcel = object_at(push, "parcel", "", rejections)
-    service = text(child(parcel, "shipment").get("name"))
-    return readings_of(
+    parcel = kit.object_at(push, "parcel", "", rejections)
+    service = kit.text(kit.child(parcel, "shipment").get("name"))
+    return kit.readings_of(
         _scans(push, parcel, received_at, rejections),
-        text(parcel.get("tracking_number")),
+        kit.text(parcel.get("tracking_number")),
         rejections,
         service=service,
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     return CODES.get((raw.code or "",)) or sendcloud_events.meaning(raw)
 
 
 def _scans(
-    push: JsonObject, parcel: JsonObject, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    status = object_at(parcel, "status", "/parcel", rejections)
+    push: kit.JsonObject, parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    status = kit.object_at(parcel, "status", "/parcel", rejections)
     if not status:
         return
-    code = text(status.get("id"))
-    raw = Raw(code=code)
-    yield Scan(
+    code = kit.text(status.get("id"))
+    raw = kit.Raw(code=code)
+    yield kit.Scan(
         where="/parcel/status",
         raw=raw,
         meaning=_meaning(raw),
         time=_time(
-            text(push.get("carrier_status_change_timestamp")) or text(push.get("timestamp")),
+            kit.text(push.get("carrier_status_change_timestamp"))
+            or kit.text(push.get("timestamp")),
             received_at,
         ),
-        description=text(status.get("message")),
+        description=kit.text(status.get("message")),
     )
 
 
-def _time(printed: str | None, received_at: datetime) -> PrintedTime | None:
+def _time(printed: str | None, received_at: datetime) -> kit.PrintedTime | None:
     if printed is not None and not (printed.isascii() and printed.isdigit()):
         return None
     value = None if printed is None else int(printed[:20])
-    return read_epoch(
+    return kit.read_epoch(
         value, milliseconds=value is not None and value > SECONDS_MAX, received_at=received_at
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="sendcloud",
     name="Sendcloud",
     number_fields=("parcel.tracking_number", "tracking_numbers.tracking_number"),
     normalizers={"1": normalize},
     formats=("Parcel webhook JSON", "v3 parcel event JSON", "v3 parcel tracking JSON"),
     reread=_meaning,
-    authentication=(Hmac(header="Sendcloud-Signature"), ShipperChoice(default=())),
+    authentication=(kit.Hmac(header="Sendcloud-Signature"), kit.ShipperChoice(default=())),
 )

@@ -9,26 +9,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import ISO, TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import position_in_line
-from events.parsing.lists import JsonObject, child, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("sendle_codes.csv")
+CODES: Final = kit.meanings("sendle_codes.csv")
 """The type in lower case."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
+    ),
     default_zone="Australia/Sydney",
 )
 
@@ -38,39 +27,48 @@ _ERROR_FIELDS: Final = frozenset({"error", "error_description", "errors", "messa
 _SIGNED: Final = re.compile(r"Your parcel was signed for by (?P<name>.+)")
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
+@kit.normalizer
+def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
     """Return the events of one answer or webhook."""
-    order = read_json(body)
+    order = kit.read_json(body)
     if order in ({}, []):
         return []
     if type(order) is not dict or not (
         {_EVENTS, *_EVENT_FIELDS} & order.keys() or _ERROR_FIELDS & order.keys()
     ):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle")
-    number = text(order.get("sendle_reference")) or text(order.get("tracking_id"))
-    readings = readings_of(_scans(order, received_at, rejections), number, rejections)
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle"
+        )
+    number = kit.text(order.get("sendle_reference")) or kit.text(order.get("tracking_id"))
+    readings = kit.readings_of(_scans(order, received_at, rejections), number, rejections)
     signed = (_SIGNED.fullmatch(reading.description or "") for reading in readings)
-    readings = with_signer(
-        readings, next((signer(found["name"]) for found in signed if found), None)
+    readings = kit.with_signer(
+        readings, next((kit.signer(found["name"]) for found in signed if found), None)
     )
-    return with_estimate(
+    return kit.with_estimate(
         readings,
-        estimate(text(child(order, "scheduling").get("estimated_delivery_date_maximum")), ISO),
+        kit.estimate(
+            kit.text(kit.child(order, "scheduling").get("estimated_delivery_date_maximum")), kit.ISO
+        ),
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return CODES.get(((raw.code or "").lower(),), UNMAPPED)
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return CODES.get(((raw.code or "").lower(),), kit.UNMAPPED)
 
 
-def _place(event: JsonObject, country: str | None) -> EventPlace:
+def _place(event: kit.JsonObject, country: str | None) -> kit.EventPlace:
     """Return the place of a line; a webhook prints its parts as well. `country`: that of the whole shipment."""
-    line = text(event.get("location")) or text(event.get("origin_location"))
-    parts = child(event, "location_data")
-    at = position_in_line(line, country=text(parts.get("country")) or (country if line else None))
-    city, region = at.city or text(parts.get("suburb")), at.region or text(parts.get("state"))
-    return place(
+    line = kit.text(event.get("location")) or kit.text(event.get("origin_location"))
+    parts = kit.child(event, "location_data")
+    at = kit.position_in_line(
+        line, country=kit.text(parts.get("country")) or (country if line else None)
+    )
+    city, region = (
+        at.city or kit.text(parts.get("suburb")),
+        at.region or kit.text(parts.get("state")),
+    )
+    return kit.place(
         city=city,
         region=region,
         postal_code=at.postal_code or parts.get("postcode"),
@@ -78,36 +76,38 @@ def _place(event: JsonObject, country: str | None) -> EventPlace:
     )
 
 
-def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    order: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
     origin, destination = (
-        text(child(order, end).get("country")) for end in ("origin", "destination")
+        kit.text(kit.child(order, end).get("country")) for end in ("origin", "destination")
     )
     country = origin if origin == destination else None
     pushed = _EVENTS not in order and _EVENT_FIELDS & order.keys()
-    for index, event in [(0, order)] if pushed else objects_at(order, _EVENTS, "", rejections):
+    for index, event in [(0, order)] if pushed else kit.objects_at(order, _EVENTS, "", rejections):
         raw, words, reason = (
-            Raw(code=text(event.get("event_type"))),
-            text(event.get("description")),
-            text(event.get("reason")),
+            kit.Raw(code=kit.text(event.get("event_type"))),
+            kit.text(event.get("description")),
+            kit.text(event.get("reason")),
         )
         where_at = _place(event, country)
-        yield Scan(
+        yield kit.Scan(
             where="" if pushed else f"/{_EVENTS}/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(event.get("scan_time")), where_at, received_at=received_at),
+            time=CLOCK.read(kit.text(event.get("scan_time")), where_at, received_at=received_at),
             place=where_at,
             description=f"{words} ({reason})" if words and reason else words or reason,
         )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="sendle",
     name="Sendle",
     number_fields=("sendle_reference|tracking_id",),
     normalizers={"1": normalize},
     formats=("Tracking API JSON", "Tracking webhook JSON"),
     reread=_meaning,
-    texts=texts_of(CODES),
-    authentication=(ShipperChoice(),),
+    texts=kit.texts_of(CODES),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -9,85 +9,76 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import reported_place
-from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, carried_by, reading_of
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey, home_of
-from events.vocabulary import Kind
+from events.carriers import kit
 
-CODES: Final = meanings("seventeentrack_codes.csv")
+CODES: Final = kit.meanings("seventeentrack_codes.csv")
 """(field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say more than their `e`, in lower case."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]")
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
+        "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"
+    )
 )
 
 V1: Final = "e="
 """Stands before the code of a v1 package in an event's code."""
 
-UNTOLD: Final = Meaning(Kind.INFO)
+UNTOLD: Final = kit.Meaning(kit.Kind.INFO)
 _V1_EVENTS: Final = ("z1", "z2", "z9")
 _NEWEST_ONLY: Final = "z0"
 _V1_LISTS: Final = frozenset({*_V1_EVENTS, _NEWEST_ONLY})
 _STOPPED: Final = "TRACKING_STOPPED"
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
-    for where, package in _packages(read_json(body), rejections):
+    for where, package in _packages(kit.read_json(body), rejections):
         if "track" in package:
             yield from _package_v1(package, where, received_at, rejections)
         else:
             yield from _package(package, where, received_at, rejections)
 
 
-def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not ("data" in body or "event" in body or "code" in body):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no push or answer of 17TRACK")
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no push or answer of 17TRACK")
     if body.get("event") == _STOPPED:
         rejections.note_nothing()
-    for index, data in objects_at(body, "data", "", rejections):
+    for index, data in kit.objects_at(body, "data", "", rejections):
         where = f"/data/{index}" if type(body["data"]) is list else "/data"
         if "number" in data:
             yield where, data
-        for at, package in objects_at(
+        for at, package in kit.objects_at(
             data, "accepted", where, rejections, required="number" not in data
         ):
             yield f"{where}/accepted/{at}", package
 
 
 def _package(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
-    info = object_at(package, "track_info", where, rejections)
-    number = text(package.get("number"))
-    newest, latest = child(info, "latest_event"), child(info, "latest_status")
-    readings: list[Reading] = []
-    shipping = child(info, "shipping_info")
-    journey = Journey(
-        _place_at(child(shipping, "shipper_address")),
-        _place_at(child(shipping, "recipient_address")),
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
+    info = kit.object_at(package, "track_info", where, rejections)
+    number = kit.text(package.get("number"))
+    newest, latest = kit.child(info, "latest_event"), kit.child(info, "latest_status")
+    readings: list[kit.Reading] = []
+    shipping = kit.child(info, "shipping_info")
+    journey = kit.Journey(
+        _place_at(kit.child(shipping, "shipper_address")),
+        _place_at(kit.child(shipping, "recipient_address")),
     )
-    tracking = object_at(info, "tracking", f"{where}/track_info", rejections, required=not latest)
+    tracking = kit.object_at(
+        info, "tracking", f"{where}/track_info", rejections, required=not latest
+    )
     pointer = f"{where}/track_info/tracking/providers"
-    for at, provider in objects_at(
+    for at, provider in kit.objects_at(
         tracking, "providers", f"{where}/track_info/tracking", rejections
     ):
-        for index, event in objects_at(provider, "events", f"{pointer}/{at}", rejections):
+        for index, event in kit.objects_at(provider, "events", f"{pointer}/{at}", rejections):
             readings += _event(
                 event,
                 newest,
@@ -95,9 +86,9 @@ def _package(
                 pointer=f"{pointer}/{at}/events/{index}",
                 received_at=received_at,
                 journey=journey._replace(
-                    home=home_of(text(child(provider, "provider").get("name")))
+                    home=kit.home_of(kit.text(kit.child(provider, "provider").get("name")))
                 ),
-                service=text(provider.get("service_type")),
+                service=kit.text(provider.get("service_type")),
                 rejections=rejections,
             )
     if not readings and newest:
@@ -112,41 +103,42 @@ def _package(
         )
     if not readings and not newest:
         readings += _rollup(latest, number, where, received_at, rejections)
-    readings = carried_by(readings, _only_provider(tracking))
-    window = child(info, "time_metrics", "estimated_delivery_date")
-    return with_estimate(
-        readings, estimate(text(window.get("to")) or text(window.get("from")), CLOCK.formats)
+    readings = kit.carried_by(readings, _only_provider(tracking))
+    window = kit.child(info, "time_metrics", "estimated_delivery_date")
+    return kit.with_estimate(
+        readings,
+        kit.estimate(kit.text(window.get("to")) or kit.text(window.get("from")), CLOCK.formats),
     )
 
 
-def _only_provider(tracking: JsonObject) -> str | None:
+def _only_provider(tracking: kit.JsonObject) -> str | None:
     """Return the name of the carrier; None where several carry the parcel one after the other."""
     names = {
-        text(child(provider, "provider").get("name"))
-        for provider in as_list(tracking.get("providers"))
+        kit.text(kit.child(provider, "provider").get("name"))
+        for provider in kit.as_list(tracking.get("providers"))
         if type(provider) is dict
     }
     return next(iter(names)) if len(names) == 1 else None
 
 
 def _event(
-    event: JsonObject,
-    newest: JsonObject,
+    event: kit.JsonObject,
+    newest: kit.JsonObject,
     *,
     number: str | None,
     pointer: str,
     received_at: datetime,
-    rejections: Rejections,
-    journey: Journey,
+    rejections: kit.Rejections,
+    journey: kit.Journey,
     service: str | None = None,
-) -> tuple[Reading, ...]:
-    raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
+) -> tuple[kit.Reading, ...]:
+    raw = kit.Raw(code=kit.text(event.get("sub_status")) or kit.text(event.get("stage")))
     where, meaning = (
         _place(event, journey),
-        _meaning(raw) if raw.code else _by_text(text(event.get("description"))),
+        _meaning(raw) if raw.code else _by_text(kit.text(event.get("description"))),
     )
-    return reading_of(
-        Scan(
+    return kit.reading_of(
+        kit.Scan(
             where=pointer,
             raw=raw,
             meaning=meaning,
@@ -154,7 +146,7 @@ def _event(
                 event, _zone_place(event, newest, journey), received_at, journey.at(meaning.status)
             ),
             place=where,
-            description=text(event.get("description")),
+            description=kit.text(event.get("description")),
         ),
         number,
         rejections,
@@ -162,32 +154,32 @@ def _event(
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _meaning(raw: kit.Raw) -> kit.Meaning:
     code = raw.code or ""
     status = code.partition("_")[0]
-    return finest(
+    return kit.finest(
         (code, CODES.get(("sub_status", code)) or CODES.get(("stage", code))),
         (status, CODES.get(("status", status))),
     )
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read v2 by its codes; in v1 the texts count."""
     return None if raw.code is None or raw.code.startswith(V1) else _meaning(raw)
 
 
-def _place(event: JsonObject, journey: Journey) -> EventPlace:
-    address = child(event, "address")
+def _place(event: kit.JsonObject, journey: kit.Journey) -> kit.EventPlace:
+    address = kit.child(event, "address")
     if any(address.get(name) for name in ("city", "state", "postal_code")):
         return _place_at(address)
     of_shipment = (journey.origin.country, journey.destination.country)
-    return reported_place(
-        text(event.get("location")), country=address.get("country"), of_shipment=of_shipment
+    return kit.reported_place(
+        kit.text(event.get("location")), country=address.get("country"), of_shipment=of_shipment
     )
 
 
-def _place_at(address: JsonObject) -> EventPlace:
-    return reported_place(
+def _place_at(address: kit.JsonObject) -> kit.EventPlace:
+    return kit.reported_place(
         city=address.get("city"),
         region=address.get("state"),
         postal_code=address.get("postal_code"),
@@ -195,7 +187,9 @@ def _place_at(address: JsonObject) -> EventPlace:
     )
 
 
-def _zone_place(event: JsonObject, newest: JsonObject, journey: Journey) -> EventPlace:
+def _zone_place(
+    event: kit.JsonObject, newest: kit.JsonObject, journey: kit.Journey
+) -> kit.EventPlace:
     """Return the place that decides the zone: the newest event has an address more often than the same event in the list."""
     same = all(
         event.get(name) == newest.get(name)
@@ -205,37 +199,37 @@ def _zone_place(event: JsonObject, newest: JsonObject, journey: Journey) -> Even
 
 
 def _time(
-    event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey
-) -> PrintedTime | None:
-    iso = text(event.get("time_iso"))
+    event: kit.JsonObject, where: kit.EventPlace, received_at: datetime, journey: kit.Journey
+) -> kit.PrintedTime | None:
+    iso = kit.text(event.get("time_iso"))
     if iso is not None:
         return CLOCK.read(iso, where, received_at=received_at, journey=journey)
-    printed = child(event, "time_raw")
-    date, time = text(printed.get("date")), text(printed.get("time"))
+    printed = kit.child(event, "time_raw")
+    date, time = kit.text(printed.get("date")), kit.text(printed.get("time"))
     if date is None:
         return CLOCK.read(
-            text(event.get("time_utc")), where, received_at=received_at, journey=journey
+            kit.text(event.get("time_utc")), where, received_at=received_at, journey=journey
         )
     at = f"{date} {time}" if time else date
     return CLOCK.read_with_offset(
-        at, text(printed.get("timezone")), where, received_at=received_at, journey=journey
+        at, kit.text(printed.get("timezone")), where, received_at=received_at, journey=journey
     )
 
 
 def _rollup(
-    latest: JsonObject,
+    latest: kit.JsonObject,
     number: str | None,
     where: str,
     received_at: datetime,
-    rejections: Rejections,
-) -> tuple[Reading, ...]:
+    rejections: kit.Rejections,
+) -> tuple[kit.Reading, ...]:
     """Read a package without events as one scan without a time, where its status says something of the parcel."""
-    raw = Raw(code=text(latest.get("sub_status")) or text(latest.get("status")))
+    raw = kit.Raw(code=kit.text(latest.get("sub_status")) or kit.text(latest.get("status")))
     meaning = _meaning(raw)
-    if meaning.kind is not Kind.SCAN:
+    if meaning.kind is not kit.Kind.SCAN:
         return ()
-    return reading_of(
-        Scan(
+    return kit.reading_of(
+        kit.Scan(
             where=f"{where}/track_info/latest_status",
             raw=raw,
             meaning=meaning,
@@ -247,34 +241,34 @@ def _rollup(
 
 
 def _package_v1(
-    package: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> list[Reading]:
-    track = child(package, "track")
-    number, code = text(package.get("number")), text(track.get("e"))
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
+    track = kit.child(package, "track")
+    number, code = kit.text(package.get("number")), kit.text(track.get("e"))
     found = [
         (f"{where}/track/{name}/{index}", event)
         for name in _V1_EVENTS
-        for index, event in objects_at(
+        for index, event in kit.objects_at(
             track, name, f"{where}/track", rejections, required=False, but=_V1_LISTS
         )
     ]
-    newest = child(track, _NEWEST_ONLY)
-    if not found and as_list(track.get(_NEWEST_ONLY)):
+    newest = kit.child(track, _NEWEST_ONLY)
+    if not found and kit.as_list(track.get(_NEWEST_ONLY)):
         found = [(f"{where}/track/{_NEWEST_ONLY}", newest)]
-    readings: list[Reading] = []
+    readings: list[kit.Reading] = []
     for pointer, event in found:
-        description = text(event.get("z"))
+        description = kit.text(event.get("z"))
         is_newest = not newest or event == newest
         meaning = _by_text(description)
         if meaning is UNTOLD and is_newest:
-            meaning = CODES.get(("e", code or ""), UNMAPPED)
-        at = place(city=text(event.get("d")) or event.get("c"))
-        readings += reading_of(
-            Scan(
+            meaning = CODES.get(("e", code or ""), kit.UNMAPPED)
+        at = kit.place(city=kit.text(event.get("d")) or event.get("c"))
+        readings += kit.reading_of(
+            kit.Scan(
                 where=pointer,
-                raw=Raw(code=f"{V1}{code}" if is_newest and code else None),
+                raw=kit.Raw(code=f"{V1}{code}" if is_newest and code else None),
                 meaning=meaning,
-                time=CLOCK.read(text(event.get("a")), at, received_at=received_at),
+                time=CLOCK.read(kit.text(event.get("a")), at, received_at=received_at),
                 place=at,
                 description=description,
             ),
@@ -284,7 +278,7 @@ def _package_v1(
     return readings
 
 
-def _by_text(description: str | None) -> Meaning:
+def _by_text(description: str | None) -> kit.Meaning:
     """Read an event without a stage by its text, where that is known: 17TRACK has no name for the step."""
     return CODES.get(("text", _headline(description)), UNTOLD)
 
@@ -294,12 +288,16 @@ def _headline(description: str | None) -> str:
     return (description or "").partition(" -> ")[0].strip().casefold()
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="17track",
     name="17TRACK",
     number_fields=("data.number", "accepted.number", "rejected.number"),
     normalizers={"1": normalize},
     formats=("API v2 push and answer", "API v1 push"),
     reread=_reread,
-    authentication=(Sha256Concat(header="sign"), Sha256InBody(), ShipperChoice(default=())),
+    authentication=(
+        kit.Sha256Concat(header="sign"),
+        kit.Sha256InBody(),
+        kit.ShipperChoice(default=()),
+    ),
 )

@@ -11,35 +11,20 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, RsaSha256
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_object
-from events.parsing.lines import reported_place
-from events.parsing.lists import JsonObject, child, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, carried_by, readings_of
-from events.parsing.sentences import by_sentence
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey, home_of
-from events.vocabulary import Kind, Status
+from events.carriers import kit
 
-CODES: Final = meanings("shipengine_codes.csv")
+CODES: Final = kit.meanings("shipengine_codes.csv")
 """(level, code): ShipEngine's `status`; else the operating carrier, empty where all of them mean the same."""
 
-TEXTS: Final = meanings("shipengine_texts.csv")
+TEXTS: Final = kit.meanings("shipengine_texts.csv")
 """Texts that operating carriers print of scans that are all movement to ShipEngine, in lower case."""
 
-_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
+_by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
-FORMATS: Final = TimeFormats(
+FORMATS: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
 )
-CLOCK: Final = Clock(formats=FORMATS)
+CLOCK: Final = kit.Clock(formats=FORMATS)
 
 _CARRIER: Final = re.compile(r"carrier_code=(?P<query>\w+)|/tracking/(?P<path>\w+)/")
 _ALSO: Final = {
@@ -65,74 +50,88 @@ class Printed(NamedTuple):
     """An event before its code is read."""
 
     where: str
-    event: JsonObject
-    place: EventPlace
-    time: PrintedTime | None
+    event: kit.JsonObject
+    place: kit.EventPlace
+    time: kit.PrintedTime | None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
+@kit.normalizer
+def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
     """Return the events of one webhook or answer; other webhooks say nothing about scans."""
-    push = read_object(body, otherwise="JSON, but no tracking of ShipEngine")
+    push = kit.read_object(body, otherwise="JSON, but no tracking of ShipEngine")
     if not push:
         return []
-    where, tracking = ("/data", child(push, "data")) if "data" in push else ("", push)
+    where, tracking = ("/data", kit.child(push, "data")) if "data" in push else ("", push)
     if not ("events" in tracking or "tracking_number" in tracking or _ERROR_FIELDS & push.keys()):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
-    if (text(push.get("resource_type")) or _TRACK) != _TRACK or text(
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine"
+        )
+    if (kit.text(push.get("resource_type")) or _TRACK) != _TRACK or kit.text(
         tracking.get("status_code")
     ) == _UNKNOWN:
         rejections.note_nothing()
-    number = text(tracking.get("tracking_number"))
+    number = kit.text(tracking.get("tracking_number"))
     rollup = _rollup(push, tracking)
-    readings = carried_by(
-        readings_of(_scans(tracking, where, rollup, received_at, rejections), number, rejections),
+    readings = kit.carried_by(
+        kit.readings_of(
+            _scans(tracking, where, rollup, received_at, rejections), number, rejections
+        ),
         rollup.carrier,
     )
-    return with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
-
-
-def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
-    named = _CARRIER.search(text(push.get("resource_url")) or "")
-    carrier = (
-        text(tracking.get("carrier_code")) or (named and (named["query"] or named["path"])) or ""
+    return kit.with_estimate(
+        readings, kit.estimate(kit.text(tracking.get("estimated_delivery_date")), FORMATS)
     )
-    status = text(tracking.get("status_code"))
+
+
+def _rollup(push: kit.JsonObject, tracking: kit.JsonObject) -> Rollup:
+    named = _CARRIER.search(kit.text(push.get("resource_url")) or "")
+    carrier = (
+        kit.text(tracking.get("carrier_code"))
+        or (named and (named["query"] or named["path"]))
+        or ""
+    )
+    status = kit.text(tracking.get("status_code"))
     return Rollup(
         status and status.upper(),
-        text(tracking.get("carrier_status_code")),
+        kit.text(tracking.get("carrier_status_code")),
         _ALSO.get(carrier, carrier),
     )
 
 
 def _scans(
-    tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    journey = Journey(home=home_of(rollup.carrier))
+    tracking: kit.JsonObject,
+    where: str,
+    rollup: Rollup,
+    received_at: datetime,
+    rejections: kit.Rejections,
+) -> Iterator[kit.Scan]:
+    journey = kit.Journey(home=kit.home_of(rollup.carrier))
     found = [
         _printed(event, f"{where}/events/{at}", received_at, journey)
-        for at, event in objects_at(tracking, "events", where, rejections)
+        for at, event in kit.objects_at(tracking, "events", where, rejections)
     ]
     newest = max((one.time.instant for one in found if one.time is not None), default=None)
     for one in found:
         is_newest = one.time is not None and one.time.instant == newest
         raw, meaning = _said(one.event, rollup, is_newest=is_newest)
-        yield Scan(
+        yield kit.Scan(
             where=one.where,
             raw=raw,
             meaning=meaning,
             time=one.time,
             place=one.place,
-            description=text(one.event.get("description"))
-            or text(one.event.get("event_description")),
+            description=kit.text(one.event.get("description"))
+            or kit.text(one.event.get("event_description")),
             signed_by=one.event.get("signer"),
         )
         if is_newest:
             newest = None
 
 
-def _printed(event: JsonObject, where: str, received_at: datetime, journey: Journey) -> Printed:
-    where_at = reported_place(
+def _printed(
+    event: kit.JsonObject, where: str, received_at: datetime, journey: kit.Journey
+) -> Printed:
+    where_at = kit.reported_place(
         city=event.get("city_locality"),
         region=event.get("state_province"),
         postal_code=event.get("postal_code"),
@@ -142,7 +141,7 @@ def _printed(event: JsonObject, where: str, received_at: datetime, journey: Jour
         (
             at
             for name in ("occurred_at", "event_date", "carrier_occurred_at")
-            if (at := text(event.get(name)))
+            if (at := kit.text(event.get(name)))
         ),
         None,
     )
@@ -154,41 +153,45 @@ def _printed(event: JsonObject, where: str, received_at: datetime, journey: Jour
     )
 
 
-def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning]:
-    code, status = text(event.get("event_code")), text(event.get("status_code"))
-    raw = Raw(code=code or status, further=(status,) if code and status else ())
+def _said(event: kit.JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[kit.Raw, kit.Meaning]:
+    code, status = kit.text(event.get("event_code")), kit.text(event.get("status_code"))
+    raw = kit.Raw(code=code or status, further=(status,) if code and status else ())
     own, worded = (
         _own(status),
-        _by_text(text(event.get("description")) or text(event.get("event_description")) or ""),
+        _by_text(
+            kit.text(event.get("description")) or kit.text(event.get("event_description")) or ""
+        ),
     )
-    if own is not None and own.kind is Kind.SCAN:
-        return raw, (worded or own) if own.status is Status.IN_TRANSIT else own
+    if own is not None and own.kind is kit.Kind.SCAN:
+        return raw, (worded or own) if own.status is kit.Status.IN_TRANSIT else own
     found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
     if found is not None or (raw.code is None and worded is not None):
-        return raw, found or worded or UNMAPPED
-    of_shipment = CODES.get(("status", rollup.status or ""), UNMAPPED) if is_newest else UNMAPPED
+        return raw, found or worded or kit.UNMAPPED
+    of_shipment = (
+        CODES.get(("status", rollup.status or ""), kit.UNMAPPED) if is_newest else kit.UNMAPPED
+    )
     if of_shipment.status is None:
-        return raw, UNMAPPED
-    if raw.code is None and of_shipment.status is Status.DELIVERED:
-        raw = Raw(code=rollup.carrier_status)
+        return raw, kit.UNMAPPED
+    if raw.code is None and of_shipment.status is kit.Status.DELIVERED:
+        raw = kit.Raw(code=rollup.carrier_status)
     return raw, of_shipment if code is None else of_shipment.of_category()
 
 
-def _own(status: str | None) -> Meaning | None:
+def _own(status: str | None) -> kit.Meaning | None:
     return CODES.get(("status", (status or "").upper()))
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read by the status of its own, unless that stands for many scans and depends on what the raw fields lack."""
     own = _own(raw.further[0]) if raw.further else None
     return (
         own
-        if own is not None and own.kind is Kind.SCAN and own.status is not Status.IN_TRANSIT
+        if own is not None and own.kind is kit.Kind.SCAN and own.status is not kit.Status.IN_TRANSIT
         else None
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="shipengine",
     name="ShipEngine",
     number_fields=("tracking_number",),
@@ -196,7 +199,7 @@ CARRIER: Final = Carrier(
     formats=("API_TRACK webhook JSON", "Tracking answer JSON"),
     reread=_reread,
     authentication=(
-        RsaSha256(
+        kit.RsaSha256(
             signature_header="x-shipengine-rsa-sha256-signature",
             timestamp_header="x-shipengine-timestamp",
             key_id_header="x-shipengine-rsa-sha256-key-id",

@@ -9,32 +9,18 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.sentences import by_sentence
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.vocabulary import Status
+from events.carriers import kit
 
-CODES: Final = meanings("shiprocket_codes.csv")
+CODES: Final = kit.meanings("shiprocket_codes.csv")
 """Ids of shipment statuses."""
 
-TEXTS: Final = meanings("shiprocket_texts.csv")
+TEXTS: Final = kit.meanings("shiprocket_texts.csv")
 """Texts that couriers print of scans without an id."""
 
-_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
+_by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y-%m-%d[ %H:%M[:%S]]",
         "%Y-%m-%dT%H:%M:%S[%f][%z]",
         "%d %m %Y[ %H:%M:%S]",
@@ -56,119 +42,139 @@ class _History(NamedTuple):
 
     where: str
     name: str
-    of: JsonObject
+    of: kit.JsonObject
     number: str | None
     status: str | None
     printed: str | None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one webhook or answer."""
-    for history in _histories(read_json(body), "", rejections):
-        found = readings_of(_scans(history, received_at, rejections), history.number, rejections)
-        yield from with_estimate(found, estimate(text(history.of.get("etd")), CLOCK.formats))
+    for history in _histories(kit.read_json(body), "", rejections):
+        found = kit.readings_of(
+            _scans(history, received_at, rejections), history.number, rejections
+        )
+        yield from kit.with_estimate(
+            found, kit.estimate(kit.text(history.of.get("etd")), CLOCK.formats)
+        )
 
 
-def _histories(body: object, where: str, rejections: Rejections) -> Iterator[_History]:
+def _histories(body: object, where: str, rejections: kit.Rejections) -> Iterator[_History]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, member in objects(body, where, rejections):
+        for index, member in kit.objects(body, where, rejections):
             yield from _histories(member, f"{where}/{index}", rejections)
     elif type(body) is dict and _TRACKING in body:
-        yield from _answered(child(body, _TRACKING), f"{where}/{_TRACKING}")
+        yield from _answered(kit.child(body, _TRACKING), f"{where}/{_TRACKING}")
     elif (
         type(body) is dict
         and "awb" in body
         and {"scans", "shipment_status", "current_status"} & body.keys()
     ):
-        status = text(body.get("shipment_status_id"))
+        status = kit.text(body.get("shipment_status_id"))
         yield _History(
-            where, "scans", body, text(body.get("awb")), status, text(body.get("current_timestamp"))
+            where,
+            "scans",
+            body,
+            kit.text(body.get("awb")),
+            status,
+            kit.text(body.get("current_timestamp")),
         )
     elif type(body) is dict and any(type(of) is dict and _TRACKING in of for of in body.values()):
         for name, of in body.items():
             yield from _histories(of, f"{where}/{name}", rejections)
     elif type(body) is not dict or not {"message", "status_code", "errors"} & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Shiprocket")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Shiprocket"
+        )
 
 
-def _answered(tracked: JsonObject, where: str) -> Iterator[_History]:
+def _answered(tracked: kit.JsonObject, where: str) -> Iterator[_History]:
     """Yield the histories of an answer, which prints the state of a waybill in a list of its own."""
     track = next(
-        (each for each in as_list(tracked.get("shipment_track")) if type(each) is dict), {}
+        (each for each in kit.as_list(tracked.get("shipment_track")) if type(each) is dict), {}
     )
-    if tracked.get("error") and not as_list(tracked.get("shipment_track_activities")):
+    if tracked.get("error") and not kit.as_list(tracked.get("shipment_track_activities")):
         return
-    status = text(tracked.get("shipment_status"))
-    printed = text(track.get("delivered_date")) or text(track.get("updated_time_stamp"))
+    status = kit.text(tracked.get("shipment_status"))
+    printed = kit.text(track.get("delivered_date")) or kit.text(track.get("updated_time_stamp"))
     yield _History(
-        where, "shipment_track_activities", tracked, text(track.get("awb_code")), status, printed
+        where,
+        "shipment_track_activities",
+        tracked,
+        kit.text(track.get("awb_code")),
+        status,
+        printed,
     )
 
 
-def _scans(history: _History, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(
+    history: _History, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
     is_back = str(history.of.get("is_return")) in {"1", "True", "true"}
-    listed = objects_at(
+    listed = kit.objects_at(
         history.of, history.name, history.where, rejections, required=history.status is None
     )
     for index, scan in listed:
-        own, courier = text(scan.get("sr-status")), text(scan.get("status"))
+        own, courier = kit.text(scan.get("sr-status")), kit.text(scan.get("status"))
         own = None if own is None or own in _NO_ID else own
-        words = text(scan.get("activity")) or text(scan.get("sr-status-label"))
-        raw = Raw(code=own or courier, further=(courier,) if own and courier else ())
+        words = kit.text(scan.get("activity")) or kit.text(scan.get("sr-status-label"))
+        raw = kit.Raw(code=own or courier, further=(courier,) if own and courier else ())
         meaning = CODES.get((own,)) if own else _by_text(words or "")
-        raw, meaning = _directed(raw, meaning or UNMAPPED, is_back=is_back)
-        at = place(city=scan.get("location"))
-        yield Scan(
+        raw, meaning = _directed(raw, meaning or kit.UNMAPPED, is_back=is_back)
+        at = kit.place(city=scan.get("location"))
+        yield kit.Scan(
             where=f"{history.where}/{history.name}/{index}",
             raw=raw,
             meaning=meaning,
-            time=CLOCK.read(text(scan.get("date")), at, received_at=received_at),
+            time=CLOCK.read(kit.text(scan.get("date")), at, received_at=received_at),
             place=at,
             description=words,
         )
     if not listed and history.status is not None:
         raw, meaning = _directed(
-            Raw(code=history.status), _meaning(Raw(code=history.status)), is_back=is_back
+            kit.Raw(code=history.status), _meaning(kit.Raw(code=history.status)), is_back=is_back
         )
         time = CLOCK.read(history.printed, received_at=received_at)
-        yield Scan(
+        yield kit.Scan(
             where=history.where,
             raw=raw,
             meaning=meaning,
             time=time,
-            description=text(history.of.get("current_status")),
+            description=kit.text(history.of.get("current_status")),
         )
 
 
-def _directed(raw: Raw, meaning: Meaning, *, is_back: bool) -> tuple[Raw, Meaning]:
-    if not is_back or meaning.status is not Status.DELIVERED:
+def _directed(raw: kit.Raw, meaning: kit.Meaning, *, is_back: bool) -> tuple[kit.Raw, kit.Meaning]:
+    if not is_back or meaning.status is not kit.Status.DELIVERED:
         return raw, meaning
-    return raw._replace(further=(*raw.further, BACK)), meaning._replace(status=Status.RETURNED)
+    return raw._replace(further=(*raw.further, BACK)), meaning._replace(status=kit.Status.RETURNED)
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return CODES.get((raw.code or "",), UNMAPPED)
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return CODES.get((raw.code or "",), kit.UNMAPPED)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a known code; a courier's own code says nothing without its words."""
     known = CODES.get((raw.code or "",))
     return (
         None
         if known is None and not (raw.code or "").isdigit()
-        else _directed(raw, known or UNMAPPED, is_back=BACK in raw.further)[1]
+        else _directed(raw, known or kit.UNMAPPED, is_back=BACK in raw.further)[1]
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="shiprocket",
     name="Shiprocket",
     number_fields=("awb", "awb_code"),
     normalizers={"1": normalize},
     formats=("Tracking webhook", "Tracking API JSON"),
     reread=_reread,
-    authentication=(SharedHeader(header="x-api-key"), ShipperChoice(default=())),
+    authentication=(kit.SharedHeader(header="x-api-key"), kit.ShipperChoice(default=())),
 )

@@ -8,117 +8,111 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import ISO
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("smartkargo_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("smartkargo_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(formats=ISO, airports=True)
+CLOCK: Final = kit.Clock(formats=kit.ISO, airports=True)
 
 _WRAPPERS: Final = ("items", "events", "data", "trackings")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "validations", "valid"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
+@kit.normalizer
+def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
     """Yield the events of one push or answer."""
-    readings: list[Reading] = []
+    readings: list[kit.Reading] = []
     estimates: list[str | None] = []
-    for where, event in _events(read_json(body), rejections):
-        found = readings_of((_scan(event, where, received_at),), _number(event), rejections)
-        estimates += [estimate(text(event.get("estimatedDeliveryDate")), ISO) for _ in found]
+    for where, event in _events(kit.read_json(body), rejections):
+        found = kit.readings_of((_scan(event, where, received_at),), _number(event), rejections)
+        estimates += [
+            kit.estimate(kit.text(event.get("estimatedDeliveryDate")), kit.ISO) for _ in found
+        ]
         readings += found
     return _with_estimates(readings, estimates)
 
 
-def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, event in objects(body, "", rejections):
+        for index, event in kit.objects(body, "", rejections):
             if "eventType" not in event and "airWaybill" not in event:
-                raise UnreadableMessageError(
-                    Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo"
+                raise kit.UnreadableMessageError(
+                    kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo"
                 )
             yield f"/{index}", event
         return
     if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo"
+        )
     wrapper = next((name for name in _WRAPPERS if type(body.get(name)) in (dict, list)), None)
     if "eventType" in body:
         yield "", body
     elif wrapper is not None:
-        for index, event in objects_at(body, wrapper, "", rejections):
+        for index, event in kit.objects_at(body, wrapper, "", rejections):
             yield f"/{wrapper}/{index}", event
     elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo"
+        )
 
 
-def _number(event: JsonObject) -> str | None:
+def _number(event: kit.JsonObject) -> str | None:
     return (
-        "-".join(part for name in ("prefix", "airWaybill") if (part := text(event.get(name))))
+        "-".join(part for name in ("prefix", "airWaybill") if (part := kit.text(event.get(name))))
         or None
     )
 
 
-def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
-    location = child(event, "location")
-    where_at = place(
+def _scan(event: kit.JsonObject, where: str, received_at: datetime) -> kit.Scan:
+    location = kit.child(event, "location")
+    where_at = kit.place(
         city=location.get("city"),
         region=location.get("state"),
         postal_code=location.get("zip"),
         country=location.get("countryId"),
         facility=event.get("eventLocation") or location.get("eventLocation"),
     )
-    code, detail = text(event.get("eventType")), text(event.get("subEventType"))
-    raw = Raw(code=code, further=(detail,) if detail else ())
-    return Scan(
+    code, detail = kit.text(event.get("eventType")), kit.text(event.get("subEventType"))
+    raw = kit.Raw(code=code, further=(detail,) if detail else ())
+    return kit.Scan(
         where=where,
         raw=raw,
         meaning=_meaning(raw),
         time=CLOCK.read_with_offset(
-            text(event.get("eventDate")),
-            text(location.get("timezone")),
+            kit.text(event.get("eventDate")),
+            kit.text(location.get("timezone")),
             where_at,
             received_at=received_at,
         ),
         place=where_at,
-        description=text(event.get("description")),
-        piece=text(event.get("pieceReference")),
+        description=kit.text(event.get("description")),
+        piece=kit.text(event.get("pieceReference")),
     )
 
 
-def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> list[Reading]:
+def _with_estimates(readings: list[kit.Reading], estimates: list[str | None]) -> list[kit.Reading]:
     """Give each reading its estimate: every event prints that of its time, and that of the newest event of an air waybill holds."""
     found = list(readings)
     for number in {reading.tracking_number for reading in readings}:
         at = [index for index, reading in enumerate(readings) if reading.tracking_number == number]
         newest = max(at, key=lambda index: readings[index].time.instant)
         for index, reading in zip(
-            at, with_estimate([readings[index] for index in at], estimates[newest]), strict=True
+            at, kit.with_estimate([readings[index] for index in at], estimates[newest]), strict=True
         ):
             found[index] = reading
     return found
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="smartkargo",
     name="SmartKargo",
     number_fields=("prefix+airWaybill",),
     normalizers={"1": normalize},
     formats=("Tracking JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

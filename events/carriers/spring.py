@@ -8,25 +8,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, members, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock, read_epoch
-from events.vocabulary import TzSource
+from events.carriers import kit
 
-CODES: Final = meanings("spring_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("spring_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
     default_zone="Europe/Amsterdam",
 )
 
@@ -35,61 +23,65 @@ _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
 _UNKNOWN: Final = "JSON, but no shipment of Spring"
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, shipment in _shipments(read_json(body), rejections):
-        yield from readings_of(
+    for where, shipment in _shipments(kit.read_json(body), rejections):
+        yield from kit.readings_of(
             _scans(shipment, where, received_at, rejections),
-            text(shipment.get("TrackingNumber")),
+            kit.text(shipment.get("TrackingNumber")),
             rejections,
-            service=text(shipment.get("Service")),
+            service=kit.text(shipment.get("Service")),
         )
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    for where, member in members(body, "", rejections, unknown=_UNKNOWN):
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
+    for where, member in kit.members(body, "", rejections, unknown=_UNKNOWN):
         if type(member.get(_SHIPMENT)) in (dict, list):
-            yield f"{where}/{_SHIPMENT}", child(member, _SHIPMENT)
+            yield f"{where}/{_SHIPMENT}", kit.child(member, _SHIPMENT)
         elif "Events" in member:
             yield where, member
         elif not _ERROR_FIELDS & member.keys():
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
+            raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _scans(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, event in objects_at(shipment, "Events", where, rejections):
-        where_at = place(
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(shipment, "Events", where, rejections):
+        where_at = kit.place(
             city=event.get("City"),
             region=event.get("State"),
             postal_code=event.get("Zip"),
             country=event.get("Country"),
         )
-        code = text(event.get("Code"))
-        raw = Raw(code=code)
-        yield Scan(
+        code = kit.text(event.get("Code"))
+        raw = kit.Raw(code=code)
+        yield kit.Scan(
             where=f"{where}/Events/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=_time(event, where_at, received_at),
             place=where_at,
-            description=text(event.get("Description")),
+            description=kit.text(event.get("Description")),
         )
 
 
-def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
-    printed, seconds = text(event.get("DateTime")), text(event.get("Timestamp"))
+def _time(
+    event: kit.JsonObject, where: kit.EventPlace, received_at: datetime
+) -> kit.PrintedTime | None:
+    printed, seconds = kit.text(event.get("DateTime")), kit.text(event.get("Timestamp"))
     is_epoch = (
         seconds is not None and seconds.isascii() and seconds.isdigit() and len(seconds) <= 12
     )
     epoch = (
-        read_epoch(int(seconds), received_at=received_at)
+        kit.read_epoch(int(seconds), received_at=received_at)
         if seconds is not None and is_epoch
         else None
     )
-    if epoch is None or epoch.tz_source is TzSource.RECEIVED:
+    if epoch is None or epoch.tz_source is kit.TzSource.RECEIVED:
         return CLOCK.read(printed, where, received_at=received_at)
     if printed is None:
         return epoch
@@ -98,12 +90,12 @@ def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> Printe
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="spring",
     name="Spring",
     number_fields=("TrackingNumber",),
     normalizers={"1": normalize},
     formats=("TrackShipment JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

@@ -10,26 +10,13 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
-from events.parsing.enrichment import with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.lists import elements_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
-from events.parsing.xml import body_of, read_xml, text_at, texts
+from events.carriers import kit
 
-CODES: Final = meanings("tnt_codes.csv")
+CODES: Final = kit.meanings("tnt_codes.csv")
 """(level, code): `status`, or the `summary` of a consignment."""
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"),
     default_zone="Europe/Amsterdam",
     airports=True,
 )
@@ -38,19 +25,23 @@ _ROOT: Final = "TrackResponse"
 _ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    answer = body_of(read_xml(body))
+    answer = kit.body_of(kit.read_xml(body))
     if answer is None or answer.tag in _ERRORS:
         return
     if answer.tag != _ROOT:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of TNT")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of TNT"
+        )
     for index, consignment in enumerate(answer.iterfind("Consignment"), start=1):
-        fields = texts(consignment)
+        fields = kit.texts(consignment)
         scans = _scans(consignment, fields, f"Consignment[{index}]", received_at, rejections)
-        found = readings_of(scans, fields.get("ConsignmentNumber"), rejections)
-        yield from with_signer(found, signer(fields.get("Signatory")))
+        found = kit.readings_of(scans, fields.get("ConsignmentNumber"), rejections)
+        yield from kit.with_signer(found, kit.signer(fields.get("Signatory")))
 
 
 def _scans(
@@ -58,16 +49,16 @@ def _scans(
     of_all: dict[str, str],
     where: str,
     received_at: datetime,
-    rejections: Rejections,
-) -> Iterator[Scan]:
+    rejections: kit.Rejections,
+) -> Iterator[kit.Scan]:
     reference = of_all.get("CustomerReference", "")
     journey = _journey(consignment, of_all)
-    statuses = elements_at(consignment, "StatusData", where, rejections)
+    statuses = kit.elements_at(consignment, "StatusData", where, rejections)
     for index, status in statuses:
-        fields = texts(status)
-        raw = Raw(code=fields.get("StatusCode"))
-        where_at = place(city=fields.get("DepotName"), facility=fields.get("Depot"))
-        yield Scan(
+        fields = kit.texts(status)
+        raw = kit.Raw(code=fields.get("StatusCode"))
+        where_at = kit.place(city=fields.get("DepotName"), facility=fields.get("Depot"))
+        yield kit.Scan(
             where=f"{where}/StatusData[{index}]",
             raw=raw,
             meaning=(meant := _meaning(raw)),
@@ -82,11 +73,11 @@ def _scans(
             discriminator=reference,
         )
     summary = of_all.get("SummaryCode")
-    meaning: Meaning | None = CODES.get(("summary", summary or ""))
+    meaning: kit.Meaning | None = CODES.get(("summary", summary or ""))
     if not statuses and meaning is not None:
-        yield Scan(
+        yield kit.Scan(
             where=f"{where}/SummaryCode",
-            raw=Raw(code=summary),
+            raw=kit.Raw(code=summary),
             meaning=meaning,
             time=CLOCK.read(
                 _joined(of_all.get("DeliveryDate"), of_all.get("DeliveryTime")),
@@ -97,25 +88,25 @@ def _scans(
         )
 
 
-def _journey(consignment: _Element, of_all: dict[str, str]) -> Journey:
+def _journey(consignment: _Element, of_all: dict[str, str]) -> kit.Journey:
     """Return the countries that the consignment goes from and to; depots are printed without theirs."""
-    return Journey(
-        origin=place(
+    return kit.Journey(
+        origin=kit.place(
             city=of_all.get("OriginDepotName"),
-            country=text_at(consignment, "OriginCountry/CountryCode"),
+            country=kit.text_at(consignment, "OriginCountry/CountryCode"),
         ),
-        destination=place(
+        destination=kit.place(
             city=of_all.get("DeliveryTown"),
-            country=text_at(consignment, "DestinationCountry/CountryCode"),
+            country=kit.text_at(consignment, "DestinationCountry/CountryCode"),
         ),
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return CODES.get(("status", raw.code or ""), UNMAPPED)
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return CODES.get(("status", raw.code or ""), kit.UNMAPPED)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a code, but not that of a summary, which may be that of a status too."""
     return None if ("summary", raw.code or "") in CODES else _meaning(raw)
 
@@ -124,12 +115,12 @@ def _joined(date: str | None, time: str | None) -> str | None:
     return f"{date} {time}" if date and time else date
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="tnt",
     name="TNT",
     number_fields=("ConsignmentNumber",),
     normalizers={"1": normalize},
     formats=("ExpressConnect TrackResponse XML",),
     reread=_reread,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

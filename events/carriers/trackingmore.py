@@ -10,28 +10,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lines import reported_place
-from events.parsing.lists import JsonObject, object_at, objects, objects_at
-from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, carried_by, readings_of
-from events.parsing.silence import holds_dated
-from events.parsing.text import text
-from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey, home_of, origin_of_item
+from events.carriers import kit
 
-CODES: Final = meanings("trackingmore_codes.csv")
+CODES: Final = kit.meanings("trackingmore_codes.csv")
 """Statuses and substatuses: their names never meet."""
 
-FORMATS: Final = TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
-CLOCK: Final = Clock(formats=FORMATS, midnight_is_day=True)
+FORMATS: Final = kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+CLOCK: Final = kit.Clock(formats=FORMATS, midnight_is_day=True)
 
 _LEGS: Final = ("origin_info", "destination_info")
 _KNOWN_LEGS: Final = frozenset(_LEGS)
@@ -39,26 +24,32 @@ _ERROR_FIELDS: Final = frozenset({"code", "meta", "message", "error", "errors"})
 _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, shipment in _shipments(read_json(body), rejections):
-        found = readings_of(
+    for where, shipment in _shipments(kit.read_json(body), rejections):
+        found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),
-            text(shipment.get("tracking_number")),
+            kit.text(shipment.get("tracking_number")),
             rejections,
         )
-        found = with_signer(carried_by(found, _courier(shipment)), text(shipment.get("signed_by")))
-        yield from with_estimate(
-            found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS)
+        found = kit.with_signer(
+            kit.carried_by(found, _courier(shipment)), kit.text(shipment.get("signed_by"))
+        )
+        yield from kit.with_estimate(
+            found, kit.estimate(kit.text(shipment.get("scheduled_delivery_date")), FORMATS)
         )
 
 
-def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not (_ERROR_FIELDS | _SHIPMENT | {"data"}) & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of TrackingMore")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of TrackingMore"
+        )
     if body.keys() & _SHIPMENT:
         yield "", body
         return
@@ -68,39 +59,40 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         if type(data) is dict and "items" in data
         else (data, "/data")
     )
-    for index, shipment in objects(held, pointer, rejections):
+    for index, shipment in kit.objects(held, pointer, rejections):
         yield f"{pointer}/{index}", shipment
 
 
 def _scans(
-    shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    origin = place(country=shipment.get("origin_country"))
-    journey = Journey(
-        origin if origin.country else origin_of_item(text(shipment.get("tracking_number"))),
-        place(country=shipment.get("destination_country")),
-        home_of(_courier(shipment)),
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    origin = kit.place(country=shipment.get("origin_country"))
+    journey = kit.Journey(
+        origin if origin.country else kit.origin_of_item(kit.text(shipment.get("tracking_number"))),
+        kit.place(country=shipment.get("destination_country")),
+        kit.home_of(_courier(shipment)),
     )
-    if not shipment.keys() & _KNOWN_LEGS and not holds_dated(shipment):
+    if not shipment.keys() & _KNOWN_LEGS and not kit.holds_dated(shipment):
         # the answer to the registration of a number
         rejections.note_nothing()
     for leg in _LEGS:
         pointer = f"{where}/{leg}/trackinfo"
-        at_leg = object_at(shipment, leg, where, rejections, required=False, but=_KNOWN_LEGS)
-        for index, step in objects_at(at_leg, "trackinfo", f"{where}/{leg}", rejections):
-            status = text(step.get("checkpoint_delivery_status")) or text(
+        at_leg = kit.object_at(shipment, leg, where, rejections, required=False, but=_KNOWN_LEGS)
+        for index, step in kit.objects_at(at_leg, "trackinfo", f"{where}/{leg}", rejections):
+            status = kit.text(step.get("checkpoint_delivery_status")) or kit.text(
                 step.get("checkpoint_status")
             )
-            raw = Raw(
+            raw = kit.Raw(
                 type=status,
-                code=text(step.get("checkpoint_delivery_substatus")) or text(step.get("substatus")),
+                code=kit.text(step.get("checkpoint_delivery_substatus"))
+                or kit.text(step.get("substatus")),
             )
             at, meaning = (
                 _place(step, (journey.origin.country, journey.destination.country)),
                 _meaning(raw),
             )
-            printed = text(step.get("checkpoint_date")) or text(step.get("Date"))
-            yield Scan(
+            printed = kit.text(step.get("checkpoint_date")) or kit.text(step.get("Date"))
+            yield kit.Scan(
                 where=f"{pointer}/{index}",
                 raw=raw,
                 meaning=meaning,
@@ -108,19 +100,19 @@ def _scans(
                     printed, at, received_at=received_at, journey=journey.at(meaning.status)
                 ),
                 place=at,
-                description=text(step.get("tracking_detail"))
-                or text(step.get("StatusDescription")),
+                description=kit.text(step.get("tracking_detail"))
+                or kit.text(step.get("StatusDescription")),
             )
 
 
-def _courier(shipment: JsonObject) -> str | None:
-    return text(shipment.get("courier_code")) or text(shipment.get("carrier_code"))
+def _courier(shipment: kit.JsonObject) -> str | None:
+    return kit.text(shipment.get("courier_code")) or kit.text(shipment.get("carrier_code"))
 
 
-def _place(step: JsonObject, of_shipment: tuple[str | None, ...]) -> EventPlace:
+def _place(step: kit.JsonObject, of_shipment: tuple[str | None, ...]) -> kit.EventPlace:
     """Read the place from fields of their own, or from one line (`PASADENA,MD,US`)."""
-    return reported_place(
-        text(step.get("location")) or text(step.get("Details")),
+    return kit.reported_place(
+        kit.text(step.get("location")) or kit.text(step.get("Details")),
         city=step.get("city"),
         region=step.get("state"),
         postal_code=step.get("zip"),
@@ -129,19 +121,19 @@ def _place(step: JsonObject, of_shipment: tuple[str | None, ...]) -> EventPlace:
     )
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return finest(
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return kit.finest(
         (raw.code, CODES.get(((raw.code or "").lower(),))),
         (raw.type, CODES.get(((raw.type or "").lower(),))),
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="trackingmore",
     name="TrackingMore",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
     formats=("Webhook v4 JSON", "Tracking JSON"),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )

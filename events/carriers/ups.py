@@ -8,32 +8,29 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import MIB, Ack, Carrier, OAuthToken, SharedHeader
+from events.carriers import kit
 from events.carriers.ups_codes import reread
 from events.carriers.ups_json import read_json_message
 from events.carriers.ups_xml import read_xml_message
-from events.event import Raw, Reading
-from events.parsing.json import read_json
-from events.parsing.meanings import UNMAPPED, Meaning
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.xml import is_xml, read_xml
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield every activity that a UPS message prints. Raises UnreadableMessageError only."""
-    if is_xml(body):
-        return read_xml_message(read_xml(body), received_at, rejections)
-    return read_json_message(read_json(body), received_at, rejections)
+    if kit.is_xml(body):
+        return read_xml_message(kit.read_xml(body), received_at, rejections)
+    return read_json_message(kit.read_json(body), received_at, rejections)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a status; where Quantum View prints no type, the name of an event decides."""
     known = reread(raw)
-    return None if raw.type is None and known is UNMAPPED else known
+    return None if raw.type is None and known is kit.UNMAPPED else known
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="ups",
     name="UPS",
     number_fields=(
@@ -52,7 +49,7 @@ CARRIER: Final = Carrier(
         "Quantum View (XML, JSON)",
     ),
     reread=_reread,
-    authentication=(SharedHeader(header="credential"), OAuthToken()),
-    ack=Ack(status=200),
-    body_bytes_max=4 * MIB,
+    authentication=(kit.SharedHeader(header="credential"), kit.OAuthToken()),
+    ack=kit.Ack(status=200),
+    body_bytes_max=4 * kit.MIB,
 )

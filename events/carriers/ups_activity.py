@@ -5,16 +5,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
+from events.carriers import kit
 from events.carriers.ups_codes import meaning
-from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading, value
-from events.parsing.formats import TimeFormats
-from events.parsing.text import signer
-from events.parsing.times import Clock
-from events.parsing.whereabouts import NO_JOURNEY, Journey
-from events.vocabulary import Kind, Status
 
-CLOCK: Final = Clock(
-    formats=TimeFormats(
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats(
         "%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"
     ),
     default_zone="America/New_York",
@@ -26,7 +21,7 @@ PLACEHOLDERS: Final = frozenset({"string"})
 """Placeholders in UPS's own samples where a value belongs."""
 
 
-@value(frozen=True, slots=True, kw_only=True)
+@kit.value(frozen=True, slots=True, kw_only=True)
 class Activity:
     """The fields of an activity as printed. Dates and times are separate, as UPS prints them."""
 
@@ -34,7 +29,7 @@ class Activity:
     type: str | None
     code: str | None
     text: str | None
-    place: EventPlace
+    place: kit.EventPlace
     further: tuple[str, ...] = ()
     date: str | None = None
     time: str | None = None
@@ -48,8 +43,8 @@ class Activity:
 
 
 def read_activity(
-    activity: Activity, received_at: datetime, journey: Journey = NO_JOURNEY
-) -> Reading | str:
+    activity: Activity, received_at: datetime, journey: kit.Journey = kit.NO_JOURNEY
+) -> kit.Reading | str:
     """Read an activity, or return why it cannot be read. The creation of a label is printed in its shipper's time, with a country alone."""
     if activity.code is None and activity.text is None and activity.date is None:
         return EMPTY
@@ -60,36 +55,38 @@ def read_activity(
     time = _time(activity, received_at, journey.at(status))
     if time is None:
         return UNREADABLE_TIME
-    return Reading(
+    return kit.Reading(
         tracking_number=activity.number,
         kind=kind,
-        raw=Raw(type=activity.type, code=activity.code, further=activity.further),
+        raw=kit.Raw(type=activity.type, code=activity.code, further=activity.further),
         time=time,
         place=activity.place,
         status=status,
         reason=reason,
         by_category=by_category,
         description=activity.text,
-        signed_by=signer(activity.signer) if status is Status.DELIVERED else None,
+        signed_by=kit.signer(activity.signer) if status is kit.Status.DELIVERED else None,
         service=activity.service,
         estimated_delivery=activity.estimate
-        if kind is Kind.SCAN and status is not Status.DELIVERED
+        if kind is kit.Kind.SCAN and status is not kit.Status.DELIVERED
         else None,
     )
 
 
 def journey_of(
-    activities: Iterable[Activity], origin: EventPlace = NOWHERE, destination: EventPlace = NOWHERE
-) -> Journey:
+    activities: Iterable[Activity],
+    origin: kit.EventPlace = kit.NOWHERE,
+    destination: kit.EventPlace = kit.NOWHERE,
+) -> kit.Journey:
     """Return the way of a package; where its origin is not printed, the place of its first activity that has more than a country."""
-    if origin == NOWHERE:
+    if origin == kit.NOWHERE:
         placed = [one for one in activities if one.place.region or one.place.city]
         origin = (
             min(placed, key=lambda one: (one.date or "", one.time or "")).place
             if placed
-            else NOWHERE
+            else kit.NOWHERE
         )
-    return Journey(origin, destination)
+    return kit.Journey(origin, destination)
 
 
 @lru_cache(maxsize=1024)
@@ -99,7 +96,9 @@ def iso_date(printed: str | None) -> str | None:
     return None if wall is None or wall.is_sentinel else wall.local.date().isoformat()
 
 
-def _time(activity: Activity, received_at: datetime, journey: Journey) -> PrintedTime | None:
+def _time(
+    activity: Activity, received_at: datetime, journey: kit.Journey
+) -> kit.PrintedTime | None:
     printed = _joined(activity.date, activity.time)
     if activity.gmt_date and activity.gmt_time:
         utc = _joined(activity.gmt_date, activity.gmt_time)

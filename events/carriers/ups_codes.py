@@ -9,22 +9,20 @@ consignee).
 from functools import cache, lru_cache
 from typing import Final
 
-from events.event import Raw
-from events.parsing.meanings import Meaning, finest, meanings
-from events.vocabulary import Kind, Reason, Status
+from events.carriers import kit
 
 _BY_TYPE: Final = {
-    "M": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
-    "MV": Meaning(Kind.SCAN, Status.CANCELLED),
-    "I": Meaning(Kind.SCAN, Status.IN_TRANSIT),
-    "U": Meaning(Kind.INFO),
+    "M": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
+    "MV": kit.Meaning(kit.Kind.SCAN, kit.Status.CANCELLED),
+    "I": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "U": kit.Meaning(kit.Kind.INFO),
 }
 _PROGRESS: Final = frozenset({"M", "I", "P", "U"})
 """The types that share codes."""
 
 _DESTINATION_SCAN: Final = ("I", "DS")
 _OUT_FOR_DELIVERY: Final = frozenset({"out for delivery", "out for delivery today"})
-_AT_CUSTOMS: Final = frozenset({Reason.CUSTOMS_HOLD, Reason.CUSTOMS_DOCUMENTS})
+_AT_CUSTOMS: Final = frozenset({kit.Reason.CUSTOMS_HOLD, kit.Reason.CUSTOMS_DOCUMENTS})
 _CLEARED: Final = frozenset({"014", "084", "134"})
 """Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as well."""
 
@@ -32,7 +30,7 @@ _CLEARED: Final = frozenset({"014", "084", "134"})
 @lru_cache(maxsize=4096)
 def meaning(
     status_type: str | None, code: str | None, text: str | None, status_code: str | None = None
-) -> Meaning:
+) -> kit.Meaning:
     """Return the meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
     key = (status_type or "", code or "")
     if (
@@ -40,19 +38,19 @@ def meaning(
         and text is not None
         and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY
     ):
-        return Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
+        return kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY)
     known = _table().get(key) or (_shared().get(key[1]) if key[0] in _PROGRESS else None)
     by_status_code = _status_codes().get((status_code or "",))
     if known is not None and known.reason in _AT_CUSTOMS and status_code in _CLEARED:
         known = by_status_code
-    return finest(
+    return kit.finest(
         (code, known),
         (status_code, by_status_code),
         (key[0] if code else None, _BY_TYPE.get(key[0])),
     )
 
 
-def reread(raw: Raw) -> Meaning | None:
+def reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a status whose text is not known."""
     if (raw.type, raw.code) == _DESTINATION_SCAN:
         return None
@@ -60,14 +58,14 @@ def reread(raw: Raw) -> Meaning | None:
 
 
 @cache
-def _table() -> dict[tuple[str, ...], Meaning]:
-    return meanings("ups_codes.csv")
+def _table() -> dict[tuple[str, ...], kit.Meaning]:
+    return kit.meanings("ups_codes.csv")
 
 
 @cache
-def _shared() -> dict[str, Meaning]:
+def _shared() -> dict[str, kit.Meaning]:
     """Return the codes that mean one thing under all types of `_PROGRESS` that have them."""
-    found: dict[str, set[Meaning]] = {}
+    found: dict[str, set[kit.Meaning]] = {}
     for (status_type, code), known in _table().items():
         if status_type in _PROGRESS:
             found.setdefault(code, set()).add(known)
@@ -75,5 +73,5 @@ def _shared() -> dict[str, Meaning]:
 
 
 @cache
-def _status_codes() -> dict[tuple[str, ...], Meaning]:
-    return meanings("ups_status_codes.csv")
+def _status_codes() -> dict[tuple[str, ...], kit.Meaning]:
+    return kit.meanings("ups_status_codes.csv")

@@ -5,34 +5,28 @@ from datetime import datetime
 
 from lxml import etree
 
+from events.carriers import kit
 from events.carriers.ups_activity import Activity, iso_date, journey_of, read_activity
 from events.carriers.ups_quantum_view import ROOT, as_json, read_quantum_view
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Reading
-from events.parsing.enrichment import with_estimate
-from events.parsing.lists import elements_at
-from events.parsing.places import place
-from events.parsing.rejections import Rejections
-from events.parsing.xml import Document, body_of, elements, text_at
 
 
 def read_xml_message(
-    document: Document, received_at: datetime, rejections: Rejections
-) -> Iterator[Reading]:
+    document: kit.Document, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Read a UPS message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
-    response = body_of(document)
+    response = kit.body_of(document)
     if response is None or response.tag == "Fault":
         return
     if response.tag == ROOT:
         yield from read_quantum_view(as_json(response) or {}, received_at, rejections)
         return
     if response.tag != "TrackResponse":
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track response of UPS")
-    for at, shipment in elements(response, "Shipment"):
-        inquired = text_at(
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no track response of UPS")
+    for at, shipment in kit.elements(response, "Shipment"):
+        inquired = kit.text_at(
             shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber"
         )
-        for index, package in elements_at(
+        for index, package in kit.elements_at(
             shipment, "Package", f"/TrackResponse/Shipment/{at}", rejections, start=0
         ):
             where = f"/TrackResponse/Shipment/{at}/Package/{index}"
@@ -40,11 +34,11 @@ def read_xml_message(
                 _place(shipment.find("Shipper/Address")),
                 _place(shipment.find("ShipTo/Address")),
             )
-            service = text_at(shipment, "Service/Description", "Service/Code")
+            service = kit.text_at(shipment, "Service/Description", "Service/Code")
             found = _activities(
                 package, where, inquired, received_at, rejections, ends=ends, service=service
             )
-            yield from with_estimate(found, _estimate(shipment, package))
+            yield from kit.with_estimate(found, _estimate(shipment, package))
 
 
 def _activities(
@@ -52,14 +46,14 @@ def _activities(
     pointer: str,
     inquired: str | None,
     received_at: datetime,
-    rejections: Rejections,
+    rejections: kit.Rejections,
     *,
-    ends: tuple[EventPlace, EventPlace],
+    ends: tuple[kit.EventPlace, kit.EventPlace],
     service: str | None,
-) -> list[Reading]:
-    number = text_at(package, "TrackingNumber") or inquired
-    readings: list[Reading] = []
-    elements_found = elements_at(package, "Activity", pointer, rejections, start=0)
+) -> list[kit.Reading]:
+    number = kit.text_at(package, "TrackingNumber") or inquired
+    readings: list[kit.Reading] = []
+    elements_found = kit.elements_at(package, "Activity", pointer, rejections, start=0)
     found = [(index, _activity(element, number, service)) for index, element in elements_found]
     journey = journey_of((activity for _, activity in found), *ends)
     for index, activity in found:
@@ -72,33 +66,33 @@ def _activities(
 
 
 def _estimate(shipment: etree._Element, package: etree._Element) -> str | None:
-    printed = text_at(package, "RescheduledDeliveryDate", "ScheduledDeliveryDate") or text_at(
-        shipment, "ScheduledDeliveryDate"
-    )
+    printed = kit.text_at(
+        package, "RescheduledDeliveryDate", "ScheduledDeliveryDate"
+    ) or kit.text_at(shipment, "ScheduledDeliveryDate")
     return iso_date(printed)
 
 
 def _activity(activity: etree._Element, number: str | None, service: str | None) -> Activity:
     return Activity(
         number=number,
-        type=text_at(activity, "Status/StatusType/Code", "Status/Type"),
-        code=text_at(activity, "Status/StatusCode/Code", "Status/Code"),
-        text=text_at(activity, "Status/StatusType/Description", "Status/Description"),
+        type=kit.text_at(activity, "Status/StatusType/Code", "Status/Type"),
+        code=kit.text_at(activity, "Status/StatusCode/Code", "Status/Code"),
+        text=kit.text_at(activity, "Status/StatusType/Description", "Status/Description"),
         place=_place(activity.find("ActivityLocation/Address")),
-        date=text_at(activity, "Date"),
-        time=text_at(activity, "Time"),
-        gmt_date=text_at(activity, "GMTDate"),
-        gmt_time=text_at(activity, "GMTTime"),
-        gmt_offset=text_at(activity, "GMTOffset"),
-        signer=text_at(activity, "ActivityLocation/SignedForByName"),
+        date=kit.text_at(activity, "Date"),
+        time=kit.text_at(activity, "Time"),
+        gmt_date=kit.text_at(activity, "GMTDate"),
+        gmt_time=kit.text_at(activity, "GMTTime"),
+        gmt_offset=kit.text_at(activity, "GMTOffset"),
+        signer=kit.text_at(activity, "ActivityLocation/SignedForByName"),
         service=service,
     )
 
 
-def _place(address: etree._Element | None) -> EventPlace:
+def _place(address: etree._Element | None) -> kit.EventPlace:
     if address is None:
-        return place()
-    return place(
+        return kit.place()
+    return kit.place(
         city=address.findtext("City"),
         region=address.findtext("StateProvinceCode"),
         postal_code=address.findtext("PostalCode"),

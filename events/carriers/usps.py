@@ -11,40 +11,28 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, Hmac, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, elements_at, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text, text_unless, without_markup
-from events.parsing.times import Clock
-from events.parsing.whereabouts import NO_JOURNEY, Journey
-from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
+from events.carriers import kit
 
-CODES: Final = meanings("usps_codes.csv")
+CODES: Final = kit.meanings("usps_codes.csv")
 """(code, text): text alone where the format has no codes; both where one code means several things; in lower case."""
 _WORDED: Final = frozenset(code for code, words in CODES if words)
 """Codes that mean several things; empty for a text without a code."""
 
-FORMATS: Final = TimeFormats(
+FORMATS: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
     "%Y-%m-%dT%H:%M[%z]",
     "%Y-%m-%d[ %H:%M:%S[%f]]",
     "%b %-d, %Y[ %-I:%M[ ]%p]",
     "%-m/%-d/%Y[ %-I:%M[ ]%p]",
 )
-DOMESTIC: Final = Clock(formats=FORMATS, default_zone="America/Chicago", midnight_is_day="nowhere")
+DOMESTIC: Final = kit.Clock(
+    formats=FORMATS, default_zone="America/Chicago", midnight_is_day="nowhere"
+)
 """A scan without a place is taken for the middle of the country; Web Tools prints a shipper's notice as a date, v3 as its midnight."""
-DOMESTIC_WITH_FALSE_Z: Final = Clock(
+DOMESTIC_WITH_FALSE_Z: Final = kit.Clock(
     formats=FORMATS, default_zone="America/Chicago", trust_offset=False, midnight_is_day="nowhere"
 )
-FOREIGN: Final = Clock(formats=FORMATS)
+FOREIGN: Final = kit.Clock(formats=FORMATS)
 
 PLACEHOLDER: Final = frozenset({"string"})
 ESTIMATES: Final = (
@@ -110,34 +98,36 @@ class UspsItem(NamedTuple):
     number: str | None
     scans: tuple[UspsScan, ...]
     estimate: str | None
-    journey: Journey = NO_JOURNEY
+    journey: kit.Journey = kit.NO_JOURNEY
     service: str | None = None
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
     items = (
-        _from_xml(read_xml(body), rejections)
-        if is_xml(body)
-        else _from_json(read_json(body), rejections)
+        _from_xml(kit.read_xml(body), rejections)
+        if kit.is_xml(body)
+        else _from_json(kit.read_json(body), rejections)
     )
     for item in items:
-        found = readings_of(
+        found = kit.readings_of(
             (_scan(scan, received_at, item.journey) for scan in item.scans),
             item.number,
             rejections,
             service=item.service,
         )
-        yield from with_estimate(found, item.estimate)
+        yield from kit.with_estimate(found, item.estimate)
 
 
-def _scan(scan: UspsScan, received_at: datetime, journey: Journey) -> Scan:
+def _scan(scan: UspsScan, received_at: datetime, journey: kit.Journey) -> kit.Scan:
     """Read a scan; an older answer prints the text in place of a code."""
     where = _place(scan)
-    return Scan(
+    return kit.Scan(
         where=scan.where,
-        raw=Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
+        raw=kit.Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
         meaning=(meant := _meaning(scan.code or "", (scan.words or "").casefold())),
         time=_time(scan, where, received_at, journey.at(meant.status)),
         place=where,
@@ -146,43 +136,45 @@ def _scan(scan: UspsScan, received_at: datetime, journey: Journey) -> Scan:
     )
 
 
-def _meaning(code: str, words: str) -> Meaning:
-    return CODES.get((code, words)) or CODES.get((code, ""), UNMAPPED)
+def _meaning(code: str, words: str) -> kit.Meaning:
+    return CODES.get((code, words)) or CODES.get((code, ""), kit.UNMAPPED)
 
 
-def _reread(raw: Raw) -> Meaning | None:
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
     code = raw.code or ""
     return (
         None
         if code in _WORDED
-        else CODES.get((code, "")) or CODES.get(("", code.casefold()), UNMAPPED)
+        else CODES.get((code, "")) or CODES.get(("", code.casefold()), kit.UNMAPPED)
     )
 
 
-def _place(scan: UspsScan) -> EventPlace:
+def _place(scan: UspsScan) -> kit.EventPlace:
     """Read the place; USPS prints no country for its own."""
     country = scan.country or ("US" if scan.state or scan.postal_code else None)
-    return place(city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country)
+    return kit.place(
+        city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country
+    )
 
 
-def _journey(*ends: str | None) -> Journey:
+def _journey(*ends: str | None) -> kit.Journey:
     """Read city, state and ZIP code of the origin, then of the destination; within the United States where a state is printed."""
     origin, destination = (
-        place(city=city, region=state, postal_code=zip_code, country="US" if state else None)
+        kit.place(city=city, region=state, postal_code=zip_code, country="US" if state else None)
         for city, state, zip_code in (ends[:3], ends[3:])
     )
-    return Journey(origin, destination)
+    return kit.Journey(origin, destination)
 
 
 def _time(
-    scan: UspsScan, where: EventPlace, received_at: datetime, journey: Journey
-) -> PrintedTime | None:
+    scan: UspsScan, where: kit.EventPlace, received_at: datetime, journey: kit.Journey
+) -> kit.PrintedTime | None:
     if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
         city, state = (
             facility["city"] or facility["isc"],
             facility["state"] or facility["isc_state"],
         )
-        where = EventPlace(city=city, region=state, country="US")
+        where = kit.EventPlace(city=city, region=state, country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
     if scan.at is not None and scan.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
@@ -197,64 +189,72 @@ def _time(
     return clock.read(scan.at, where, received_at=received_at, journey=journey)
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
+def _from_json(body: object, rejections: kit.Rejections) -> Iterator[UspsItem]:
     if body in ({}, []):
         return
     if type(body) not in (dict, list):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither an object nor a list")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but neither an object nor a list"
+        )
     web_tools = next((name for name in _WEB_TOOLS if type(body) is dict and name in body), None)
     if web_tools is not None and type(body) is dict:
-        yield from _web_tools_items(child(body, web_tools), f"/{web_tools}", rejections)
+        yield from _web_tools_items(kit.child(body, web_tools), f"/{web_tools}", rejections)
         return
     for where, item in _json_items(body, "", rejections):
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
-        if not any(as_list(item.get(name)) for name in _LISTS) and (
-            rollup := text(item.get("status"))
+        if not any(kit.as_list(item.get(name)) for name in _LISTS) and (
+            rollup := kit.text(item.get("status"))
         ):
             scans = (UspsScan(where=f"{where}/status", code=None, words=rollup, at=None),)
-        printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
-        journey = _journey(*(text(item.get(name)) for name in _JSON_ENDS))
-        service = without_markup(text(item.get("mailClass")))
+        printed = next((found for name in ESTIMATES if (found := kit.text(item.get(name)))), None)
+        journey = _journey(*(kit.text(item.get(name)) for name in _JSON_ENDS))
+        service = kit.without_markup(kit.text(item.get("mailClass")))
         yield UspsItem(
-            text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey, service
+            kit.text(item.get("trackingNumber")),
+            scans,
+            kit.estimate(printed, FORMATS),
+            journey,
+            service,
         )
 
 
-def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsItem]:
+def _web_tools_items(
+    answer: kit.JsonObject, where: str, rejections: kit.Rejections
+) -> Iterator[UspsItem]:
     """Yield the items of an answer of Web Tools as JSON: an attribute is printed with an `@`."""
-    for index, info in objects_at(answer, "TrackInfo", where, rejections):
+    for index, info in kit.objects_at(answer, "TrackInfo", where, rejections):
         pointer, scans = f"{where}/TrackInfo/{index}", []
         if not _WEB_TOOLS_LISTS & info.keys():
-            objects_at(info, "TrackDetail", pointer, rejections, required=False)
+            kit.objects_at(info, "TrackDetail", pointer, rejections, required=False)
         for name in sorted(_WEB_TOOLS_LISTS, reverse=True):
-            for at, event in enumerate(as_list(info.get(name))):
+            for at, event in enumerate(kit.as_list(info.get(name))):
                 if type(event) is dict:
                     fields = {
                         field: found
                         for field, value in event.items()
-                        if (found := text(value)) is not None
+                        if (found := kit.text(value)) is not None
                     }
                     scans.append(_web_tools_scan(fields, f"{pointer}/{name}/{at}"))
                 else:
-                    scans += _sentence(text(event), f"{pointer}/{name}/{at}")
-        rollup = without_markup(text(info.get("Status")))
+                    scans += _sentence(kit.text(event), f"{pointer}/{name}/{at}")
+        rollup = kit.without_markup(kit.text(info.get("Status")))
         if not scans and rollup is not None:
             scans.append(UspsScan(where=f"{pointer}/Status", code=None, words=rollup, at=None))
-        printed = next((found for name in ESTIMATES if (found := text(info.get(name)))), None)
-        journey = _journey(*(text(info.get(name)) for name in _XML_ENDS))
+        printed = next((found for name in ESTIMATES if (found := kit.text(info.get(name)))), None)
+        journey = _journey(*(kit.text(info.get(name)) for name in _XML_ENDS))
         number, service = (
-            text(info.get("@ID")) or text(info.get("ID")),
-            without_markup(text(info.get("Class"))),
+            kit.text(info.get("@ID")) or kit.text(info.get("ID")),
+            kit.without_markup(kit.text(info.get("Class"))),
         )
-        yield UspsItem(number, tuple(scans), estimate(printed, FORMATS), journey, service)
+        yield UspsItem(number, tuple(scans), kit.estimate(printed, FORMATS), journey, service)
 
 
 def _json_items(
-    body: object, where: str, rejections: Rejections
-) -> Iterator[tuple[str, JsonObject]]:
+    body: object, where: str, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
     if type(body) is list:
-        for index, member in objects(body, where, rejections):
+        for index, member in kit.objects(body, where, rejections):
             yield from _json_items(member, f"{where}/{index}", rejections)
     elif type(body) is dict:
         wrapper = next((name for name in _WRAPPERS if type(body.get(name)) in (dict, list)), None)
@@ -263,75 +263,89 @@ def _json_items(
         elif wrapper is not None:
             yield from _json_items(body[wrapper], f"{where}/{wrapper}", rejections)
         elif "error" not in body and "errors" not in body:
-            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of USPS")
-
-
-def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsScan]:
-    for name in _LISTS:
-        pointer = f"{where}/{name}"
-        for index, event in objects_at(
-            item, name, where, rejections, required=False, but=_KNOWN_LISTS
-        ):
-            date, time = text(event.get("eventDate")), text(event.get("eventTime"))
-            yield UspsScan(
-                where=f"{pointer}/{index}",
-                code=text_unless(event.get("eventCode"), PLACEHOLDER),
-                words=without_markup(text(event.get("eventType")) or text(event.get("event"))),
-                at=text(event.get("eventTimestamp")) or _joined(date, time),
-                gmt=text(event.get("GMTTimestamp")),
-                offset=text(event.get("GMTOffset")),
-                city=text(event.get("eventCity")),
-                state=text(event.get("eventState")),
-                postal_code=text(event.get("eventZIP")) or text(event.get("eventZIPCode")),
-                country=text(event.get("eventCountry")),
-                signer=text(event.get("name")),
+            raise kit.UnreadableMessageError(
+                kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of USPS"
             )
 
 
-def _from_xml(document: Document, rejections: Rejections) -> Iterator[UspsItem]:
-    answer = body_of(document)
+def _json_scans(item: kit.JsonObject, where: str, rejections: kit.Rejections) -> Iterator[UspsScan]:
+    for name in _LISTS:
+        pointer = f"{where}/{name}"
+        for index, event in kit.objects_at(
+            item, name, where, rejections, required=False, but=_KNOWN_LISTS
+        ):
+            date, time = kit.text(event.get("eventDate")), kit.text(event.get("eventTime"))
+            yield UspsScan(
+                where=f"{pointer}/{index}",
+                code=kit.text_unless(event.get("eventCode"), PLACEHOLDER),
+                words=kit.without_markup(
+                    kit.text(event.get("eventType")) or kit.text(event.get("event"))
+                ),
+                at=kit.text(event.get("eventTimestamp")) or _joined(date, time),
+                gmt=kit.text(event.get("GMTTimestamp")),
+                offset=kit.text(event.get("GMTOffset")),
+                city=kit.text(event.get("eventCity")),
+                state=kit.text(event.get("eventState")),
+                postal_code=kit.text(event.get("eventZIP")) or kit.text(event.get("eventZIPCode")),
+                country=kit.text(event.get("eventCountry")),
+                signer=kit.text(event.get("name")),
+            )
+
+
+def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[UspsItem]:
+    answer = kit.body_of(document)
     if answer is None or answer.tag in ("Error", "Fault"):
         return
     if answer.tag == "TrackResponse":
         for index, info in enumerate(answer.iterfind("TrackInfo"), start=1):
-            printed = next((found for name in ESTIMATES if (found := text_at(info, name))), None)
-            journey = _journey(*(text_at(info, name) for name in _XML_ENDS))
+            printed = next(
+                (found for name in ESTIMATES if (found := kit.text_at(info, name))), None
+            )
+            journey = _journey(*(kit.text_at(info, name) for name in _XML_ENDS))
             scans = tuple(_xml_scans(info, f"TrackInfo[{index}]", rejections))
-            service = without_markup(text_at(info, "Class"))
+            service = kit.without_markup(kit.text_at(info, "Class"))
             yield UspsItem(
-                text(info.get("ID")), scans, estimate(printed, FORMATS), journey, service
+                kit.text(info.get("ID")), scans, kit.estimate(printed, FORMATS), journey, service
             )
     elif answer.tag == "TrackShipmentResponse":
         yield UspsItem(
-            text_at(answer, "TrackingNumber"),
+            kit.text_at(answer, "TrackingNumber"),
             tuple(
-                _stamps_scans(elements_at(answer, "TrackingEvents/TrackingEvent", "", rejections))
+                _stamps_scans(
+                    kit.elements_at(answer, "TrackingEvents/TrackingEvent", "", rejections)
+                )
             ),
             None,
         )
     else:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of USPS")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of USPS"
+        )
 
 
-def _xml_scans(info: _Element, where: str, rejections: Rejections) -> Iterator[UspsScan]:
+def _xml_scans(info: _Element, where: str, rejections: kit.Rejections) -> Iterator[UspsScan]:
     events = [*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail")]
-    events = events or [event for _, event in elements_at(info, "TrackDetail", where, rejections)]
-    rollup = text_at(info, "Status")
+    events = events or [
+        event for _, event in kit.elements_at(info, "TrackDetail", where, rejections)
+    ]
+    rollup = kit.text_at(info, "Status")
     if not events and rollup is not None:
-        yield UspsScan(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
+        yield UspsScan(
+            where=f"{where}/Status", code=None, words=kit.without_markup(rollup), at=None
+        )
     for index, event in enumerate(events, start=1):
         pointer = f"{where}/{event.tag}[{index}]"
         if len(event) == 0:
-            yield from _sentence(text_at(event, "."), pointer)
+            yield from _sentence(kit.text_at(event, "."), pointer)
             continue
-        yield _web_tools_scan(texts(event), pointer)
+        yield _web_tools_scan(kit.texts(event), pointer)
 
 
 def _web_tools_scan(fields: dict[str, str], where: str) -> UspsScan:
     return UspsScan(
         where=where,
         code=fields.get("EventCode"),
-        words=without_markup(fields.get("Event")),
+        words=kit.without_markup(fields.get("Event")),
         at=_joined(fields.get("EventDate"), fields.get("EventTime")),
         offset=fields.get("GMTOffset"),
         city=fields.get("EventCity"),
@@ -358,7 +372,7 @@ def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
 
 def _stamps_scans(events: Iterable[tuple[int, _Element]]) -> Iterator[UspsScan]:
     for index, event in events:
-        fields = texts(event)
+        fields = kit.texts(event)
         yield UspsScan(
             where=f"TrackingEvents/TrackingEvent[{index}]",
             code=fields.get("TrackingEventType"),
@@ -376,7 +390,7 @@ def _joined(date: str | None, time: str | None) -> str | None:
     return f"{date} {time}" if date and time else date
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="usps",
     name="USPS",
     number_fields=("trackingNumber|TrackingNumber", "TrackInfo.@ID", "TrackInfo.ID"),
@@ -388,10 +402,10 @@ CARRIER: Final = Carrier(
         "Stamps.com TrackShipmentResponse SOAP",
     ),
     reread=_reread,
-    texts=texts_of(CODES),
+    texts=kit.texts_of(CODES),
     authentication=(
-        Hmac(header="X-HMAC"),
-        Hmac(header="X-HMAC", encoding="base64"),
-        ShipperChoice(),
+        kit.Hmac(header="X-HMAC"),
+        kit.Hmac(header="X-HMAC", encoding="base64"),
+        kit.ShipperChoice(),
     ),
 )

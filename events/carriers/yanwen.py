@@ -9,24 +9,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, ShipperChoice
-from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects, objects_at
-from events.parsing.meanings import by_code, meanings
-from events.parsing.places import place
-from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
-from events.parsing.times import Clock
+from events.carriers import kit
 
-CODES: Final = meanings("yanwen_codes.csv")
-_meaning: Final = by_code(CODES)
+CODES: Final = kit.meanings("yanwen_codes.csv")
+_meaning: Final = kit.by_code(CODES)
 
-CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
     default_zone="Asia/Shanghai",
 )
 
@@ -34,56 +23,60 @@ _RESULT: Final = "result"
 _ERROR_FIELDS: Final = frozenset({"code", "message", "error", "errors"})
 
 
-@normalizer
-def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, item in _items(read_json(body), rejections):
-        number = text(item.get("waybill_number")) or text(item.get("tracking_number"))
-        yield from readings_of(_scans(item, where, received_at, rejections), number, rejections)
+    for where, item in _items(kit.read_json(body), rejections):
+        number = kit.text(item.get("waybill_number")) or kit.text(item.get("tracking_number"))
+        yield from kit.readings_of(_scans(item, where, received_at, rejections), number, rejections)
 
 
-def _items(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+def _items(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
-        for index, member in objects(body, "", rejections):
+        for index, member in kit.objects(body, "", rejections):
             yield from ((f"/{index}{where}", item) for where, item in _items(member, rejections))
     elif type(body) is dict and _RESULT in body:
         yield from (
             (f"/{_RESULT}/{index}", item)
-            for index, item in objects_at(body, _RESULT, "", rejections)
+            for index, item in kit.objects_at(body, _RESULT, "", rejections)
         )
     elif type(body) is dict and "checkpoints" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Yanwen")
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Yanwen"
+        )
 
 
 def _scans(
-    item: JsonObject, where: str, received_at: datetime, rejections: Rejections
-) -> Iterator[Scan]:
-    for index, checkpoint in objects_at(item, "checkpoints", where, rejections):
-        where_at = place(city=checkpoint.get("location"))
-        code = text(checkpoint.get("tracking_status"))
-        raw = Raw(code=code)
-        yield Scan(
+    item: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, checkpoint in kit.objects_at(item, "checkpoints", where, rejections):
+        where_at = kit.place(city=checkpoint.get("location"))
+        code = kit.text(checkpoint.get("tracking_status"))
+        raw = kit.Raw(code=code)
+        yield kit.Scan(
             where=f"{where}/checkpoints/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=_time(
-                text(checkpoint.get("time_stamp")),
-                text(checkpoint.get("time_zone")),
+                kit.text(checkpoint.get("time_stamp")),
+                kit.text(checkpoint.get("time_zone")),
                 where_at,
                 received_at,
             ),
             place=where_at,
-            description=text(checkpoint.get("message")),
+            description=kit.text(checkpoint.get("message")),
         )
 
 
 def _time(
-    printed: str | None, zone: str | None, where: EventPlace, received_at: datetime
-) -> PrintedTime | None:
+    printed: str | None, zone: str | None, where: kit.EventPlace, received_at: datetime
+) -> kit.PrintedTime | None:
     time = CLOCK.read_with_offset(printed, zone, where, received_at=received_at)
     return (
         time
@@ -92,12 +85,12 @@ def _time(
     )
 
 
-CARRIER: Final = Carrier(
+CARRIER: Final = kit.Carrier(
     carrier_id="yanwen",
     name="Yanwen",
     number_fields=("waybill_number|tracking_number",),
     normalizers={"1": normalize},
     formats=("Tracking API JSON",),
     reread=_meaning,
-    authentication=(ShipperChoice(),),
+    authentication=(kit.ShipperChoice(),),
 )
