@@ -9,7 +9,9 @@ import pytest
 from events.carriers import MODULES as REGISTERED
 
 HOME = "events.carriers"
-SHARED = {"carrier", "installed"}
+SHARED = {"canonical", "carrier", "installed", "kit"}
+SEVERAL_CARRIERS = {"events.parsing.dhl_group"}
+"""Modules that hold what several carriers of one group share."""
 MODULES = sorted(
     path.stem
     for path in (Path(__file__).parents[1] / "events" / "carriers").glob("*.py")
@@ -22,11 +24,6 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph("events", cache_dir=None)
 
 
-def imported_here(graph: grimp.ImportGraph, module: str) -> set[str]:
-    found = graph.find_modules_directly_imported_by(module)
-    return {name.removeprefix(f"{HOME}.") for name in found if name.startswith(f"{HOME}.")} - SHARED
-
-
 def carrier_of(module: str) -> str | None:
     """Return the registered carrier whose module's name this one starts with."""
     fitting = [carrier for carrier in REGISTERED if f"{module}_".startswith(f"{carrier}_")]
@@ -34,13 +31,18 @@ def carrier_of(module: str) -> str | None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_carrier_knows_no_other_carrier(graph: grimp.ImportGraph, module: str) -> None:
+def test_a_carrier_is_written_with_the_kit_and_knows_no_other(
+    graph: grimp.ImportGraph, module: str
+) -> None:
     own = carrier_of(module)
     assert own is not None, (
         "a module here is registered in CARRIERS, or starts with the name of one that is"
     )
+    imported = graph.find_modules_directly_imported_by(f"{HOME}.{module}")
     assert {
-        name for name in imported_here(graph, f"{HOME}.{module}") if carrier_of(name) != own
+        name
+        for name in imported - {f"{HOME}.kit"} - SEVERAL_CARRIERS
+        if carrier_of(name.removeprefix(f"{HOME}.")) != own
     } == set()
 
 
