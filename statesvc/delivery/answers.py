@@ -1,7 +1,10 @@
-"""The receiver's side of a connection: a head that came whole is an answer, whatever comes with it.
+"""Connections to receivers: a head that came whole is an answer, whatever comes with it, and a name that moves is followed.
 
 aiohttp parses what one segment holds at once: a stray byte behind an answer (a `204` with a body, more than `Content-Length` says) undoes
 the answer too. Here each head is parsed by itself. What follows may be malformed: then the connection is closed, not the answer lost.
+
+A connection outlives the answer of the resolver that it was opened with: under steady load it would be kept for ever, and a receiver that
+moved to another address would get nothing there. So no request is sent on an answer older than `name_seconds`.
 """
 
 import re
@@ -12,6 +15,7 @@ from socket import socket
 from typing import Any, Final
 
 from aiohttp import TCPConnector
+from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 
 _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
@@ -24,11 +28,17 @@ _ANNOUNCES_BODY: Final = re.compile(
 
 
 class AnswerHandler(ResponseHandler):
-    """One connection."""
+    """One connection. It takes no further request after `lifetime_seconds`."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, lifetime_seconds: float) -> None:
         super().__init__(loop)
         self._head: bytes | None = None
+        self._ends_at = loop.time() + lifetime_seconds
+
+    @property
+    def should_close(self) -> bool:
+        """True if this connection must not be reused."""
+        return super().should_close or self._loop.time() >= self._ends_at
 
     def set_response_params(self, **params: Any) -> None:  # noqa: ANN401 - aiohttp's own
         """Await the head of the next answer."""
@@ -55,15 +65,32 @@ class AnswerHandler(ResponseHandler):
         super().data_received(data)
 
 
-def _connection(loop: AbstractEventLoop) -> ResponseHandler:
-    return AnswerHandler(loop)
+def _connection(loop: AbstractEventLoop, lifetime_seconds: float) -> ResponseHandler:
+    return AnswerHandler(loop, lifetime_seconds)
 
 
 class AnswerConnector(TCPConnector):
     """Connections of this kind."""
 
     def __init__(
-        self, *, open_socket: Callable[[tuple[Any, ...]], socket], keepalive_seconds: float
+        self,
+        *,
+        open_socket: Callable[[tuple[Any, ...]], socket],
+        keepalive_seconds: float,
+        name_seconds: float,
+        resolver: AbstractResolver | None = None,
     ) -> None:
-        super().__init__(limit=0, socket_factory=open_socket, keepalive_timeout=keepalive_seconds)
-        self._factory = partial(_connection, loop=self._loop)
+        # `should_close` is read when a connection becomes idle: what it waits then, and the age of the
+        # cached answer that it was opened with, count against the same bound
+        cached = name_seconds / 6
+        idle = min(keepalive_seconds, cached)
+        super().__init__(
+            limit=0,
+            socket_factory=open_socket,
+            keepalive_timeout=idle,
+            ttl_dns_cache=cached,  # type: ignore[arg-type]
+            resolver=resolver,
+        )
+        self._factory = partial(
+            _connection, loop=self._loop, lifetime_seconds=name_seconds - cached - idle
+        )

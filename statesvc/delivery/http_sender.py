@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
+from aiohttp.abc import AbstractResolver
 
 from statesvc.delivery.addresses import Network, Sockets
 from statesvc.delivery.answers import AnswerConnector
@@ -35,10 +36,14 @@ SECRET_HEADERS: Final = frozenset(
     }
 )
 _KEEPALIVE_SECONDS: Final = 4.0
+_NAME_SECONDS: Final = 60.0
 
 
 class HttpSender:
-    """One HTTP client for all subscribers. The caller bounds how many are in flight."""
+    """One HTTP client for all subscribers. The caller bounds how many are in flight.
+
+    A name is resolved again at least every `name_seconds`, whatever connections are kept.
+    """
 
     def __init__(
         self,
@@ -46,8 +51,12 @@ class HttpSender:
         allowed: Sequence[Network] = (),
         connect_seconds: float = CONNECT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
+        name_seconds: float = _NAME_SECONDS,
+        resolver: AbstractResolver | None = None,
     ) -> None:
         self._sockets = Sockets(allowed)
+        self._name_seconds = name_seconds
+        self._resolver = resolver
         self._timeout = ClientTimeout(
             total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds
         )
@@ -65,7 +74,10 @@ class HttpSender:
         return ClientSession(
             # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
             connector=AnswerConnector(
-                open_socket=open_socket, keepalive_seconds=_KEEPALIVE_SECONDS
+                open_socket=open_socket,
+                keepalive_seconds=_KEEPALIVE_SECONDS,
+                name_seconds=self._name_seconds,
+                resolver=self._resolver,
             ),
             cookie_jar=DummyCookieJar(),
             timeout=self._timeout,

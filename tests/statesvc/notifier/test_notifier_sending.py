@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -117,32 +118,69 @@ async def test_plain_http_is_spoken_in_allowed_networks_only(host: str, receiver
     assert (await send(receiver.url)).outcome is AttemptOutcome.DELIVERED
 
 
+class MovingName(AbstractResolver):
+    """A resolver that answers every name with one address."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    async def resolve(
+        self, host: str, port: int = 0, family: int = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host, host=self.address, port=port, family=family, proto=0, flags=0
+            )
+        ]
+
+    async def close(self) -> None:
+        return
+
+
 async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(
-    receiver: Any, monkeypatch: pytest.MonkeyPatch
+    receiver: Any,
 ) -> None:
-    class Rebinding(AbstractResolver):
-        async def resolve(
-            self, host: str, port: int = 0, family: int = socket.AF_INET
-        ) -> list[ResolveResult]:
-            return [
-                ResolveResult(
-                    hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0
-                )
-            ]
-
-        async def close(self) -> None:
-            return
-
-    async with HttpSender() as sender:
-        for session in (sender._session, sender._plain_session):  # noqa: SLF001 - the resolver is what an attacker controls
-            assert session is not None
-            monkeypatch.setattr(session.connector, "_resolver", Rebinding())
+    async with HttpSender(resolver=MovingName("127.0.0.1")) as sender:
         for scheme in ("http", "https"):
             url = receiver.url.replace("127.0.0.1", "rebinding.invalid").replace("http", scheme)
             assert (
                 await sender.send(url, headers=HEADERS, body=b"{}")
             ).outcome is AttemptOutcome.ADDRESS_REFUSED
     assert receiver.received == []
+
+
+async def test_a_receiver_whose_name_moves_is_followed_under_steady_load() -> None:
+    arrivals: dict[str, list[float]] = {"127.0.0.1": [], "127.0.0.2": []}
+    connections = 0
+
+    async def received(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n{}"):
+                arrivals[writer.get_extra_info("sockname")[0]].append(time.monotonic())
+                writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(received, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    moved = await asyncio.start_server(received, "127.0.0.2", port)
+    name, seconds = MovingName("127.0.0.1"), 0.3
+    async with (
+        server,
+        moved,
+        HttpSender(allowed=LOOPBACK, resolver=name, name_seconds=seconds) as sender,
+        asyncio.timeout(20),
+    ):
+        url = f"http://receiver.invalid:{port}/"
+        for _ in range(20):
+            await sender.send(url, headers=HEADERS, body=b"{}")
+        name.address, moved_at = "127.0.0.2", time.monotonic()
+        while len(arrivals["127.0.0.2"]) < 20:
+            await sender.send(url, headers=HEADERS, body=b"{}")
+    assert max(arrivals["127.0.0.1"]) < min(arrivals["127.0.0.2"])
+    assert min(arrivals["127.0.0.2"]) - moved_at < seconds + 2
+    assert connections < len(arrivals["127.0.0.1"]) / 2
 
 
 async def test_why_nobody_is_there_is_named() -> None:
