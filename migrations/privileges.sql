@@ -1,7 +1,7 @@
 -- What the service's role may do; run after every migration. The log takes INSERT and SELECT, nothing else.
 GRANT USAGE ON SCHEMA statesvc TO {service_role};
 GRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA statesvc TO {service_role};
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA statesvc TO {service_role};
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA statesvc TO {service_role};
 GRANT INSERT ON
     statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.fanout, statesvc.attempt,

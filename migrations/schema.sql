@@ -91,6 +91,7 @@
 --   retry(p_token uuid, p_message_ids uuid[], p_delays interval[], p_errors text[], p_normalizers text[] DEFAULT NULL::text[]) RETURNS
 --       integer
 --   sample_little(target regclass) RETURNS void
+--   sequences_behind() RETURNS TABLE(sequence_name text, column_name text, next_value bigint, highest bigint)
 --   settle(p_token uuid, p_results jsonb) RETURNS integer
 --   settle_trials(p_token uuid, p_results jsonb) RETURNS integer
 --   sources_of_absent(p_shipment_id uuid) RETURNS uuid[]
@@ -111,6 +112,7 @@ CREATE SEQUENCE statesvc.batch_id_seq
     NO MINVALUE
     NO MAXVALUE
     CACHE 1;
+ALTER SEQUENCE statesvc.batch_id_seq OWNED BY statesvc.batch.batch_id;
 
 CREATE TABLE statesvc.ack_count (
     carrier_id text NOT NULL,

@@ -73,3 +73,17 @@ def test_a_broken_query_would_be_noticed(connections: Callable[[str], Connection
             "EXPLAIN SELECT nonsense FROM statesvc.event WHERE carrier_id = %(carrier_id)s",
             {"carrier_id": None},
         )
+
+
+def test_each_on_conflict_names_the_key_that_it_expects() -> None:
+    """Without one, any collision is taken for the expected one, and the row disappears."""
+    untargeted = [
+        f"{file.relative_to(ROOT)}: {conflict[0]}"
+        for package in ("migrations", "statesvc")
+        for file in (ROOT / package).rglob("*")
+        if file.suffix in {".sql", ".py"}
+        for conflict in re.finditer(
+            r"ON\s+CONFLICT\s+(?!\()\w+", file.read_text("utf-8"), re.IGNORECASE
+        )
+    ]
+    assert untargeted == []

@@ -42,7 +42,7 @@ BEGIN
             UNION ALL
             SELECT d.message_id FROM statesvc.dead_letter d
             WHERE d.resolved_at IS NULL AND d.kind = ''message'' AND d.received_at >= $1 AND d.received_at < $2)
-        ON CONFLICT DO NOTHING', v_partition) USING v_from, v_until;
+        ON CONFLICT (message_id) DO NOTHING', v_partition) USING v_from, v_until;
     GET DIAGNOSTICS v_retained = ROW_COUNT;
     EXECUTE format('DROP TABLE statesvc.%I', v_partition);
     UPDATE statesvc.body_archive a SET dropped_at = statesvc.clock() WHERE a.day = p_day;
@@ -98,7 +98,7 @@ BEGIN
                     WHERE d.kind = ''code'' AND d.resolved_at IS NULL AND d.carrier_id = e.carrier_id))
             OR s.shipment_id IN (SELECT d.shipment_id FROM statesvc.dead_letter d WHERE d.kind = ''notification'' AND d.resolved_at IS NULL)
             OR s.shipment_id IN (SELECT o.shipment_id FROM statesvc.outbox o))
-        ON CONFLICT DO NOTHING', v_suffix) USING p_month, v_ledger.ends, p_active_since;
+        ON CONFLICT (shipment_id, month) DO NOTHING', v_suffix) USING p_month, v_ledger.ends, p_active_since;
     -- notifications leave with the fan-outs that made them, and come back with them; those of observations stay
     FOREACH v_kind IN ARRAY ARRAY['notification', 'notification_gap'] LOOP
         EXECUTE format(

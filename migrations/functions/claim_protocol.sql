@@ -50,7 +50,7 @@ BEGIN
     INSERT INTO statesvc.lane (carrier_id)
         SELECT DISTINCT c FROM unnest(p_carrier_ids) c
         WHERE NOT EXISTS (SELECT FROM statesvc.lane l WHERE l.carrier_id = c)
-        ORDER BY c ON CONFLICT DO NOTHING;
+        ORDER BY c ON CONFLICT (carrier_id) DO NOTHING;
     RETURN QUERY
     WITH item AS (
         SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first
@@ -885,5 +885,5 @@ CREATE FUNCTION statesvc.bury_locked(p_message_id uuid, p_cause text, p_detail t
         SELECT 'message', p_cause, carrier_id, statesvc.clock(), message_id, received_at, p_detail, attempts, worker, sealed_key,
             coalesce(p_normalizer, (SELECT r.normalizer FROM read r))
         FROM gone
-        ON CONFLICT DO NOTHING;
+        ON CONFLICT (message_id, cause) WHERE kind = 'message' AND resolved_at IS NULL DO NOTHING;
     END;

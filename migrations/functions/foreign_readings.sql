@@ -54,7 +54,7 @@ BEGIN
                 AND CASE WHEN p_stage = 'trial' THEN k.tried_at ELSE k.asked_at END > v_since));
     IF v_carriers <> '{}' THEN
         INSERT INTO statesvc.reader (carrier_id, normalizer) SELECT DISTINCT c, p_normalizer FROM unnest(v_carriers) c ORDER BY c
-            ON CONFLICT DO NOTHING;
+            ON CONFLICT (carrier_id, normalizer) DO NOTHING;
         UPDATE statesvc.reader k
         SET asked_at = CASE WHEN p_stage = 'trial' THEN k.asked_at ELSE p_now END,
             tried_at = CASE WHEN p_stage = 'trial' THEN p_now ELSE k.tried_at END

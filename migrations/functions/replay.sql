@@ -67,7 +67,7 @@ BEGIN
         INSERT INTO statesvc.lane (carrier_id)
         SELECT DISTINCT l.carrier_id FROM chosen l
         WHERE l.kind = 'message' AND l.obstacle IS NULL AND NOT EXISTS (SELECT FROM statesvc.lane k WHERE k.carrier_id = l.carrier_id)
-        ORDER BY l.carrier_id ON CONFLICT DO NOTHING
+        ORDER BY l.carrier_id ON CONFLICT (carrier_id) DO NOTHING
     ), message AS (
         INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)
         SELECT l.message_id, l.received_at, v_now,
@@ -76,7 +76,7 @@ BEGIN
             l.carrier_id, l.sealed_key
         FROM chosen l WHERE l.kind = 'message' AND l.cause <> 'rejected_member' AND l.obstacle IS NULL
         ORDER BY l.message_id
-        ON CONFLICT DO NOTHING
+        ON CONFLICT (message_id) DO NOTHING
         RETURNING message_id
     ), notification AS (
         INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
@@ -84,7 +84,7 @@ BEGIN
             least(30000, statesvc.last_attempt(l.subscription_id, l.shipment_id, l.sequence))
         FROM chosen l WHERE l.kind = 'notification' AND l.obstacle IS NULL
         ORDER BY l.subscription_id, l.shipment_id, l.sequence
-        ON CONFLICT DO NOTHING
+        ON CONFLICT (subscription_id, shipment_id, sequence) DO NOTHING
         RETURNING subscription_id, shipment_id, sequence
     ), resolved AS (
         UPDATE statesvc.dead_letter d

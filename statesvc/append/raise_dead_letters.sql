@@ -5,7 +5,7 @@ SELECT 'code', 'unknown_code', u.carrier_id, statesvc.clock(), u.message_id, u.r
 FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(raw_types)b::text[], %(raw_codes)b::text[],
     %(normalizers)b::text[]) AS u(carrier_id, message_id, received_at, raw_type, raw_code, normalizer)
 ORDER BY u.carrier_id, u.raw_type, u.raw_code
-ON CONFLICT DO NOTHING;
+ON CONFLICT (carrier_id, coalesce(raw_type, ''), coalesce(raw_code, '')) WHERE kind = 'code' AND resolved_at IS NULL DO NOTHING;
 
 -- name: raise_rejections
 -- Make a dead letter for members of an applied message that are no events.
@@ -14,4 +14,4 @@ SELECT 'message', 'rejected_member', u.carrier_id, statesvc.clock(), u.message_i
 FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(details)b::text[], %(normalizers)b::text[])
     AS u(carrier_id, message_id, received_at, detail, normalizer)
 ORDER BY u.message_id
-ON CONFLICT DO NOTHING;
+ON CONFLICT (message_id, cause) WHERE kind = 'message' AND resolved_at IS NULL DO NOTHING;

@@ -3,13 +3,13 @@
 INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
 SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.body b
 WHERE b.received_at >= %(from)s::timestamptz AND b.received_at < %(until)s::timestamptz AND b.message_id = ANY (%(message_ids)b::uuid[])
-ON CONFLICT DO NOTHING;
+ON CONFLICT (message_id) DO NOTHING;
 
 -- name: retain_archived
 -- Keep a body beyond its archive.
 INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
 VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, %(headers)s, %(sealed)b)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (message_id) DO NOTHING;
 
 -- name: held_among
 -- Return those of these messages that a legal hold keeps.

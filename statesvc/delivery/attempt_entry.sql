@@ -8,7 +8,7 @@ SELECT u.subscription_id, u.shipment_id, u.sequence, u.number, u.started_at, %(n
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(numbers)b::int[], %(started_ats)b::timestamptz[],
     %(durations_ms)b::int[], %(outcomes)b::text[], %(status_codes)b::int[], %(body_commitments)b::bytea[], %(sealed_parts)b::bytea[])
     AS u(subscription_id, shipment_id, sequence, number, started_at, duration_ms, outcome, status_code, body_commitment, sealed_part)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (subscription_id, shipment_id, sequence, number) DO NOTHING;
 
 -- name: take_open_attempts
 -- Take the tries at these notifications, and at those that end with them: what a notification stands for, unless an entry since says that

@@ -65,7 +65,7 @@ WITH made AS (
         AS u(shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at,
             parcel_id)
     ORDER BY u.shipment_id
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (shipment_id) DO NOTHING
     RETURNING 1
 )
 SELECT statesvc.require_all(count(*), %(wanted)s) FROM made;
@@ -84,7 +84,7 @@ WITH taken AS (
     FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
         %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
     ORDER BY u.carrier_id, u.event_id
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (carrier_id, event_id) DO NOTHING
     RETURNING 1
 )
 SELECT statesvc.require_all(count(*), %(wanted)s) FROM taken;
@@ -96,7 +96,7 @@ SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.attribute_dige
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
     %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
 ORDER BY u.carrier_id, u.event_id
-ON CONFLICT DO NOTHING;
+ON CONFLICT (carrier_id, event_id) DO NOTHING;
 
 -- name: begin_batch
 -- Return the wall clock under the locks just taken, the id of the batch, and the epoch of the log. The epoch is read straight from its

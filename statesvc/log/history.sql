@@ -27,7 +27,7 @@ INSERT INTO statesvc.log_resident (shipment_id, month, retained_at, why)
 SELECT u.shipment_id, u.month, statesvc.clock(), 'asked'
 FROM unnest(%(shipment_ids)s::uuid[], %(months)s::date[]) AS u(shipment_id, month)
 ORDER BY u.month, u.shipment_id
-ON CONFLICT DO NOTHING
+ON CONFLICT (shipment_id, month) DO NOTHING
 RETURNING shipment_id;
 
 -- name: gone
@@ -63,7 +63,7 @@ VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id
     %(occurred_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, %(kind)s, %(status)s, %(carrier_code)s, %(by_category)s,
     %(normalizer)s, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s, %(corrects)s, %(printed_number)s,
     %(occurred_offset_seconds)s)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, version, recorded_at) DO NOTHING;
 
 -- name: restore_conflict
 -- Bring a conflict back.
@@ -71,20 +71,20 @@ INSERT INTO statesvc.conflict
     (batch_id, ordinal, canonical, sealed_part, shipment_id, claimed_shipment_id, recorded_at, message_id, carrier_id, event_id, facts_digest)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(claimed_shipment_id)s::uuid,
     %(recorded_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, decode(%(facts_digest)s, 'hex'))
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, batch_id, ordinal, recorded_at) DO NOTHING;
 
 -- name: restore_transition
 -- Bring a transition back.
 INSERT INTO statesvc.transition (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, from_status, to_status)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s, %(from_status)s, %(to_status)s)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, sequence, recorded_at) DO NOTHING;
 
 -- name: restore_fanout
 -- Bring a fan-out back.
 INSERT INTO statesvc.fanout (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, subscriptions, replayed)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s,
     string_to_array(%(subscriptions)s, ' ')::uuid[], %(replayed)s)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, sequence, batch_id, recorded_at) DO NOTHING;
 
 -- name: restore_attempt
 -- Bring the end of a notification back.
@@ -93,19 +93,19 @@ INSERT INTO statesvc.attempt
      duration_ms, status_code, tries)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(sequence)s, %(subscription_id)s::uuid,
     %(recorded_at)s, %(outcome)s, %(number)s, %(started_at)s, %(duration_ms)s, %(status_code)s, %(tries)s::jsonb)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, sequence, subscription_id, batch_id, recorded_at) DO NOTHING;
 
 -- name: restore_observation
 -- Bring an observation back.
 INSERT INTO statesvc.observation (batch_id, ordinal, canonical, shipment_id, version, kind, recorded_at, since)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(version)s, %(kind)s, %(recorded_at)s, %(since)s)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, version, kind, recorded_at) DO NOTHING;
 
 -- name: restore_action
 -- Bring an action back.
 INSERT INTO statesvc.action (batch_id, ordinal, canonical, actor, verb, target, recorded_at)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (batch_id, ordinal, recorded_at) DO NOTHING;
 
 -- name: fanned_out
 -- Return what fan-outs of these shipments made, with what their events say of it.
@@ -122,4 +122,4 @@ INSERT INTO statesvc.notification
     occurred_offset_seconds, epoch)
 VALUES (%(shipment_id)s::uuid, %(sequence)s, %(subscription_id)s::uuid, %(created_at)s, %(occurred_at)s, %(webhook_id)s, %(type)s, %(carrier_id)s,
     %(tracking_number)s, %(from_status)s, %(to_status)s, %(occurred_offset_seconds)s, nullif(%(epoch)s::int, 1))
-ON CONFLICT DO NOTHING;
+ON CONFLICT (shipment_id, sequence, subscription_id) DO NOTHING;

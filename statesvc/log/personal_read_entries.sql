@@ -5,7 +5,7 @@ WITH tick AS MATERIALIZED (
     SELECT date_trunc('hour', c.at, 'UTC') AS hour, c.at FROM (SELECT statesvc.clock() AS at) c
 ), made AS (
     INSERT INTO statesvc.personal_reading (actor, target, hour) SELECT %(actor)s, %(target)s, t.hour FROM tick t
-    ON CONFLICT DO NOTHING RETURNING hour
+    ON CONFLICT (actor, target, hour) DO NOTHING RETURNING hour
 )
 SELECT t.hour, extract(epoch FROM t.hour + interval '61 minutes' - t.at)::float8, EXISTS (SELECT FROM made) FROM tick t;
 

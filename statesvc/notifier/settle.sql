@@ -53,4 +53,4 @@ FROM unnest(%(carrier_ids)b::text[], %(webhook_ids)b::text[], %(details)b::text[
         %(shipment_ids)b::uuid[], %(sequences)b::int[])
     AS u(carrier_id, webhook_id, detail, attempts, subscription_id, shipment_id, sequence)
 ORDER BY u.webhook_id
-ON CONFLICT DO NOTHING;
+ON CONFLICT (webhook_id) WHERE kind = 'notification' AND resolved_at IS NULL DO NOTHING;

@@ -41,7 +41,7 @@ RETURNING revision;
 
 -- name: store_text
 -- Store a text of a mapped code, once.
-INSERT INTO statesvc.mapped_text (carrier_id, stand_in, sealed) VALUES (%(carrier_id)s, %(stand_in)s, %(sealed)s) ON CONFLICT DO NOTHING;
+INSERT INTO statesvc.mapped_text (carrier_id, stand_in, sealed) VALUES (%(carrier_id)s, %(stand_in)s, %(sealed)s) ON CONFLICT (carrier_id, stand_in) DO NOTHING;
 
 -- name: forget_texts
 -- Delete those of these texts that no mapping in effect names.

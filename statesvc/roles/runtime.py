@@ -17,6 +17,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc import __version__
 from statesvc.background.waiting import set_within
+from statesvc.database.copy_faults import require_no_copy_faults
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import locate
 from statesvc.database.keyring_store import load_keyring
@@ -254,7 +255,7 @@ async def _opened(
 ) -> tuple[Keyring, ConnectionPlan]:
     """Wait for the database, its schema and the KMS as long as it takes.
 
-    Raises KmsError, MissingPartitionError, PoolerSettingError and TooFewConnectionsError where waiting does not help.
+    Raises KmsError, CopyFaultError, MissingPartitionError, PoolerSettingError and TooFewConnectionsError where waiting does not help.
     """
     while not signals.stopping.is_set():
         try:
@@ -262,11 +263,12 @@ async def _opened(
                 await require_usable_pooler(dsns, settings)
             async with pool.connection() as connection:
                 await require_partitions(connection)
+                await require_no_copy_faults(connection)
                 plan = plan_for(settings, None if dsns.is_pooled else await read_room(connection))
                 return await load_keyring(
                     connection, await open_sources(sources, connection, make=True)
                 ), plan
-        except psycopg.errors.UndefinedTable:
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
             log.warning("schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS)
         except KmsError as error:
             if not error.transient:

@@ -67,7 +67,7 @@ WITH asked AS MATERIALIZED (
     JOIN statesvc.stream k ON k.shipment_id = a.shipment_id
     WHERE NOT a.written
     ORDER BY a.shipment_id, a.sequence
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (shipment_id, sequence, subscription_id) DO NOTHING
     RETURNING shipment_id, sequence, from_status, to_status
 ), queued AS (
     INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
@@ -76,7 +76,7 @@ WITH asked AS MATERIALIZED (
     FROM asked a
     WHERE a.written OR EXISTS (SELECT FROM made m WHERE m.shipment_id = a.shipment_id AND m.sequence = a.sequence)
     ORDER BY a.shipment_id, a.sequence
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (subscription_id, shipment_id, sequence) DO NOTHING
     RETURNING shipment_id, sequence
 ), resolved AS (
     UPDATE statesvc.dead_letter d

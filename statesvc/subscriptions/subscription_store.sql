@@ -96,7 +96,7 @@ WHERE s.subscription_id = o.subscription_id RETURNING o.paused_at IS NOT NULL OR
 
 -- name: add_throttle
 -- Add the row that each subscription has for its contracted rate and for the pauses that its receiver asks for.
-INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON CONFLICT DO NOTHING;
+INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: call_again
 -- Forget that its receiver asked not to be called for a while.

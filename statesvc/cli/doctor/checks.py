@@ -26,6 +26,7 @@ from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.cli.doctor.server_checks import check_server
 from statesvc.cli.session import FINDING, connect
+from statesvc.database.copy_faults import read_copy_faults
 from statesvc.database.embedded import locate
 from statesvc.database.embedded_error import NoDataError
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
@@ -194,6 +195,7 @@ async def _database(
         check_database_roles(connection, settings),
         _clock(connection),
         _partitions(connection),
+        _copy_faults(connection),
         _keys(connection, settings),
         check_locked(connection),
         check_service(connection),
@@ -213,6 +215,7 @@ async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Find
         check_log_privileges(connection),
         _clock(connection),
         _partitions(connection),
+        _copy_faults(connection),
         check_locked(connection),
         check_service(connection),
     ):
@@ -255,6 +258,14 @@ async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding
         )
     else:
         yield ok("partitions", text)
+
+
+async def _copy_faults(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    faults = await read_copy_faults(connection)
+    for fault in faults:
+        yield fail("copied database", fault)
+    if not faults:
+        yield ok("sequences", "each is ahead of its column")
 
 
 async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:

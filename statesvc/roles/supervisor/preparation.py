@@ -2,6 +2,7 @@
 
 import asyncio
 
+from statesvc.database.copy_faults import require_no_copy_faults
 from statesvc.database.dsns import Dsns
 from statesvc.database.migrator import migrate
 from statesvc.database.open_connection import open_connection
@@ -31,6 +32,7 @@ async def _prepare(settings: Settings) -> None:
     )
     async with await open_connection(dsns.listen, application_name="statesvc up") as connection:
         await require_partitions(connection)
+        await require_no_copy_faults(connection)
         if not dsns.is_pooled:
             plan_for(settings, await read_room(connection))
 

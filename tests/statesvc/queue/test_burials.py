@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import psycopg
+import pytest
+
 
 async def _leases_end(inbox: Any, times: int) -> None:
     for _ in range(times):
@@ -67,3 +70,15 @@ async def test_the_budget_of_transient_failures_holds_for_every_client(inbox: An
         ("buried", 1),
         ("retried", 20),
     ]
+
+
+async def test_a_burial_whose_id_is_taken_leaves_the_message_in_the_inbox(inbox: Any) -> None:
+    await inbox.put("ups", "ups")
+    first, second = await inbox.claim(2)
+    await inbox.bury(first.token, first.message_id)
+    await inbox.as_owner("SELECT setval('statesvc.dead_letter_dead_letter_id_seq', 1, false)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await inbox.bury(second.token, second.message_id)
+    assert await inbox.rows("SELECT message_id FROM statesvc.inbox") == [(second.message_id,)]
+    await inbox.bury(second.token, second.message_id)
+    assert await inbox.count("SELECT count(*) FROM statesvc.dead_letter") == 2

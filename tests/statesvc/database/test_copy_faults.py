@@ -1,0 +1,86 @@
+"""What copying a database row by row leaves out: no role starts on it, and each fault comes with the command that repairs it."""
+
+import asyncio
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.cli.doctor.checks import check_database
+from statesvc.database.copy_faults import read_copy_faults
+from statesvc.health.finding import fail
+from tests.acceptance.processes import MASTER_KEY
+from tests.world.story import story
+
+
+async def as_superuser(database: Any, *statements: str) -> list[Any]:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+        for statement in statements:
+            cursor = await connection.execute(statement.encode())
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def faults(database: Any) -> list[str]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        return await read_copy_faults(connection)
+
+
+def statement_of(fault: str) -> str:
+    *_, statement = shlex.split(fault.split("up to ")[1])
+    return statement
+
+
+async def test_each_sequence_belongs_to_the_column_that_it_must_be_ahead_of(database: Any) -> None:
+    unowned = await as_superuser(
+        database,
+        "SELECT s.relname FROM pg_class s WHERE s.relkind = 'S' AND s.relnamespace = 'statesvc'::regnamespace"
+        " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = s.oid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i'))",
+    )
+    assert unowned == []
+
+
+async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repairs_it(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await log.everything()
+    assert await faults(database) == []
+    (_, highest), *_ = await as_superuser(
+        database,
+        "SELECT setval('statesvc.batch_id_seq', 1, false), (SELECT max(batch_id) FROM statesvc.batch)",
+    )
+    (fault,) = await faults(database)
+    assert f"statesvc.batch.batch_id has values up to {highest}" in fault
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        assert fail("copied database", fault) in [each async for each in check_database(connection)]
+    await as_superuser(database, statement_of(fault))
+    assert await faults(database) == []
+    await as_superuser(database, f"ALTER SEQUENCE statesvc.batch_id_seq RESTART {highest + 1}")
+    assert await faults(database) == []
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_a_role_refuses_to_start_and_ends(database: Any, tmp_path: Path) -> None:
+    async with story(database) as log:
+        await log.act()
+    await as_superuser(database, "SELECT setval('statesvc.batch_id_seq', 1, false)")
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database.service_dsn,
+        "STATESVC_MASTER_KEY": MASTER_KEY,
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "statesvc", "ingress", "--port", "0"),
+        env=environment,
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(30):
+        printed, _ = await process.communicate()
+    assert process.returncode == 1
+    assert b"SELECT setval('statesvc.batch_id_seq', 1)" in printed
