@@ -1,4 +1,4 @@
-"""`python -m tests.evidence_fonts FOLDER`: writes `statesvc/evidence/fonts/` again, with `coverage.csv`: what the fonts print.
+"""`python -m tests.evidence_fonts FOLDER`: writes `statesvc/addons/evidence/fonts/` again, with `coverage.csv`: what the fonts print.
 
 FOLDER holds Debian's fonts-noto-core (20201225-1), fonts-nanum (20200506-1) and fonts-droid-fallback (1:6.0.1r16-1.1), unpacked by
 `dpkg-deb -x`. Hints for screens are left out, and of the two large fonts what others print already. The subset of Nanum Gothic has another
@@ -15,7 +15,7 @@ from typing import Final
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
-FONTS: Final = Path(__file__).parents[1] / "statesvc" / "evidence" / "fonts"
+FONTS: Final = Path(__file__).parents[1] / "statesvc" / "addons" / "evidence" / "fonts"
 SCRIPTS: Final = (
     *(
         "Arabic",

@@ -27,9 +27,10 @@ HOMES: Final = {
         "statesvc/api/rollout_operations.py",
         "statesvc/api/service_status.py",
         "statesvc/health",
-        "statesvc/console",
+        "statesvc/addons/console",
         # the legal hold
         "statesvc/bodies",
+        "statesvc/addons/archive",
         "statesvc/privacy",
         "statesvc/api/legal_hold_operations.py",
     ),
@@ -39,14 +40,14 @@ HOMES: Final = {
         # where something happened; a position in a list or in the log is a position
         "events",
         "statesvc/shipments",
-        "statesvc/evidence",
-        "statesvc/console",
+        "statesvc/addons/evidence",
+        "statesvc/addons/console",
         "statesvc/log/entry_documents.py",
         # and to place a hold
         "statesvc/bodies/legal_holds.py",
         "statesvc/api/legal_hold_operations.py",
     ),
-    "quota": ("statesvc/queue", "statesvc/api", "statesvc/console", "statesvc/cli"),
+    "quota": ("statesvc/queue", "statesvc/api", "statesvc/addons/console", "statesvc/cli"),
     "reading": (
         "events",
         "statesvc/reading",
@@ -58,7 +59,7 @@ HOMES: Final = {
         "statesvc/reading",
         "statesvc/api",
         "statesvc/cli",
-        "statesvc/console",
+        "statesvc/addons/console",
         "statesvc/health",
     ),
 }

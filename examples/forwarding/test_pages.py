@@ -15,7 +15,7 @@ import httpx
 import pytest
 from statesvc_client.testing import SECRET, Service, signed_notification
 
-from statesvc.demo.sample_pushes import sample_push
+from statesvc.addons.demo.sample_pushes import sample_push
 
 PAGE = Path(__file__).parents[2] / "docs" / "forwarding.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)

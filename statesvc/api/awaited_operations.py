@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.addons.expectations.awaited_numbers import AwaitedPosition, list_unheard
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.api.reference_operations import ReferencesParameters, attached_to
-from statesvc.expectations.awaited_numbers import AwaitedPosition, list_unheard
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command

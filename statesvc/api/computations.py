@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from statesvc.addons.evidence.evidence_operations import print_evidence
 from statesvc.api.computing import (
     AUDIT,
     EVIDENCE,
@@ -11,7 +12,6 @@ from statesvc.api.computing import (
     PrintedEvidence,
     Sources,
 )
-from statesvc.api.evidence_operations import print_evidence
 from statesvc.api.shipment_operations import print_audit
 from statesvc.background.process_pool import Task
 

@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
+from statesvc.addons.evidence.bundle import EvidencePart
+from statesvc.addons.evidence.merchant_statement import MerchantStatement
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.parameters import AuditParameters
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.database.pool import Connections
-from statesvc.evidence.bundle import EvidencePart
-from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.problem import Code, Problem
 from statesvc.log.history import History
@@ -39,7 +39,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWanted:
-    """A request for evidence, as `statesvc.evidence.gather.Wanted`, in a media type. `part`: of a PDF. `actor`: who asked."""
+    """A request for evidence, as `statesvc.addons.evidence.gather.Wanted`, in a media type. `part`: of a PDF. `actor`: who asked."""
 
     carrier_id: str
     number: str

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from statesvc.addons.evidence import evidence_operations as evidence
+from statesvc.addons.expectations import expectation_operations as expectations
 from statesvc.api import action_operations as actions
 from statesvc.api import awaited_operations as awaited
 from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_operations as erasure
-from statesvc.api import evidence_operations as evidence
-from statesvc.api import expectation_operations as expectations
 from statesvc.api import key_operations as keys
 from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_operations as log

@@ -10,23 +10,23 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
+from statesvc.addons.archive.archive_identity import (
+    ArchiveFailure,
+    ArchiveRefusal,
+    read_archive_failures,
+    read_refusal,
+)
+from statesvc.addons.expectations.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
-from statesvc.expectations.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
 from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute
 from statesvc.health.storable import storage_findings
 from statesvc.http.health import shipped_migrations
 from statesvc.http.problem import PROBLEM_KINDS, Code
-from statesvc.log.archive.archive_identity import (
-    ArchiveFailure,
-    ArchiveRefusal,
-    read_archive_failures,
-    read_refusal,
-)
 from statesvc.queue.depths import QueueDepths, read_depths
 from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readings
 from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
+from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath

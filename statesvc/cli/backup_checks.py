@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealError
 from events.merkle.checkpoint import NoteError, read_checkpoint
-from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
+from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.log_checks import check_tombstones
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError

@@ -67,7 +67,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "log lines, short and in colour, from a file or the journal",
         ),
         "open": ListedCommand(
-            "statesvc.cli.open_console", "open the console in a browser", calls_api=True
+            "statesvc.addons.console.open_console", "open the console in a browser", calls_api=True
         ),
         "listen": ListedCommand(
             "statesvc.cli.listen_command",
@@ -108,19 +108,20 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "rebuild a projection from the log, alongside live traffic",
         ),
         "expectations": ListedCommand(
-            "statesvc.cli.expectation_commands",
+            "statesvc.addons.expectations.expectation_commands",
             "when a parcel counts as stalled or overdue",
             calls_api=True,
         ),
     },
     "Evidence": {
         "evidence": ListedCommand(
-            "statesvc.cli.evidence",
+            "statesvc.addons.evidence.evidence_command",
             "a document about a parcel that verifies by itself",
             calls_api=True,
         ),
         "verify": ListedCommand(
-            "statesvc.cli.verify", "check the whole log against its signed heads, or a document"
+            "statesvc.addons.verify.verify_command",
+            "check the whole log against its signed heads, or a document",
         ),
         "log": ListedCommand(
             "statesvc.cli.log_fork", "continue the log after a restore that lost entries"
@@ -151,14 +152,17 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "make, list and revoke API keys; rotate the master key",
             calls_api=True,
         ),
-        "archive": ListedCommand("statesvc.cli.archive", "the archives of bodies and of the log"),
+        "archive": ListedCommand(
+            "statesvc.addons.archive.archive_command", "the archives of bodies and of the log"
+        ),
         "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss"),
         "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
         "cell": ListedCommand(
             "statesvc.cli.cell", "several installations: their directory, proxies and moves"
         ),
         "shovel": ListedCommand(
-            "statesvc.cli.shovel_command", "bring messages over from another broker, and back"
+            "statesvc.addons.shovel.shovel_command",
+            "bring messages over from another broker, and back",
         ),
     },
 }

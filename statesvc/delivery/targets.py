@@ -7,10 +7,10 @@ from typing import Final, Self
 
 from yarl import URL
 
+from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.links import Links
+from statesvc.addons.brokers.table import BY_SCHEME
 from statesvc.delivery.addresses import Network
-from statesvc.delivery.brokers.dialling import Dialler
-from statesvc.delivery.brokers.links import Links
-from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer
 from statesvc.delivery.outgoing import Destination, Outgoing

@@ -41,7 +41,7 @@ class EntryKind:
 
     `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part. `filed`: what an archive
     file has; its format stays as it is, while the columns of tables follow what statements ask for. `exact`: it is recorded exactly at the
-    time of its batch; events and what they caused may be microseconds later. `verified`: modules of `statesvc.log.verify` that check more
+    time of its batch; events and what they caused may be microseconds later. `verified`: modules of `statesvc.addons.verify` that check more
     of it than `entries` checks of all. `shown`: calls besides `GET /v1/feed`, which shows all.
     """
 
@@ -366,7 +366,7 @@ ENTRY_KINDS: Final = (
         name=EntryName.OBSERVATION,
         says="what did not happen to a shipment as it should have ([expectations.md](expectations.md))",
         written="when its deadline has passed",
-        writer="statesvc/expectations/observe.py",
+        writer="statesvc/addons/expectations/observe.py",
         shown=(_HISTORY, _AUDIT, _EVIDENCE),
         key=3,
         exact=True,

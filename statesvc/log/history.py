@@ -21,12 +21,8 @@ from psycopg import AsyncConnection, Rollback
 
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
-from statesvc.database.queries import queries
-from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveError
-from statesvc.files.archive_folder import ArchivePath
-from statesvc.log import entry_documents
-from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.archive.file_queries import (
+from statesvc.addons.archive.entry_row import LogEntry
+from statesvc.addons.archive.file_queries import (
     EntriesByKind,
     FileQuery,
     of_event,
@@ -34,6 +30,10 @@ from statesvc.log.archive.file_queries import (
     of_range,
     of_shipments,
 )
+from statesvc.database.queries import queries
+from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveError
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.log import entry_documents
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
 from statesvc.log.json_compression import decompress_json

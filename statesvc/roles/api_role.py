@@ -13,6 +13,8 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from statesvc import __version__
+from statesvc.addons.console.portal import routes as portal_routes
+from statesvc.addons.console.routes import routes as console_routes
 from statesvc.api.call_examples import call_examples
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
@@ -27,8 +29,6 @@ from statesvc.api.stream.tickets import Tickets
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
-from statesvc.console.portal import routes as portal_routes
-from statesvc.console.routes import routes as console_routes
 from statesvc.database.readable_pool import ReadablePool
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets

@@ -5,14 +5,14 @@ from functools import partial
 
 from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
+from statesvc.addons.archive.body_archiver import BodyArchiver
+from statesvc.addons.archive.log_archiver import LogArchiver
+from statesvc.addons.expectations.watcher import watcher
 from statesvc.background.busy_priority import BusyPriority
-from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX, TRIALS
 from statesvc.database.wakeups.waker import Waker
-from statesvc.expectations.watcher import watcher
 from statesvc.files.archive_folder import archive_folder
 from statesvc.health.reconciler import reconciler
-from statesvc.log.archive.log_archiver import LogArchiver
 from statesvc.log.history import History
 from statesvc.maintenance.due_times import inbox_due_times
 from statesvc.maintenance.upkeep import maintenance

@@ -1,6 +1,6 @@
 """Numbers of which something must be heard: registered with their carrier, which only pushes.
 
-Whether anything was heard is asked once, when the hours are over (`statesvc/expectations/never_heard.py`): a push costs nothing more.
+Whether anything was heard is asked once, when the hours are over (`statesvc/addons/expectations/never_heard.py`): a push costs nothing more.
 """
 
 from collections.abc import Mapping

@@ -13,9 +13,9 @@ from typing import Final
 
 from yarl import URL
 
+from statesvc.addons.brokers.broker_url import UrlFlawError, split_login
+from statesvc.addons.brokers.table import BY_SCHEME, Broker, ClientMissingError
 from statesvc.delivery.addresses import Network, may_connect
-from statesvc.delivery.brokers.broker_url import UrlFlawError, split_login
-from statesvc.delivery.brokers.table import BY_SCHEME, Broker, ClientMissingError
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.webhook_url import webhook_url
 

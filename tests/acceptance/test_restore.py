@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from psycopg import AsyncConnection
 
+from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.database.migrator import migrate
-from statesvc.expectations.never_heard import observe_never_heard
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert
 from tests.world.cluster import Cluster

@@ -18,8 +18,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from statesvc.demo.dialects import ups
-from statesvc.demo.parcels import ParcelStep, invent
+from statesvc.addons.demo.dialects import ups
+from statesvc.addons.demo.parcels import ParcelStep, invent
 from statesvc.roles.supervisor.child_plan import CHILDREN, ROLES
 from tests.acceptance.slow_request import slow_request
 from tests.world.ports import free_port, port_for_up

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.database.queries import queries
-from statesvc.expectations.never_heard import observe_never_heard
 from tests.bench.bench import Bench, child
 from tests.bench.expectations import BATCH, PAIRS, WARMING
 from tests.bench.inbox import RELEASE, SUBSCRIBE, waiting
@@ -31,7 +31,7 @@ _PUSH_BAR_PERCENT: Final = 1.0
 _READY: Final = ("VACUUM ANALYZE", "CHECKPOINT")
 _SCANS: Final = "SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relid = 'statesvc.awaited_number'::regclass"
 _WRITTEN: Final = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
-_IS_DUE: Final = queries("statesvc.expectations", "watcher")["is_due"]
+_IS_DUE: Final = queries("statesvc.addons.expectations", "watcher")["is_due"]
 
 
 def _due(*, over: int) -> str:

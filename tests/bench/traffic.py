@@ -13,8 +13,8 @@ from random import Random
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from statesvc.demo.dialects import DIALECTS, fedex
-from statesvc.demo.parcels import TOWNS, Parcel, ParcelScan, ParcelStep, invent
+from statesvc.addons.demo.dialects import DIALECTS, fedex
+from statesvc.addons.demo.parcels import TOWNS, Parcel, ParcelScan, ParcelStep, invent
 
 Push = tuple[str, bytes]
 """(carrier_id, body)"""

@@ -6,9 +6,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+from statesvc.addons.verify.verify_log import Verification, VerificationRequest
+from statesvc.addons.verify.worker_pool import LogAccess
 from statesvc.database.keyring_store import parse_master_keys
-from statesvc.log.verify.verify_log import Verification, VerificationRequest
-from statesvc.log.verify.worker_pool import LogAccess
 from tests.acceptance.processes import MASTER_KEY
 from tests.bench.bench import Bench
 from tests.bench.long_log import long_log

@@ -23,10 +23,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from statesvc import __version__
+from statesvc.addons.demo.traffic import pushes
 from statesvc.database.migration_files import read_migrations
 from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
-from statesvc.demo.traffic import pushes
 from tests.acceptance.processes import Service, running, until_false
 from tests.acceptance.stories import ups_alert
 from tests.world import postgres

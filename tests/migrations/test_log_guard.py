@@ -11,10 +11,10 @@ import rfc8785
 from psycopg import AsyncConnection
 
 from events.entry.kinds import EntryName
+from statesvc.addons.verify.verify_log import Verification, VerificationRequest
+from statesvc.addons.verify.worker_pool import LogAccess
 from statesvc.database.log_guard import guard_script, install_guard
 from statesvc.database.migrator import migrate
-from statesvc.log.verify.verify_log import Verification, VerificationRequest
-from statesvc.log.verify.worker_pool import LogAccess
 
 REFUSED = (
     "DROP TABLE statesvc.event",

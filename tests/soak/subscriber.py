@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from statesvc.demo.subscriber import is_genuine
+from statesvc.addons.demo.subscriber import is_genuine
 
 
 class Subscriber:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.addons.demo.dialects import DIALECTS
+from statesvc.addons.demo.parcels import invent
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.demo.dialects import DIALECTS
-from statesvc.demo.parcels import invent
 from tests.acceptance.processes import MASTER_KEY, Service, running
 from tests.bench.claim import FILL, LANES, time_claims
 from tests.bench.inbox import put_all

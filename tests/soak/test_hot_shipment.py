@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from statesvc.demo.dialects import DIALECTS
-from statesvc.demo.parcels import Parcel, ParcelScan, ParcelStep, invent
+from statesvc.addons.demo.dialects import DIALECTS
+from statesvc.addons.demo.parcels import Parcel, ParcelScan, ParcelStep, invent
 from tests.acceptance.processes import Service, running
 from tests.soak.server import SoakServer
 

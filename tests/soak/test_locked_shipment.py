@@ -13,8 +13,8 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.demo.dialects import DIALECTS
-from statesvc.demo.parcels import invent
+from statesvc.addons.demo.dialects import DIALECTS
+from statesvc.addons.demo.parcels import invent
 from tests.acceptance.processes import Service, running
 from tests.bench.report import percentile
 from tests.soak.server import SoakServer

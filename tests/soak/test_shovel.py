@@ -8,7 +8,7 @@ from typing import Final
 import aiormq
 import pytest
 
-from statesvc.shovel.way_back import stored_messages
+from statesvc.addons.shovel.way_back import stored_messages
 from tests.soak.server import SoakServer
 from tests.world.brokers import RabbitMq, running_rabbitmq
 from tests.world.celery_fleet import has_run, ran, running_worker

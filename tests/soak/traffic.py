@@ -13,7 +13,7 @@ from itertools import count
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.identity.ids import identify
-from statesvc.demo.traffic import Behaviour, pushes
+from statesvc.addons.demo.traffic import Behaviour, pushes
 from tests.acceptance.stories import canonical_story
 
 Digest = Callable[[bytes], bytes]

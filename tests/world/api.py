@@ -22,6 +22,8 @@ from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from statesvc.addons.console.portal import routes as portal_routes
+from statesvc.addons.console.routes import routes as console_routes
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReads
@@ -31,8 +33,6 @@ from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.console.portal import routes as portal_routes
-from statesvc.console.routes import routes as console_routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Connections, PoolLimits, make_pool
 from statesvc.database.readable_pool import ReadablePool

@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
-from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
-from statesvc.log.verify.worker_pool import LogAccess
+from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
+from statesvc.addons.verify.worker_pool import LogAccess
 from tests.world.postgres import fill_database
 from tests.world.story import MASTER, Story, scan, story
 

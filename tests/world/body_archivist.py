@@ -12,10 +12,10 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import body_context, body_key_wrap
 from events.crypto.sealing import unsalted
-from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives
-from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
+from statesvc.addons.archive.archive_identity import MARKER
+from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives
+from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
-from statesvc.log.archive.archive_identity import MARKER
 from tests.world.database import Database
 from tests.world.shop import Shop
 

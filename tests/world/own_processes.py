@@ -18,8 +18,8 @@ FIXTURE: Final = "own_processes"
 _LOADED: Final = (
     "pytest",
     "tests.world.forked",
-    "statesvc.log.archive.month_files",
-    "statesvc.log.verify.worker_pool",
+    "statesvc.addons.archive.month_files",
+    "statesvc.addons.verify.worker_pool",
     "statesvc.shipments.rebuild.folding",
     "statesvc.cli.role",
     # the last: what is loaded by then no collection visits again

@@ -19,10 +19,10 @@ from uuid import uuid4
 from psycopg import AsyncConnection, Connection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from statesvc.addons.demo.movable_clock import MOVABLE_CLOCK
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.postmaster import running_pid
-from statesvc.demo.movable_clock import MOVABLE_CLOCK
 from tests.world.ports import free_port
 
 MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))

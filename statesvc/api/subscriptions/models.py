@@ -19,9 +19,9 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from projections.notification_type import NotificationType
+from statesvc.addons.brokers.table import BY_SCHEME
 from statesvc.api.parameters import known_carrier
 from statesvc.api.subscriptions.receiver_fields import Headers, OlderSignatureShown, SignatureAsked
-from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.closed_model import ClosedModel

@@ -9,9 +9,9 @@ import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS, INSTALLED
+from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
 from statesvc.api.service_status import CHECKS, read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
-from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.disk_check import check_disk_lasts
 from statesvc.cli.doctor.interpreter import check_interpreter

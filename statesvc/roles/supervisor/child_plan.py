@@ -159,7 +159,7 @@ def programs(
         command = [
             sys.executable,
             "-m",
-            "statesvc.demo.run",
+            "statesvc.addons.demo.run",
             "--url",
             plan.url,
             "--rate",

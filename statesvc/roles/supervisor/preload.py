@@ -27,7 +27,7 @@ def _use_once() -> None:
 
     from events.crypto.sealing import SealingKey  # noqa: PLC0415
     from events.parsing.whereabouts import load_tables  # noqa: PLC0415
-    from statesvc.console.pages import Templates  # noqa: PLC0415
+    from statesvc.addons.console.pages import Templates  # noqa: PLC0415
     from statesvc.http.health import shipped_migrations  # noqa: PLC0415
     from statesvc.telemetry.tracing import detected_resource  # noqa: PLC0415
 

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from statesvc.addons.archive.file_queries import open_file
 from statesvc.files.archive_folder import ArchivePath
-from statesvc.log.archive.file_queries import open_file
 from statesvc.shipments.rebuild.keyspace import Slice
 
 BUCKETS_MAX: Final = 4_096

@@ -19,12 +19,12 @@ from aiohttp import web
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
+from statesvc.addons.demo.carrier_client import CarrierClient
+from statesvc.addons.demo.display import DemoCounts
+from statesvc.addons.demo.traffic import Behaviour, Push, pushes
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
 from statesvc.database.migrator import migrate
-from statesvc.demo.carrier_client import CarrierClient
-from statesvc.demo.display import DemoCounts
-from statesvc.demo.traffic import Behaviour, Push, pushes
 from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY
 from tests.acceptance.stories import ups_alert

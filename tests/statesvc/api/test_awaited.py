@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from events.vocabulary import Status
-from statesvc.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.privacy.erasure import Erasure, erase
 from tests.world.story import Story
 

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from events.vocabulary import Status
+from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.expectations.never_heard import observe_never_heard
 from statesvc.subscriptions import sent_notifications
 from statesvc.subscriptions.sent_notifications import NotificationFilter, read_page
 from tests.statesvc.api.test_subscription_replay import PATH, rows, subscribe, turn

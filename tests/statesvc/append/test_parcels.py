@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from events.identity.ids import shipment_id
 from projections.parcel import ParcelSource, SourceChange, told_of
-from statesvc.expectations.observe import observe
+from statesvc.addons.expectations.observe import observe
 from statesvc.log.history import History
 from statesvc.shipments.references import AttachedTo, ParcelNumber, References, attach_references
 from statesvc.subscriptions.replay import ReplayRequest, replay

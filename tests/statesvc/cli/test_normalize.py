@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from statesvc.addons.demo.dialects import ups, usps
+from statesvc.addons.demo.parcels import ParcelStep, invent
 from statesvc.cli import main
-from statesvc.demo.dialects import ups, usps
-from statesvc.demo.parcels import ParcelStep, invent
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 UPS = next(

@@ -12,13 +12,13 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.merkle.checkpoint import read_checkpoint
+from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
+from statesvc.addons.verify.worker_pool import LogAccess
 from statesvc.log.checkpoint_store import checkpoint_store_at, read_published
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.signing_keys import read_keys, rotate
 from statesvc.log.tree_nodes import tree_root
-from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
-from statesvc.log.verify.worker_pool import LogAccess
 from statesvc.sealer.fork import Fork, ForkRequest, NoForkError, fork
 from statesvc.sealer.leadership import Publication, take_stock
 from statesvc.sealer.seal import ForkError

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from statesvc.addons.evidence.check_bundle import check
+from statesvc.addons.evidence.evidence_forms import html_of
+from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.evidence.check_bundle import check
-from statesvc.evidence.evidence_forms import html_of
-from statesvc.evidence.evidence_report import report_of
 from statesvc.log.signing_keys import rotate
 from statesvc.log.timestamp import inquire
 from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
-from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
+from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.attack import attack, places, verify
 from tests.world.stamping import Tsa, make_tsa, serving
 from tests.world.story import MASTER, Story, story

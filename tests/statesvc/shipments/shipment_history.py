@@ -15,9 +15,9 @@ from events.event import Event, EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import correction_id, identify
 from events.identity.recipes import number_of
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
+from statesvc.addons.expectations.observe import observe
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.expectations.observe import observe
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.read_message import Read
 from tests.world.story import Story

@@ -7,8 +7,8 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
+from statesvc.addons.expectations.observe import observe
 from statesvc.database.pipelined import Pipeline, PipelinedRows
-from statesvc.expectations.observe import observe
 from statesvc.log.history import History
 from statesvc.log.personal_read_entries import PersonalRead, record_personal_read
 from statesvc.subscriptions import subscription_store as store

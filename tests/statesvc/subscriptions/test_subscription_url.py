@@ -2,8 +2,8 @@
 
 import pytest
 
+from statesvc.addons.brokers import table
 from statesvc.delivery.addresses import parse_networks
-from statesvc.delivery.brokers import table
 from statesvc.delivery.outgoing import Login
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 

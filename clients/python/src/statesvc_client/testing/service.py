@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from statesvc.demo.movable_clock import advance_clock
-from statesvc.demo.sample_pushes import sample_push
+from statesvc.addons.demo.movable_clock import advance_clock
+from statesvc.addons.demo.sample_pushes import sample_push
 from statesvc_client import signatures
 from statesvc_client.sync.client import Client
 from statesvc_client.testing.notifications import SECRET, SignedNotification, signed_notification

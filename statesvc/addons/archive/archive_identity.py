@@ -1,0 +1,172 @@
+"""Check that the configured folder or bucket is this installation's archive, before anything is written, dropped or deleted by it.
+
+A volume that is not mounted leaves an empty folder behind, which takes files as the archive would. So every file that the ledgers name must
+be there in its full length, and the folder bears a marker of the installation, written at first use.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import structlog
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from statesvc.addons.archive.file_names import LOG_FILES
+from statesvc.database.data_dir import sync
+from statesvc.database.queries import queries
+from statesvc.files.archive_folder import ArchivePath, file_sizes
+from statesvc.files.object_path import ObjectPath, ObjectStoreError
+
+SQL: Final = queries("statesvc.addons.archive", "archive_identity")
+MARKER: Final = "statesvc-archive-"
+_MARKER_TEXT: Final = b"The archive of one statesvc installation. Move and back up the folder as a whole, this file included.\n"
+_NAMED_MAX: Final = 3
+Connection = AsyncConnection[Any]
+
+log = structlog.get_logger()
+
+
+class ArchiveRefusedError(RuntimeError):
+    """The place is not the archive that the ledgers name, or cannot be written: nothing is written, dropped or deleted."""
+
+    @classmethod
+    def of(cls, folder: ArchivePath, error: OSError) -> Self:
+        """Make it of what the system or the store said."""
+        return cls(
+            str(error)
+            if isinstance(error, ObjectStoreError)
+            else f"{folder}: {error.strerror or type(error).__name__}"
+        )
+
+
+class ArchivedFile(NamedTuple):
+    """A file of a ledger. `size_bytes`: of a month with that of its index."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveIdentity:
+    """Properties of this installation's archive. The connection is in autocommit."""
+
+    connection: Connection
+    folder: ArchivePath
+    keyring: Keyring
+
+    @property
+    def marker(self) -> str:
+        """The name of the marker. The digest key never changes."""
+        return MARKER + self.keyring.digest(b"archive")[:8].hex()
+
+    async def require(self) -> None:
+        """Check the archive's identity. Raises ArchiveRefusedError. Marks a folder that is new, or whose marker alone is missing."""
+        refusal = await (await self.connection.execute(SQL["sealing_refusal"])).fetchone()
+        if refusal is not None:
+            raise ArchiveRefusedError(f"the log is not sealed: {refusal[0]}")
+        files = [
+            ArchivedFile(*row)
+            for row in await (await self.connection.execute(SQL["archived_files"])).fetchall()
+        ]
+        try:
+            await asyncio.to_thread(_require, self.folder, self.marker, files)
+        except OSError as error:
+            raise ArchiveRefusedError.of(self.folder, error) from error
+
+    async def note_refusal(self, error: ArchiveRefusedError) -> None:
+        """Store the refusal for `status` and `doctor`."""
+        log.error("archive_refused", why=str(error))
+        await self.connection.execute(SQL["note_refusal"], {"why": str(error)[:500]})
+
+    async def end_refusal(self) -> None:
+        """Note that the archive was found to be what it should be."""
+        await self.connection.execute(SQL["end_refusal"])
+
+
+def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> None:
+    sizes = file_sizes(folder)
+    if sizes and isinstance(folder, Path) and not os.access(folder, os.W_OK | os.X_OK):
+        raise ArchiveRefusedError(f"{folder} cannot be written: it is read-only")
+    if marker not in sizes and (
+        others := sorted(name for name in sizes if name.startswith(MARKER))
+    ):
+        raise ArchiveRefusedError(
+            f"{folder} is the archive of another installation ({others[0]}): use a folder of its own"
+        )
+    faults = {
+        file.name: fault
+        for file in files
+        if (fault := file_of_ledger_fault(file, sizes)) is not None
+    }
+    if faults and not any(file.name in sizes for file in files):
+        raise ArchiveRefusedError(
+            f"{folder} has none of the {len(files)} files that were archived: is its volume mounted?"
+        )
+    if faults:
+        shown = "; ".join(f"{name}: {fault}" for name, fault in list(faults.items())[:_NAMED_MAX])
+        more = f"; and {len(faults) - _NAMED_MAX} more" if len(faults) > _NAMED_MAX else ""
+        raise ArchiveRefusedError(
+            f"{folder}, {len(faults)} of {len(files)} files that were archived: {shown}{more}"
+        )
+    if marker not in sizes:
+        _mark(folder, marker)
+
+
+def file_of_ledger_fault(file: ArchivedFile, sizes: Mapping[str, int]) -> str | None:
+    """Return what of a file, or of a month's files, is missing or not as long as it was; None: nothing. `sizes`: what is in the folder."""
+    names = (
+        LOG_FILES.file_names(file.name)
+        if file.name.endswith(LOG_FILES.suffixes[0])
+        else [file.name]
+    )
+    missing = [name for name in names if name not in sizes]
+    if missing:
+        return "it is missing" if missing[0] == file.name else f"{missing[0]} is missing"
+    found = sum(sizes[name] for name in names[:2])
+    return None if found == file.size_bytes else f"it has {found} bytes, not {file.size_bytes}"
+
+
+def _mark(folder: ArchivePath, marker: str) -> None:
+    if isinstance(folder, ObjectPath):
+        (folder / marker).write_bytes(_MARKER_TEXT)
+        return
+    created = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / marker).write_bytes(_MARKER_TEXT)
+    for place in (folder / marker, folder, *(place.parent for place in created)):
+        sync(place)
+
+
+class ArchiveRefusal(NamedTuple):
+    """Reason why nothing is archived, and since when."""
+
+    why: str
+    since: datetime
+    seconds: float
+
+
+class ArchiveFailure(NamedTuple):
+    """Days or months (`unit`) that could not be archived and are still in the database; `why` is that of the last try."""
+
+    unit: str
+    periods: int
+    why: str
+
+
+async def read_refusal(connection: Connection) -> ArchiveRefusal | None:
+    """Return the refusal; None: the last pass found the archive as it should be, or there was none lately."""
+    row = await (await connection.execute(SQL["read_refusal"])).fetchone()
+    return None if row is None else ArchiveRefusal(*row)
+
+
+async def read_archive_failures(connection: Connection) -> list[ArchiveFailure]:
+    """Return the failures of both archives."""
+    return [
+        ArchiveFailure(*row)
+        for row in await (await connection.execute(SQL["read_failures"])).fetchall()
+    ]

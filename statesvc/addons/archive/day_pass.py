@@ -1,0 +1,238 @@
+"""One pass of the archiver: write > verify > drop the days that are due, expire those whose months are over, check one old file."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+import structlog
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import SealError
+from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
+from statesvc.addons.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
+from statesvc.addons.archive.archive_pass import (
+    ArchivePass,
+    ArchivePassResult,
+    ArchiveProgress,
+    PeriodFailedError,
+    run_in_archive,
+)
+from statesvc.addons.archive.day import DayBatchLimits, any_hold
+from statesvc.addons.archive.day_ledger import (
+    BODY_LEDGER,
+    ArchivedDay,
+    begin_day,
+    drop_day,
+    drop_expired_messages,
+    due_days,
+    expire_day,
+    expiring_days,
+    longest_unchecked,
+    newest_hold,
+    note_checked,
+    note_deleted,
+    note_written,
+    undeleted_days,
+)
+from statesvc.addons.archive.verify_day import verify_day
+from statesvc.addons.archive.write_day import BODY_FILES, Pause, write_day
+from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived
+from statesvc.database.brief_locks import TRIES, until_let_go
+from statesvc.files.archive_folder import ArchivePath, file_fault, remove
+
+log = structlog.get_logger()
+
+CHECKED_DAYS: Final = 30
+"""Every file is read again at least this often: one that nobody checks is lost without anyone's noticing."""
+_RECORDS_AT_ONCE: Final = 500
+Connection = AsyncConnection[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyArchiving:
+    """Dependencies of a pass, and how long bodies are retained."""
+
+    folder: ArchivePath
+    keyring: Keyring
+    hot_days: int
+    keep_months: int
+    pause: Pause
+    drop_tries: int = TRIES
+    batches: DayBatchLimits = field(default_factory=DayBatchLimits)
+    report: Callable[[int, int], None] = lambda _done, _total: None
+    """Told how many of the days that are due are done."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DayPassResult(ArchivePassResult):
+    """Result of a pass."""
+
+    expired: list[date] = field(default_factory=list)
+    messages_expired: list[date] = field(default_factory=list)
+    """Months of verdicts whose bodies have all expired."""
+    faults: list[date] = field(default_factory=list)
+    bodies: int = 0
+    pruned: int = 0
+
+
+async def archive_days(connection: Connection, archiving: BodyArchiving) -> DayPassResult:
+    """Archive and expire the days that are due. The caller's session leads; the connection is in autocommit.
+
+    Database errors pass through.
+    """
+    identity, result = (
+        ArchiveIdentity(connection, archiving.folder, archiving.keyring),
+        DayPassResult(),
+    )
+    await run_in_archive(identity, result, partial(_archive_days, identity, archiving, result))
+    return result
+
+
+async def _archive_days(
+    identity: ArchiveIdentity, archiving: BodyArchiving, result: DayPassResult
+) -> None:
+    connection = identity.connection
+    steps = _DayPass(
+        identity=identity,
+        ledger=BODY_LEDGER,
+        names=BODY_FILES,
+        drop_tries=archiving.drop_tries,
+        batches=archiving.batches,
+        pause=archiving.pause,
+        result=result,
+    )
+    due = list(await due_days(connection, hot_days=archiving.hot_days))
+    for done, day in enumerate(due, start=1):
+        await steps.archive(day, first=day, name=day.isoformat())
+        archiving.report(done, len(due))
+    # what follows deletes files, and bodies that files have
+    await identity.require()
+    await _expire(connection, archiving, result)
+    await _expire_messages(connection, archiving, result)
+    result.pruned = await prune_retained(connection)
+    await _check_oldest(connection, archiving, result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DayPass(ArchivePass[date]):
+    batches: DayBatchLimits
+    pause: Pause
+    result: DayPassResult
+
+    async def begin(self, period: date) -> ArchiveProgress:
+        return await begin_day(self.connection, period)
+
+    async def write(self, period: date, prefix: str) -> Mapping[str, bytes]:
+        with _shipment_keys():
+            written = await write_day(
+                self.connection,
+                self.keyring,
+                self.folder,
+                prefix,
+                period,
+                limits=self.batches,
+                pause=self.pause,
+            )
+        await note_written(self.connection, period, written)
+        return {written.file_name: written.finished.sha256}
+
+    async def verify(self, period: date, path: ArchivePath) -> None:
+        with _shipment_keys():
+            self.result.bodies += await verify_day(
+                self.connection, self.keyring, path, period, limits=self.batches, pause=self.pause
+            )
+
+    async def leave(self, period: date, sha256: bytes) -> int:
+        return await drop_day(self.connection, period, sha256)
+
+
+@contextmanager
+def _shipment_keys() -> Iterator[None]:
+    try:
+        yield
+    except SealError as error:
+        # not a body, but the key of a shipment: nothing is left out for that
+        raise PeriodFailedError(f"a shipment's key does not open: {error}") from error
+
+
+async def _expire(connection: Connection, archiving: BodyArchiving, outcome: DayPassResult) -> None:
+    for archive in await expiring_days(connection, keep_months=archiving.keep_months):
+        holds_known = await newest_hold(connection)
+        try:
+            await retain_held(connection, archiving, archive)
+        except (OSError, ArchiveFileError) as error:
+            # what a hold may stand on is in there: the file does not end before someone repaired it
+            await _faulty(
+                connection,
+                archive.day,
+                str(error) if isinstance(error, ArchiveFileError) else "it cannot be read",
+                outcome,
+            )
+            continue
+        if await expire_day(connection, archive.day, holds_known=holds_known):
+            outcome.expired.append(archive.day)
+    for archive in await undeleted_days(connection):
+        try:
+            await asyncio.to_thread(remove, archiving.folder / archive.file_name)
+        except OSError as error:
+            raise ArchiveRefusedError.of(archiving.folder, error) from error
+        await note_deleted(connection, archive.day)
+
+
+async def _expire_messages(
+    connection: Connection, archiving: BodyArchiving, outcome: DayPassResult
+) -> None:
+    while (
+        month := await until_let_go(
+            lambda: drop_expired_messages(connection), tries=archiving.drop_tries
+        )
+    ) is not None:
+        outcome.messages_expired.append(month)
+        log.info("messages_expired", month=str(month))
+
+
+async def retain_held(
+    connection: Connection, archiving: BodyArchiving, archive: ArchivedDay
+) -> None:
+    """Copy out the bodies under a legal hold: they outlive the file."""
+    if archive.is_lost or not await any_hold(connection):
+        return
+    with await asyncio.to_thread(ArchiveReader, archiving.folder / archive.file_name) as reader:
+        records = iter(reader)
+        while batch := await asyncio.to_thread(_some, records):
+            held = await held_among(connection, archive.day, batch)
+            for record in batch:
+                if record.message_id in held:
+                    await retain_archived(connection, record)
+            await archiving.pause()
+
+
+async def _check_oldest(
+    connection: Connection, archiving: BodyArchiving, outcome: DayPassResult
+) -> None:
+    """Check the file that was not checked for the longest time."""
+    found = await longest_unchecked(connection, days=CHECKED_DAYS)
+    if found is None:
+        return
+    archive, sha256 = found
+    fault = await asyncio.to_thread(file_fault, archiving.folder / archive.file_name, sha256)
+    if fault is None:
+        await note_checked(connection, archive.day, fault=None)
+    else:
+        await _faulty(connection, archive.day, fault, outcome)
+
+
+def _some(records: Iterator[BodyRecord]) -> list[BodyRecord]:
+    return list(islice(records, _RECORDS_AT_ONCE))
+
+
+async def _faulty(connection: Connection, day: date, why: str, outcome: DayPassResult) -> None:
+    outcome.faults.append(day)
+    await note_checked(connection, day, fault=why)
+    log.error("archive_faulty", archive=BODY_FILES.subject, period=day.isoformat(), why=why)

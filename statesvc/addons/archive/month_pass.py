@@ -1,0 +1,158 @@
+"""One pass of the archiver of the log: write > verify > give notice > take out of the database, for each month that is due.
+
+Then the dedupe keys of shipments that ended with them are packed.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from typing import Any
+
+import structlog
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from statesvc.addons.archive.archive_identity import ArchiveIdentity
+from statesvc.addons.archive.archive_pass import (
+    ArchivePass,
+    ArchivePassResult,
+    ArchiveProgress,
+    NotVerifiedError,
+    run_in_archive,
+)
+from statesvc.addons.archive.file_names import LOG_FILES
+from statesvc.addons.archive.key_packing import is_packing_due, pack_keys
+from statesvc.addons.archive.month import MonthExtent, NotSealedError, extent_of
+from statesvc.addons.archive.month_files import compare_month, write_month
+from statesvc.addons.archive.month_ledger import (
+    LOG_LEDGER,
+    begin_month,
+    clock,
+    drop_month,
+    due_months,
+    give_notice,
+    note_written,
+)
+from statesvc.database.brief_locks import TRIES
+from statesvc.files.archive_errors import UnreadableArchiveError
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.object_path import ObjectStoreError
+from statesvc.log.actions import record_action
+
+log = structlog.get_logger()
+
+Connection = AsyncConnection[Any]
+Wait = Callable[[float], Awaitable[None]]
+"""Until the notice of a month is over, in seconds; may return early, then the month goes in a later pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogArchiving:
+    """Dependencies of a pass, and how many whole months stay in the database."""
+
+    folder: ArchivePath
+    keyring: Keyring
+    hot_months: int
+    wait: Wait
+    drop_tries: int = TRIES
+
+
+@dataclass(slots=True, kw_only=True)
+class MonthPassResult(ArchivePassResult):
+    """Result of a pass. `leaving`: verified months whose notice is not over; `waiting`: those that are not wholly sealed."""
+
+    leaving: list[date] = field(default_factory=list)
+    waiting: list[date] = field(default_factory=list)
+    entries: int = 0
+    stayed: int = 0
+    """Shipments that stay in the database."""
+    packed: int = 0
+    """Dedupe keys of shipments that are gone."""
+
+
+async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
+    """Archive the months that are due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
+    identity, result = (
+        ArchiveIdentity(connection, archiving.folder, archiving.keyring),
+        MonthPassResult(),
+    )
+    await run_in_archive(identity, result, partial(_archive_months, identity, archiving, result))
+    return result
+
+
+async def _archive_months(
+    identity: ArchiveIdentity, archiving: LogArchiving, result: MonthPassResult
+) -> None:
+    connection = identity.connection
+    steps = _MonthPass(
+        identity=identity,
+        ledger=LOG_LEDGER,
+        names=LOG_FILES,
+        drop_tries=archiving.drop_tries,
+        hot_months=archiving.hot_months,
+        wait=archiving.wait,
+        result=result,
+    )
+    for month in await due_months(connection, hot_months=archiving.hot_months):
+        try:
+            extent = await extent_of(connection, month)
+        except NotSealedError as error:
+            result.waiting.append(month.month)
+            log.warning("log_archive_waits", month=str(month), why=str(error))
+            return
+        if extent is not None:
+            await steps.archive(extent, first=month.month, name=str(month))
+    if await is_packing_due(connection):
+        result.packed = await pack_keys(connection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MonthPass(ArchivePass[MonthExtent]):
+    hot_months: int
+    wait: Wait
+    result: MonthPassResult
+
+    async def begin(self, period: MonthExtent) -> ArchiveProgress:
+        return await begin_month(self.connection, period.month)
+
+    async def write(self, period: MonthExtent, prefix: str) -> Mapping[str, bytes]:
+        written = await write_month(self.connection, self.folder, prefix, period)
+        await note_written(self.connection, period.month, written)
+        return written.digests
+
+    async def verify(self, period: MonthExtent, path: ArchivePath) -> None:
+        try:
+            self.result.entries += await compare_month(self.connection, path, period)
+        except ObjectStoreError:
+            raise
+        except UnreadableArchiveError as error:
+            raise NotVerifiedError(str(error)) from error
+
+    async def may_leave(self, period: MonthExtent, sha256: bytes) -> bool:
+        """Return whether it was given notice for a minute: readers count it as gone from the first second on."""
+        goes_at = await give_notice(self.connection, period.month, sha256)
+        now, _ = await clock(self.connection, hot_months=self.hot_months)
+        if now < goes_at:
+            await self.wait((goes_at - now).total_seconds())
+            now, _ = await clock(self.connection, hot_months=self.hot_months)
+        if now < goes_at:
+            self.result.leaving.append(period.month.month)
+        return now >= goes_at
+
+    async def leave(self, period: MonthExtent, sha256: bytes) -> int:
+        _, active_since = await clock(self.connection, hot_months=self.hot_months)
+        async with self.connection.transaction():
+            details = {"sha256": sha256.hex()}
+            await record_action(
+                self.connection,
+                actor="archiver",
+                verb="log.archive",
+                target=f"log {period.month}",
+                details=details,
+            )
+            stayed = await drop_month(
+                self.connection, period.month, sha256, active_since=active_since
+            )
+        self.result.stayed += stayed
+        return stayed

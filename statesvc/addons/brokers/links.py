@@ -1,0 +1,165 @@
+"""All links of a process: one for each target, open while it is used, and what a notifier needs of them: an answer for each attempt."""
+
+import asyncio
+import ssl
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+from yarl import URL
+
+from statesvc.addons.brokers.broker_url import UrlFlawError
+from statesvc.addons.brokers.cloud_event import cloud_event
+from statesvc.addons.brokers.connection import (
+    Connection,
+    ConnectionLostError,
+    PublishRefusedError,
+)
+from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.link import Link
+from statesvc.addons.brokers.table import BY_SCHEME, ClientMissingError
+from statesvc.delivery.connection_failure import outcome_of_failure
+from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer, AttemptOutcome
+from statesvc.delivery.outgoing import Destination, Outgoing
+
+LINKS_MAX: Final = 256
+IDLE_SECONDS: Final = 60.0
+_DETAIL_CHARS_MAX: Final = 500
+
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Held:
+    link: Link
+    retirement: asyncio.TimerHandle | None = field(default=None)
+
+
+class Links:
+    """`source`: what CloudEvents say they come from. Links that idle are closed, the longest idle first where there are too many."""
+
+    def __init__(
+        self,
+        dialler: Dialler,
+        *,
+        source: str,
+        connect_seconds: float = CONNECT_SECONDS,
+        total_seconds: float = TOTAL_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
+        links_max: int = LINKS_MAX,
+    ) -> None:
+        self._dialler = dialler
+        self._source = source
+        self._connect_seconds = connect_seconds
+        self._total_seconds = total_seconds
+        self._idle_seconds = idle_seconds
+        self._links_max = links_max
+        self._held: dict[Destination, _Held] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for destination in list(self._held):
+            self._retire(destination)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    @property
+    def open_count(self) -> int:
+        """Connections that are there."""
+        return sum(held.link.is_open for held in self._held.values())
+
+    async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:
+        """Publish it. Every failure of the other side is an answer, not an exception."""
+        started = time.monotonic()
+        outcome, text = await self._outcome(destination, outgoing)
+        detail = text[:_DETAIL_CHARS_MAX]
+        duration_seconds = time.monotonic() - started
+        return Answer(
+            outcome=outcome,
+            duration_seconds=duration_seconds,
+            response=detail.encode("utf-8", "replace"),
+            detail=detail,
+        )
+
+    async def _outcome(
+        self, destination: Destination, outgoing: Outgoing
+    ) -> tuple[AttemptOutcome, str]:
+        held = self._taken(destination)
+        try:
+            async with asyncio.timeout(self._total_seconds):
+                return AttemptOutcome.DELIVERED, await held.link.publish(
+                    cloud_event(outgoing, source=self._source)
+                )
+        except Exception as error:  # noqa: BLE001 - a defect in one broker's client must not end the notifier for all subscribers
+            return _meaning(error)
+        finally:
+            self._left(destination, held)
+
+    def _taken(self, destination: Destination) -> _Held:
+        # the last used stands last
+        held = self._held.pop(destination, None) or self._made(destination)
+        self._held[destination] = held
+        if held.retirement is not None:
+            held.retirement.cancel()
+            held.retirement = None
+        return held
+
+    def _made(self, destination: Destination) -> _Held:
+        if len(self._held) >= self._links_max:
+            # those in use are bounded by the permits of their attempts
+            idle = next((one for one, held in self._held.items() if not held.link.in_use), None)
+            if idle is not None:
+                self._retire(idle)
+        return _Held(
+            Link(lambda: self._connect(destination), connect_seconds=self._connect_seconds)
+        )
+
+    async def _connect(self, destination: Destination) -> Connection:
+        url = URL(destination.url)
+        broker = BY_SCHEME[url.scheme]
+        return await broker.client().connect(broker.read(url), destination.login, self._dialler)
+
+    def _left(self, destination: Destination, held: _Held) -> None:
+        if not held.link.in_use and self._held.get(destination) is held:
+            loop = asyncio.get_running_loop()
+            held.retirement = loop.call_later(self._idle_seconds, self._retire, destination)
+
+    def _retire(self, destination: Destination) -> None:
+        held = self._held.pop(destination)
+        if held.retirement is not None:
+            held.retirement.cancel()
+        closing = asyncio.create_task(held.link.close(), name="broker link closing")
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+
+def _meaning(error: Exception) -> tuple[AttemptOutcome, str]:
+    """Return how an attempt ended that raised this, and the detail to record."""
+    outcome, detail = AttemptOutcome.UNREACHABLE, ""
+    match error:
+        case PublishRefusedError(outcome=outcome, detail=detail):
+            pass
+        case ClientMissingError():
+            _log.error("broker_client_missing", why=str(error))
+            outcome, detail = AttemptOutcome.CLIENT_MISSING, str(error)
+        case UrlFlawError():
+            outcome, detail = AttemptOutcome.REFUSED, str(error)
+        case ssl.SSLCertVerificationError():
+            outcome, detail = AttemptOutcome.CERTIFICATE_NOT_TRUSTED, error.verify_message
+        case ConnectionLostError():
+            outcome, detail = outcome_of_failure(error), str(error)
+        case OSError():
+            outcome = outcome_of_failure(error)
+        case _:
+            _log.error("broker_client_failed", error=error)
+    return outcome, detail

@@ -1,0 +1,377 @@
+"""Carriers: rates, silence, rollout, what a candidate reads differently, unknown codes; and the forms that change them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
+from statesvc.addons.console.carrier_board import CarrierLine, read_board
+from statesvc.addons.console.charts import Bar, bars
+from statesvc.addons.console.operation_forms import inputs_of
+from statesvc.addons.console.screen import (
+    Done,
+    DryRun,
+    FormAction,
+    Input,
+    PageRequest,
+    Screen,
+    Values,
+)
+from statesvc.api.queue_operations import QuotaChange
+from statesvc.api.rollout_operations import RolloutChange
+from statesvc.database.pool import Connections
+from statesvc.http.inner_calls import checked_body
+from statesvc.http.keys.key_store import Scope
+from statesvc.http.problem import Code, Problem
+from statesvc.reading.reading_name import is_foreign
+from statesvc.reading.rollout_store import ALL, Rollout, RolloutSettings, refusals
+
+LIST: Final = "/console/carriers"
+ONE: Final = LIST + "/{carrier_id}"
+_DIFFERENCES: Final = 20
+_PUSHED: Final = "Webhooks of the last day, hour by hour: new, repeated, refused"
+
+
+@dataclass(frozen=True, slots=True)
+class CarrierScreens:
+    """Screens and actions about carriers."""
+
+    pool: Connections
+    carriers: Mapping[str, Carrier]
+
+    async def show_list(self, _visit: PageRequest) -> Mapping[str, Any]:
+        """Show those that push, trouble first; the others by name."""
+        async with self.pool.connection() as connection:
+            board = await read_board(connection, sorted(self.carriers))
+        lines = [(line, _chart(line, width=96)) for line in board.lines if not line.is_quiet]
+        quiet = sorted(line.carrier_id for line in board.lines if line.is_quiet)
+        return {"lines": lines, "quiet": quiet, "all_held": board.all_held, "all": ALL}
+
+    async def show_one(self, visit: PageRequest) -> Mapping[str, Any]:
+        """Show one carrier, with its candidate's differences and its codes."""
+        carrier = self._carrier(visit)
+        carrier_id = carrier.carrier_id
+        async with self.pool.connection() as connection:
+            line = (await read_board(connection, [carrier_id])).lines[0]
+        rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier_id)
+        diffs = None
+        if rollout["candidate"] is not None:
+            diffs = await visit.call_api(
+                "GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES
+            )
+        codes = await visit.call_api("GET /v1/unmapped-codes", carrier_id=carrier_id)
+        mappings = await visit.call_api(
+            "GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50
+        )
+        quotas = (await visit.call_api("GET /v1/quotas"))["items"]
+        return {
+            "title": carrier.name,
+            "carrier": carrier,
+            "line": line,
+            "chart": _chart(line, label_every=4),
+            "rollout": rollout,
+            "diffs": diffs,
+            "codes": codes["items"],
+            "mappings": mappings["items"],
+            "quota": next((one for one in quotas if one["carrier_id"] == carrier_id), None),
+        }
+
+    async def would_hold(self, visit: PageRequest, _values: Values) -> DryRun:
+        """Preview what a hold stops."""
+        lines = await self._lines(visit)
+        ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
+        pushed = sum(line.hours[-1].accepted for line in lines)
+        refusal = (
+            "It is on hold already."
+            if all(line.rollout.hold for line in lines) and not self._means_all(visit)
+            else None
+        )
+        return DryRun(
+            sentences=[
+                f"Messages of {self._name(visit)} are still acknowledged and stored, and none is processed until a release.",
+                f"{ready:,} that are ready now would wait, and what comes: {pushed:,} came within this hour.",
+                "Nothing is lost. In effect at the next claim of every worker.",
+            ],
+            refusal=refusal,
+        )
+
+    async def hold(self, visit: PageRequest, values: Values) -> Done:
+        """Turn the kill switch on."""
+        return await self._turn(
+            visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold."
+        )
+
+    async def would_release(self, visit: PageRequest, _values: Values) -> DryRun:
+        """Preview what a release starts."""
+        lines = await self._lines(visit)
+        held = sum(line.depths["held"] for line in lines if line.depths is not None)
+        return DryRun(
+            sentences=[
+                f"{held:,} messages of {self._name(visit)} that wait are processed, the oldest first, and so is what comes."
+            ]
+        )
+
+    async def release(self, visit: PageRequest, values: Values) -> Done:
+        """Turn the kill switch off."""
+        return await self._turn(
+            visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released."
+        )
+
+    async def rollout_inputs(self, visit: PageRequest) -> Sequence[Input]:
+        """Return the inputs, filled with the present rollout."""
+        carrier = self._carrier(visit)
+        rollout = await visit.call_api(
+            "GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id
+        )
+        versions = ", ".join(carrier.normalizers)
+        guard = rollout["guard"] or {
+            "messages": "",
+            "errors_percent": None,
+            "differences_percent": None,
+        }
+        return [
+            Input(
+                name="stable",
+                label="Stable reading",
+                value=rollout["stable"] or "",
+                hint=f"Another fleet's name@version, which reads what the share leaves. Empty: our version {carrier.stable}.",
+            ),
+            Input(
+                name="candidate",
+                label="Candidate",
+                value=rollout["candidate"] or "",
+                hint=f"One of our versions ({versions}), or another fleet's name@version. Empty: the rollout ends.",
+            ),
+            Input(
+                name="percent",
+                label="Share of its messages, in percent",
+                type="number",
+                value=str(rollout["percent"]),
+            ),
+            Input(
+                name="shadow",
+                label="Shadow: read every message with both versions, and store the differences",
+                type="checkbox",
+                value="1" if rollout["shadow"] else "",
+            ),
+            Input(
+                name="guard_messages",
+                label="Guard: number of the last messages that count",
+                type="number",
+                value=str(guard["messages"]),
+                hint="Empty: no guard. The share falls to 0 by itself when one of the two bounds is passed.",
+            ),
+            Input(
+                name="guard_errors",
+                label="At most this percentage may fail",
+                value=_number(guard["errors_percent"]),
+            ),
+            Input(
+                name="guard_differences",
+                label="At most this percentage may be read differently",
+                value=_number(guard["differences_percent"]),
+                hint="Needs the shadow.",
+            ),
+        ]
+
+    async def would_change(self, visit: PageRequest, values: Values) -> DryRun:
+        """Preview the rollout before and after."""
+        carrier = self._carrier(visit)
+        rollout = await visit.call_api(
+            "GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id
+        )
+        line = (await self._lines(visit))[0]
+        change = _changes_of(values)
+        wanted = checked_body(RolloutChange, {**change, "why": values["why"]})
+        refused = "; ".join(each.why for each in refusals(_wanted_rollout(wanted), carrier))
+        sentences = [
+            f"Now: {_rollout_in_words(rollout)}.",
+            f"Then: {_rollout_in_words(change)}, from the next claim of every worker on.",
+        ]
+        hour = line.hours[-1].accepted + line.hours[-2].accepted
+        if change["percent"]:
+            sentences.append(
+                f"About {hour * int(change['percent']) / 100:,.0f} messages of the last two hours would have gone to the candidate."
+            )
+        if change["percent"] and is_foreign(change["stable"] or change["candidate"]):
+            sentences.append(
+                f"Rehearse the way back while the share is small: statesvc rollout drill {carrier.carrier_id}."
+            )
+        return DryRun(sentences=sentences, refusal=refused or None)
+
+    async def rollout(self, visit: PageRequest, values: Values) -> Done:
+        """Set the rollout."""
+        return await self._turn(
+            visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed."
+        )
+
+    async def quota_inputs(self, visit: PageRequest) -> Sequence[Input]:
+        """Return the inputs, filled with the present quota."""
+        carrier_id = self._carrier(visit).carrier_id
+        items = (await visit.call_api("GET /v1/quotas"))["items"]
+        present = next((one for one in items if one["carrier_id"] == carrier_id), None)
+        return inputs_of(QuotaChange, "weight", "in_flight_max", values=present)
+
+    async def would_set_quota(self, visit: PageRequest, values: Values) -> DryRun:
+        """Preview the quota before and after."""
+        present = {one.name: one.value for one in await self.quota_inputs(visit)}
+        visit.calls.check("PUT /v1/quotas/{carrier_id}", _quota(values))
+        bound = values.get("in_flight_max") or "no bound"
+        return DryRun(
+            sentences=[
+                f"Now: weight {present['weight']}, {present['in_flight_max'] or 'no bound'} in hand.",
+                f"Then: weight {values.get('weight', '')}, {bound} in hand, from the next claim of every worker on.",
+            ]
+        )
+
+    async def set_quota(self, visit: PageRequest, values: Values) -> Done:
+        """Set the quota."""
+        carrier_id = self._carrier(visit).carrier_id
+        await visit.call_api("PUT /v1/quotas/{carrier_id}", _quota(values), carrier_id=carrier_id)
+        return Done(sentence="The quota is set.", then=f"{LIST}/{carrier_id}")
+
+    async def _turn(self, visit: PageRequest, change: Mapping[str, Any], sentence: str) -> Done:
+        carrier_id = visit.path("carrier_id")
+        await visit.call_api("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
+        return Done(
+            sentence=sentence, then=LIST if self._means_all(visit) else f"{LIST}/{carrier_id}"
+        )
+
+    async def _lines(self, visit: PageRequest) -> Sequence[CarrierLine]:
+        wanted = (
+            sorted(self.carriers) if self._means_all(visit) else [self._carrier(visit).carrier_id]
+        )
+        async with self.pool.connection() as connection:
+            return (await read_board(connection, wanted)).lines
+
+    def _means_all(self, visit: PageRequest) -> bool:
+        return visit.path("carrier_id") == "all"
+
+    def _name(self, visit: PageRequest) -> str:
+        return "every carrier" if self._means_all(visit) else self._carrier(visit).name
+
+    def _carrier(self, visit: PageRequest) -> Carrier:
+        carrier = self.carriers.get(visit.path("carrier_id"))
+        if carrier is None:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; the list of carriers has them")
+        return carrier
+
+
+def _chart(line: CarrierLine, *, width: int | None = None, label_every: int = 0) -> Any:  # noqa: ANN401 - markup
+    return bars(
+        [Bar(f"{hour.begins:%H:%M}", hour.counts) for hour in line.hours],
+        title=_PUSHED,
+        width=width,
+        height=22 if width else 0,
+        label_every=label_every,
+        unit=None if width else " an hour",
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _quota(values: Values) -> dict[str, Any]:
+    return {
+        "weight": values.get("weight", ""),
+        "in_flight_max": values.get("in_flight_max") or None,
+        "why": values["why"],
+    }
+
+
+def _changes_of(values: Values) -> dict[str, Any]:
+    candidate, stable = values.get("candidate") or None, values.get("stable") or None
+    if candidate is None:
+        return {"stable": stable, "candidate": None, "percent": 0, "shadow": False, "guard": None}
+    guard = None
+    if values.get("guard_messages"):
+        guard = {
+            "messages": values["guard_messages"],
+            "errors_percent": values.get("guard_errors") or None,
+            "differences_percent": values.get("guard_differences") or None,
+        }
+    return {
+        "stable": stable,
+        "candidate": candidate,
+        "percent": values.get("percent") or "0",
+        "shadow": values.get("shadow") == "1",
+        "guard": guard,
+    }
+
+
+def _wanted_rollout(change: RolloutChange) -> RolloutSettings:
+    return change.applied_to(Rollout(carrier_id="")) or RolloutSettings(candidate=None)
+
+
+def _rollout_in_words(rollout: Mapping[str, Any]) -> str:
+    if rollout["candidate"] is None:
+        return f"no candidate, {rollout['stable'] or 'the stable version'} reads everything"
+    rest = f", {rollout['stable']} the rest" if rollout["stable"] else ""
+    shadow = ", all others are read by both in the shadow" if rollout["shadow"] else ""
+    guard = rollout["guard"]
+    guarded = "" if guard is None else f"; a guard over {guard['messages']} messages"
+    return f"version {rollout['candidate']} reads {rollout['percent']} %{rest}{shadow}{guarded}"
+
+
+def carrier_pages(
+    pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS
+) -> tuple[list[Screen], list[FormAction]]:
+    """Return the rows of the tables."""
+    pages = CarrierScreens(pool, carriers)
+    about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST, "back": ONE}
+    return [
+        Screen(
+            path=LIST,
+            title="Carriers",
+            template="carriers.html",
+            scope=Scope.OPS,
+            show=pages.show_list,
+            menu="Carriers",
+        ),
+        Screen(
+            path=ONE,
+            title="Carrier",
+            template="carrier.html",
+            scope=Scope.OPS,
+            show=pages.show_one,
+            section=LIST,
+        ),
+    ], [
+        FormAction(
+            path=ONE + "/hold",
+            title="Hold {carrier_id}",
+            button="Hold it",
+            dry_run=pages.would_hold,
+            carry_out=pages.hold,
+            is_drastic=True,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/release",
+            title="Release {carrier_id}",
+            button="Release it",
+            dry_run=pages.would_release,
+            carry_out=pages.release,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/rollout",
+            title="Change the rollout of {carrier_id}",
+            button="Turn it",
+            inputs=pages.rollout_inputs,
+            dry_run=pages.would_change,
+            carry_out=pages.rollout,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/quota",
+            title="Quota of {carrier_id}",
+            button="Set it",
+            inputs=pages.quota_inputs,
+            dry_run=pages.would_set_quota,
+            carry_out=pages.set_quota,
+            **about,
+        ),
+    ]

@@ -1,0 +1,416 @@
+"""Frame of every page of the console: a session, a place in the navigation, a checked form, errors that a person can read.
+
+Every POST carries a token that only a page made for its session can know, and every change says why and was shown before.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from aiohttp import hdrs, web
+
+from statesvc.addons.console.frame_menu import Menu
+from statesvc.addons.console.html_exchange import Handler, read_form, readable, redirect
+from statesvc.addons.console.pages import Templates
+from statesvc.addons.console.screen import (
+    Done,
+    DryRun,
+    FormAction,
+    Input,
+    PageRequest,
+    PersonalDataRequest,
+    Redirect,
+    Screen,
+    Shown,
+    Values,
+)
+from statesvc.addons.console.web_sessions import (
+    Cookie,
+    WebSession,
+    WebSessions,
+    form_token,
+    fresh_token,
+    is_form_token,
+)
+from statesvc.api.computing import COMPUTING_SECONDS
+from statesvc.http.inner_calls import InnerCalls
+from statesvc.http.keys.key_store import Scope
+from statesvc.http.operation import Operation, Route, operation
+from statesvc.http.problem import NOT_FOUND, OK, UNAUTHORIZED, Code, Problem
+
+HOME: Final = "/console"
+LOGIN: Final = "/console/login"
+WHY_CHARS_MAX: Final = 1000
+_NOTE: Final = "statesvc_note"
+_INNER: Final = re.compile(r"/console(?:[/?][!-~]*)?")
+_REFUSED: Final = frozenset(
+    {
+        Code.INVALID_REQUEST,
+        Code.CONFLICT,
+        Code.NOT_FOUND,
+        Code.UNKNOWN_CARRIER,
+        Code.HELD,
+        Code.TOO_MANY_REQUESTS,
+    }
+)
+"""Problems that a person can do something about: the form shows them and stays filled."""
+
+Answer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
+
+
+class ScreenFrame:
+    """Serves screens and actions."""
+
+    def __init__(
+        self,
+        *,
+        pages: Templates,
+        sessions: WebSessions,
+        calls: InnerCalls,
+        screens: Sequence[Screen],
+        actions: Sequence[FormAction],
+        disclosures: Sequence[PersonalDataRequest],
+        menu: Menu,
+    ) -> None:
+        self._pages = pages
+        self._menu = menu
+        self._sessions = sessions
+        self._calls = calls
+        self._screens = {screen.path: screen for screen in screens}
+        self._actions = actions
+        self._disclosures = disclosures
+
+    def routes(self) -> list[Route]:
+        page: Operation[None] = operation(
+            operation_id="show_console_page",
+            summary="A page of the console",
+            scope=None,
+            checked=False,
+            response_types=("text/html",),
+        )
+        served = [
+            Route("GET", LOGIN, self._readable(self._login_form), page),
+            Route("POST", LOGIN, self._readable(self._log_in), page),
+            Route("POST", "/console/logout", self._visited(self._log_out), page),
+            Route("POST", "/console/changes", self._visited(self._allow_changes), page),
+        ]
+        working = replace(page, deadline_seconds=COMPUTING_SECONDS)
+        served += [
+            Route(
+                "GET",
+                screen.path,
+                self._visited(self._shown(screen)),
+                working if screen.is_computed else page,
+            )
+            for screen in self._screens.values()
+        ]
+        for action in self._actions:
+            served += [
+                Route("GET", action.path, self._visited(self._asked(action)), page),
+                Route("POST", action.path, self._visited(self._posted(action)), working),
+            ]
+        served += [
+            Route("POST", each.path, self._visited(self._disclosed(each)), working)
+            for each in self._disclosures
+        ]
+        return [*served, Route("GET", "/console/{path:.+}", self._visited(self._unknown), page)]
+
+    async def response(
+        self,
+        visit: PageRequest,
+        template: str,
+        title: str,
+        values: Mapping[str, Any],
+        *,
+        section: str = "",
+        status: int = OK,
+    ) -> web.Response:
+        """Render a page inside the frame."""
+        response = self._pages.response(
+            template, {**await self._frame(visit, title, section), **values}, status=status
+        )
+        if _NOTE in visit.request.cookies:
+            response.del_cookie(_NOTE, path=HOME)
+        return response
+
+    async def _frame(self, visit: PageRequest, title: str, section: str) -> dict[str, Any]:
+        session = visit.session
+        here = self._screens.get(section)
+        return {
+            "title": title,
+            "menu": await self._menu.groups(visit, section),
+            "section_name": title if here is None or here.menu is None else here.menu,
+            "scopes": ", ".join(sorted(scope.value for scope in session.caller.scopes))
+            if not session.may(Scope.ADMIN)
+            else "admin",
+            "session": session,
+            "form_token": form_token(session.token),
+            "note": _note_of(visit),
+            "here": visit.request.path_qs,
+            "visit": visit,
+        }
+
+    # who is there
+
+    def _visited(self, answer: Answer) -> Handler:
+        """Require a session, and for a POST the token of its forms; send others to the login."""
+
+        async def call(request: web.Request) -> web.StreamResponse:
+            session = await self._sessions.find(Cookie(request).token)
+            if session is None:
+                return _to_login(request)
+            if request.method == hdrs.METH_POST:
+                posted = await read_form(request)
+                if not is_form_token(session.token, posted.get("form_token", "")):
+                    raise Problem(
+                        Code.BAD_REQUEST,
+                        "this form is not of your session: open its page again and send it from there",
+                    )
+            return await answer(PageRequest(request, session, self._calls, self._screens))
+
+        return self._readable(call)
+
+    def _readable(self, handler: Handler) -> Handler:
+        return readable(handler, self._pages, "problem.html")
+
+    # login and logout
+
+    async def _login_form(self, request: web.Request) -> web.StreamResponse:
+        return self._login_page(request, "")
+
+    def _login_page(self, request: web.Request, error: str) -> web.Response:
+        cookie, to = Cookie(request), request.query.get("to", HOME)
+        token = cookie.token or fresh_token()
+        response = self._pages.response(
+            "login.html",
+            {
+                "form_token": form_token(token),
+                "error": error,
+                "to": to if _INNER.fullmatch(to) else HOME,
+            },
+        )
+        cookie.set(response, token)
+        return response
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        posted, cookie = await read_form(request), Cookie(request)
+        if not is_form_token(cookie.token, posted.get("form_token", "")):
+            error = "Your browser sent no cookie with this form. Use HTTPS, or http://localhost through a tunnel, and try again."
+            return self._login_page(request, error)
+        token = await self._sessions.begin(
+            posted.get("key", "").strip(), may_change="may_change" in posted
+        )
+        if token is None:
+            return self._login_page(
+                request, "This key is not valid: it is mistyped, or was revoked."
+            )
+        to = posted.get("to", HOME)
+        response = redirect(to if _INNER.fullmatch(to) else HOME)
+        cookie.set(response, token)
+        return response
+
+    async def _log_out(self, visit: PageRequest) -> web.StreamResponse:
+        await self._sessions.end(visit.session.token)
+        response = redirect(LOGIN)
+        Cookie(visit.request).clear(response)
+        return response
+
+    async def _allow_changes(self, visit: PageRequest) -> web.StreamResponse:
+        posted = await read_form(visit.request)
+        await self._sessions.set_may_change(
+            visit.session.token, may_change=posted.get("may_change") == "1"
+        )
+        to = posted.get("to", HOME)
+        return redirect(to if _INNER.fullmatch(to) else HOME)
+
+    # screens and actions
+
+    def _shown(self, screen: Screen) -> Answer:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
+            if screen.path == HOME and not visit.has(screen.scope):
+                return await self._first_that_it_may(visit)
+            _require(visit.session, screen)
+            values = await screen.show(visit)
+            if isinstance(values, Redirect):
+                return redirect(values.path)
+            if isinstance(values, web.StreamResponse):
+                return values
+            return await self.response(
+                visit, screen.template, screen.title, values, section=screen.section or screen.path
+            )
+
+        return answer
+
+    async def _first_that_it_may(self, visit: PageRequest) -> web.StreamResponse:
+        for screen in self._screens.values():
+            if screen.menu is not None and visit.has(screen.scope):
+                return redirect(screen.path)
+        return await self.response(visit, "nothing.html", "Nothing to see", {})
+
+    async def _unknown(self, visit: PageRequest) -> web.StreamResponse:
+        return await self.response(
+            visit, "unknown.html", "There is no such page", {}, status=NOT_FOUND
+        )
+
+    def _disclosed(self, disclosure: PersonalDataRequest) -> Answer:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
+            _require(visit.session, disclosure)
+            posted = await read_form(visit.request)
+            reason = posted.get(disclosure.reason, "").strip()
+            if not reason or len(reason) > WHY_CHARS_MAX:
+                raise Problem(Code.INVALID_REQUEST, "say what for: the log stores it with your key")
+            found = await disclosure.disclose(replace(visit, why=reason), posted)
+            if isinstance(found, Shown):
+                return await self.response(
+                    visit,
+                    found.template,
+                    disclosure.title,
+                    found.values,
+                    section=disclosure.section,
+                )
+            return found
+
+        return answer
+
+    def _asked(self, action: FormAction) -> Answer:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
+            _require(visit.session, action)
+            return await self._form_page(
+                visit, action, values={**visit.request.query}, dry_run=None
+            )
+
+        return answer
+
+    def _posted(self, action: FormAction) -> Answer:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
+            _require(visit.session, action)
+            posted = await read_form(visit.request)
+            why = posted.get("why", "").strip()
+            if not why or len(why) > WHY_CHARS_MAX:
+                return await self._form_page(
+                    visit,
+                    action,
+                    values=posted,
+                    dry_run=None,
+                    errors=["Say why: the log stores it."],
+                )
+            values = {**posted, "why": why}
+            try:
+                if posted.get("step") != "do":
+                    return await self._form_page(
+                        visit, action, values=values, dry_run=await action.dry_run(visit, values)
+                    )
+                acting = replace(visit, why=why)
+                return await self._finished(acting, action, await action.carry_out(acting, values))
+            except Problem as problem:
+                if problem.code not in _REFUSED:
+                    raise
+                errors = [
+                    problem.detail,
+                    *(
+                        f"{each.pointer.removeprefix('/body/')}: {each.detail}"
+                        for each in problem.violations
+                    ),
+                ]
+                return await self._form_page(
+                    visit, action, values=values, dry_run=None, errors=errors
+                )
+
+        return answer
+
+    async def _form_page(
+        self,
+        visit: PageRequest,
+        action: FormAction,
+        *,
+        values: Values,
+        dry_run: DryRun | None,
+        errors: Sequence[str] = (),
+    ) -> web.Response:
+        inputs: Sequence[Input] = () if action.inputs is None else await action.inputs(visit)
+        return await self.response(
+            visit,
+            "action.html",
+            action.title.format_map(visit.request.match_info),
+            {
+                "action": action,
+                "inputs": inputs,
+                "values": values,
+                "dry_run": dry_run,
+                "errors": errors,
+                "back": action.back.format_map(
+                    {name: quote(part, safe="") for name, part in visit.request.match_info.items()}
+                ),
+            },
+            section=action.section,
+        )
+
+    async def _finished(
+        self, visit: PageRequest, action: FormAction, done: Done | Shown
+    ) -> web.Response:
+        if isinstance(done, Shown):
+            title = action.title.format_map(visit.request.match_info)
+            return await self.response(
+                visit,
+                done.template,
+                title,
+                {"why": visit.why, **done.values},
+                section=action.section,
+            )
+        response = redirect(done.then)
+        response.set_cookie(
+            _NOTE,
+            _signed_note(visit.session, done.sentence),
+            max_age=60,
+            path=HOME,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+
+def _require(session: WebSession, wanted: Screen | FormAction | PersonalDataRequest) -> None:
+    if not session.may(wanted.scope):
+        raise Problem(
+            Code.MISSING_SCOPE,
+            f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it",
+        )
+    if isinstance(wanted, FormAction) and not session.may_change:
+        raise Problem(
+            Code.MISSING_SCOPE,
+            "this session only reads: allow changes at the top of any page first",
+        )
+
+
+def _to_login(request: web.Request) -> web.Response:
+    """Redirect to the login; a page that updates itself is led there as a whole."""
+    asked = request.path_qs if request.method == hdrs.METH_GET else HOME
+    if "HX-Request" in request.headers:
+        return web.Response(status=UNAUTHORIZED, headers={"HX-Redirect": LOGIN})
+    return redirect(str(request.rel_url.with_path(LOGIN).with_query({"to": asked})))
+
+
+def _signed_note(session: WebSession, sentence: str) -> str:
+    """Encode what was done, for the next page to show; signed, so that nobody else can put words there."""
+    text = base64.urlsafe_b64encode(sentence.encode()).decode()
+    return f"{text}.{_note_signature(session, text)}"
+
+
+def _note_signature(session: WebSession, text: str) -> str:
+    return hmac.new(
+        session.token.encode(), b"note" + text.encode("utf-8", "replace"), hashlib.sha256
+    ).hexdigest()
+
+
+def _note_of(visit: PageRequest) -> str | None:
+    text, _, signature = visit.request.cookies.get(_NOTE, "").partition(".")
+    if not signature or not hmac.compare_digest(
+        signature.encode("utf-8", "replace"), _note_signature(visit.session, text).encode()
+    ):
+        return None
+    return base64.urlsafe_b64decode(text).decode()

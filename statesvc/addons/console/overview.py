@@ -1,0 +1,276 @@
+"""Overview: what needs a human, grouped by its cause; how the promises are kept, what is pushed, who pushes, what runs, who did what.
+
+What is wrong is from the same source as `statesvc status`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.addons.console.alarms import alarms_of, headline
+from statesvc.addons.console.charts import Bar, bars
+from statesvc.addons.console.promise_cards import BUDGET_MINUTES, HOUR_MINUTES, promise_cards
+from statesvc.addons.console.screen import PageRequest, Screen
+from statesvc.api.service_status import READY_SECONDS_MAX, Pushes, ServiceStatus, read_status
+from statesvc.background.duration import duration
+from statesvc.database.pool import Connections
+from statesvc.database.queries import queries
+from statesvc.health.finding import Finding
+from statesvc.http.keys.key_store import Scope
+from statesvc.log.action_list import NEWEST_ACTION, WantedActions, list_actions
+from statesvc.queue.depths import CarrierDepths
+from statesvc.telemetry.objective_minutes import read_minutes, read_shares
+from statesvc.telemetry.objectives import ACK_AVAILABILITY
+
+_SQL: Final = queries("statesvc.addons.console", "overview")
+_PLACES: Final[Mapping[str, tuple[str, str]]] = {
+    "Lag": ("/console/queue", "Queue"),
+    "CarrierHeld": ("/console/carriers", "Carriers"),
+    "CarrierSilent": ("/console/carriers", "Carriers"),
+    "UnknownCodes": ("/console/carriers", "Carriers"),
+    "DeadLettersGrow": ("/console/dead-letters", "Dead letters"),
+    "SubscriberFailing": ("/console/subscriptions", "Subscriptions"),
+    "RoleDown": ("/console/workers", "Workers"),
+    "awaited numbers": ("/console/awaited", "Awaited numbers"),
+}
+"""Pages of the console that show more of a finding, by its page of the runbook; of one without, by what it is about."""
+_SPANS: Final[Mapping[str, tuple[str, int, int]]] = {
+    "1h": ("Last hour", 60, 1),
+    "6h": ("Last 6 hours", 6 * 60, 5),
+    "24h": ("Last 24 hours", 24 * 60, 20),
+    "7d": ("Last 7 days", 7 * 24 * 60, 120),
+}
+"""Spans of the chart of webhooks: name, minutes, and how many of them are one column."""
+_ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
+_CARRIERS_MAX: Final = 12
+_ACTIONS_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarrierRow:
+    """State of a carrier now. `last_at`: seconds since 1970."""
+
+    carrier_id: str
+    pushes: Pushes
+    depths: CarrierDepths | None
+    last_at: float | None
+
+    @property
+    def pushed(self) -> int:
+        """New and repeated within the hour."""
+        return self.pushes.accepted + self.pushes.duplicates
+
+    @property
+    def waiting(self) -> int:
+        """Ready or held."""
+        return 0 if self.depths is None else self.depths["ready"] + self.depths["held"]
+
+    @property
+    def is_held(self) -> bool:
+        """True if something waits for a release."""
+        return self.depths is not None and bool(self.depths["held"])
+
+    @property
+    def oldest_seconds(self) -> float | None:
+        """Age of the oldest that waits."""
+        return (
+            None
+            if self.depths is None
+            else self.depths["oldest_ready_seconds"] or self.depths["oldest_held_seconds"]
+        )
+
+    @property
+    def is_late(self) -> bool:
+        """True if the oldest has waited too long; what a human holds waits for that human."""
+        return (
+            self.depths is not None
+            and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRow:
+    """Processes of a role. `style`: of its chip."""
+
+    role: str
+    count: str
+    state: str
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The first screen."""
+
+    pool: Connections
+
+    async def show(self, visit: PageRequest) -> Mapping[str, Any]:
+        """Show all of it. `span`: what the chart of webhooks shows."""
+        span = visit.query("span") if visit.query("span") in _SPANS else "1h"
+        async with self.pool.connection() as connection:
+            status = await read_status(connection)
+            ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
+            cards = promise_cards(
+                await read_minutes(connection, minutes=HOUR_MINUTES),
+                await read_shares(connection, minutes=BUDGET_MINUTES),
+                now=now,
+                oldest_ready_seconds=max(
+                    (
+                        lane["oldest_ready_seconds"] or 0
+                        for lane in status.queue["carriers"].values()
+                    ),
+                    default=0,
+                ),
+                oldest_unsealed_seconds=status.sample.oldest_unsealed_seconds,
+            )
+            pushes = await _pushes(connection, span, now)
+            actions, _ = await list_actions(
+                connection, WantedActions(), before=NEWEST_ACTION, limit=_ACTIONS_MAX
+            )
+        alarms = alarms_of(status.troubles)
+        carriers = _carriers(status)
+        return {
+            "title": headline(alarms),
+            "alarms": [(alarm, _place(alarm.first, visit)) for alarm in alarms],
+            "settled": next(
+                (one for one in status.sample.promises if one.promise == "settled"), None
+            ),
+            "cards": cards,
+            "pushes": pushes,
+            "span": span,
+            "spans": {name: shown for name, (shown, _, _) in _SPANS.items()},
+            "carriers": carriers[:_CARRIERS_MAX],
+            "carriers_count": len(carriers),
+            "roles": _roles(status),
+            "actions": actions,
+        }
+
+    def screen(self) -> Screen:
+        """Return the row of the table."""
+        return Screen(
+            path="/console",
+            title="Overview",
+            template="overview.html",
+            scope=Scope.OPS,
+            show=self.show,
+            menu="Overview",
+        )
+
+
+async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Mapping[str, Any]:
+    """Draw the chart of webhooks: of an hour what the carriers pushed; of longer spans what was acknowledged and what was not."""
+    shown, minutes, step = _SPANS[span]
+    if span == "1h":
+        rows = await (await connection.execute(_SQL["minutes"])).fetchall()
+        columns = [
+            Bar(_label(f"{minute:%H:%M}", counts), counts, tick=f"{minute:%H:%M}")
+            for minute, *counts in rows
+        ]
+        names: tuple[str, ...] = ("new", "repeated", "refused")
+        every = 10
+    else:
+        found = await read_minutes(connection, minutes=minutes, step=step)
+        counts_at = {
+            one.begins: one.counted for one in found if one.objective == ACK_AVAILABILITY.name
+        }
+        width = timedelta(minutes=step)
+        last = now - timedelta(seconds=now.timestamp() % width.total_seconds())
+        form = "%a %H:%M" if span == "7d" else "%H:%M"
+        columns = []
+        for place in range(minutes // step):
+            begins = last - (minutes // step - 1 - place) * width
+            count = counts_at.get(begins)
+            parts = (0, 0, 0) if count is None else (count.kept, 0, count.missed)
+            columns.append(Bar(_label(f"{begins:{form}}", parts), parts, tick=f"{begins:{form}}"))
+        names = ("acknowledged", "", "not acknowledged")
+        every = max(minutes // step // 6, 1)
+    totals = [sum(column.parts[place] for column in columns) for place in range(3)]
+    return {
+        "chart": bars(
+            columns,
+            title=f"Webhooks, {shown.lower()}: {_words(names, totals)}",
+            label_every=every,
+            unit=" a minute" if step == 1 else "",
+        ),
+        "legend": [
+            (style, name, total)
+            for style, name, total in zip(("first", "second", "third"), names, totals, strict=True)
+            if name
+        ],
+        "step": step,
+    }
+
+
+def _words(names: Sequence[str], totals: Sequence[float]) -> str:
+    return ", ".join(
+        f"{total:,.0f} {name}" for name, total in zip(names, totals, strict=True) if name
+    )
+
+
+def _label(when: str, parts: Sequence[float]) -> str:
+    return f"{when}: {sum(parts):,.0f}"
+
+
+def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
+    """Return where the console shows more of it: the path and what is there."""
+    path, name = _PLACES.get(trouble.page or trouble.about, ("", ""))
+    if not path or not visit.is_shown(path):
+        return None
+    if trouble.subscription_id is not None:
+        return f"{path}/{trouble.subscription_id}", "Subscription"
+    return (
+        path
+        if trouble.subscription_state is None
+        else f"{path}?state={trouble.subscription_state}",
+        name,
+    )
+
+
+def _carriers(status: ServiceStatus) -> list[CarrierRow]:
+    """Return who is late first, then who pushes most."""
+    last, lanes = dict(status.sample.last_pushes), status.queue["carriers"]
+    rows = [
+        CarrierRow(
+            carrier_id=carrier_id,
+            pushes=status.pushes.get(carrier_id, Pushes(0, 0, 0)),
+            depths=lanes.get(carrier_id),
+            last_at=last.get(carrier_id),
+        )
+        for carrier_id in {*status.pushes, *lanes}
+        if carrier_id
+    ]
+    return sorted(
+        rows, key=lambda row: (not row.is_late, not row.is_held, -row.pushed, row.carrier_id)
+    )
+
+
+def _roles(status: ServiceStatus) -> list[RoleRow]:
+    running = dict(status.sample.processes)
+    rows = []
+    for role in _ROLES:
+        silent = [
+            one
+            for one in status.sample.running
+            if one.role == role and one.is_silent and not one.is_replaced
+        ]
+        alive = running.get(role, 0)
+        count = f"{alive:,} of {alive + len(silent):,}" if silent else f"{alive:,}"
+        if silent:
+            state, style = (
+                f"silent {duration(min(one.seen_seconds_ago for one in silent))}",
+                "bad" if not alive else "warn",
+            )
+        elif alive:
+            state, style = "alive", "good"
+        else:
+            # api takes webhooks where no ingress runs
+            state, style = (
+                ("none", "idle")
+                if role == "ingress" and running.get("api")
+                else ("none runs", "bad")
+            )
+        rows.append(RoleRow(role=role, count=count, state=state, style=style))
+    return rows

@@ -1,0 +1,180 @@
+"""Screens and actions: each is a row in a table. The frame (`frame.py`) does the rest for all of them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from aiohttp import web
+
+from statesvc.addons.console.web_sessions import WebSession
+from statesvc.http.inner_calls import InnerCalls, Json
+from statesvc.http.keys.key_store import Scope
+
+Values = Mapping[str, str]
+"""Values of a form: a text for each of its inputs, empty where nothing was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """One request of a browser that has a session."""
+
+    request: web.Request
+    session: WebSession
+    calls: InnerCalls
+    screens: Mapping[str, "Screen"] = field(default_factory=dict)
+    why: str = ""
+    """Reason that the visitor gave for what is done, or read, now."""
+
+    async def call_api(
+        self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json
+    ) -> Json:
+        """Make a call of the API (`GET /v1/queue`) as the session's key and return its JSON. Raises Problem."""
+        return await self.calls.call(
+            self.session.caller, name, given=given, body=body, why=self.why
+        )
+
+    async def fetch(
+        self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json
+    ) -> bytes:
+        """Make a call that answers with a file of the media type `accept`. Raises Problem."""
+        fetched = await self.calls.fetch(
+            self.session.caller, name, given=given, body=body, why=self.why, accept=accept
+        )
+        return fetched.content
+
+    def path(self, name: str) -> str:
+        """Return a part of the path."""
+        return self.request.match_info[name]
+
+    def query(self, name: str) -> str:
+        """Return a parameter of the query; empty where it is not there."""
+        return self.request.query.get(name, "")
+
+    def has(self, scope: Scope) -> bool:
+        return self.session.may(scope)
+
+    def is_shown(self, path: str) -> bool:
+        """Return whether there is such a screen, and the key may see it."""
+        screen = self.screens.get(path)
+        return screen is not None and self.session.may(screen.scope)
+
+    def may_change(self, scope: Scope) -> bool:
+        """Return whether this session may do what takes the scope."""
+        return self.session.may_change and self.session.may(scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Instead of a page: the path of the one that has what was asked for."""
+
+    path: str
+
+
+class MenuGroup(StrEnum):
+    """The parts of the left column."""
+
+    NOW = "Now"
+    PARCELS = "Parcels"
+    OPERATORS = "Operators"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """A page that shows something. `menu`: its name in the left column, if it is there, in the part `group`.
+
+    `show` answers what the template takes, or a file. `is_computed`: it may take as long as the API's computations.
+    """
+
+    path: str
+    title: str
+    template: str
+    scope: Scope
+    show: Callable[[PageRequest], Awaitable[Mapping[str, Any] | Redirect | web.StreamResponse]]
+    menu: str | None = None
+    group: MenuGroup = MenuGroup.NOW
+    section: str = ""
+    """The path of the screen whose menu entry is marked, where that is another one."""
+    is_computed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page inside the frame: its template, and what that takes."""
+
+    template: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalDataRequest:
+    """Something masked, or handed out as a file: only to one who says what for, in the form's field `reason`.
+
+    It comes by POST, so that what was filled in stands in no address. It changes nothing, so a session that only reads may have it; the
+    call of the API that it makes is what records it.
+    """
+
+    path: str
+    title: str
+    scope: Scope
+    disclose: Callable[[PageRequest, Values], Awaitable[Shown | web.StreamResponse]]
+    section: str
+    reason: str = "why"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One field of a form. With `options` it is a choice; each is a value and what is shown for it."""
+
+    name: str
+    label: str
+    value: str = ""
+    hint: str = ""
+    type: str = "text"
+    options: Sequence[tuple[str, str]] = ()
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """Preview of an action. `hidden`: what the confirmation sends along; `refusal`: why it can't be done at all."""
+
+    sentences: Sequence[str]
+    hidden: Values = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[object]] = ()
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Outcome of an action. `then`: the path to go to."""
+
+    sentence: str
+    then: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormAction:
+    """Something that an operator does: a form that asks for a why, a dry run, a confirmation.
+
+    `inputs` are asked for besides the why; `back` is where the form's way out leads, with the path's own names in braces.
+    `is_drastic`: a second press of Enter does not do it by mistake. `carry_out` answers a page where a sentence does not do: what is shown
+    once, or is done in parts (`progress_page.py`).
+    """
+
+    path: str
+    title: str
+    scope: Scope
+    back: str
+    button: str
+    dry_run: Callable[[PageRequest, Values], Awaitable[DryRun]]
+    carry_out: Callable[[PageRequest, Values], Awaitable[Done | Shown]]
+    inputs: Callable[[PageRequest], Awaitable[Sequence[Input]]] | None = None
+    section: str = ""
+    is_drastic: bool = False
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 event`, `2,000 events`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

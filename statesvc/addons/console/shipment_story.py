@@ -1,0 +1,178 @@
+"""Summary of a shipment's page: the answer in a sentence, what to weigh, and who was notified of each statement. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from events.vocabulary import Kind, Status
+from projections.lifecycle import Flag
+from statesvc.addons.console.shipment_lines import Event, TimelineLine, what_it_says
+from statesvc.addons.evidence.plain_words import spaced
+from statesvc.addons.evidence.printed_times import (
+    local_time,
+    stated_instant,
+    stated_time_in_a_sentence,
+)
+from statesvc.background.duration import duration
+
+_LAG_SECONDS_MIN: Final = 60.0
+_STYLES: Final[Mapping[Status, str]] = {
+    Status.UNKNOWN: "idle",
+    Status.INFO_RECEIVED: "idle",
+    Status.EXCEPTION: "warn",
+    Status.DELIVERY_ATTEMPTED: "warn",
+    Status.RETURNING: "warn",
+    Status.RETURNED: "warn",
+    Status.CANCELLED: "warn",
+    Status.DELIVERED: "good",
+    Status.LOST: "bad",
+    Status.DESTROYED: "bad",
+}
+
+
+def status_style(status: str) -> str:
+    """Return the colour and shape of a status."""
+    return _STYLES.get(Status(status), "move")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSentence:
+    """The sentence on top: what, when, where, and how much later we knew."""
+
+    what: str
+    when: str
+    where: str
+    later: str
+    there: str = ""
+    """Time where it happened, computed from the place, where the carrier stated that of another zone."""
+
+
+def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
+    """Return the answer by the statement that made the status, where it is at hand. `lines`: in timeline order."""
+    line = _cause(shipment["status"], lines)
+    what = spaced(shipment["status"]) + (
+        f" ({spaced(shipment['reason'])})" if shipment["reason"] else ""
+    )
+    what = what[:1].upper() + what[1:]
+    if line is None:
+        since = shipment["status_since"]
+        return StatusSentence(
+            what=what,
+            when="" if since is None else f"since {stated_instant(since)}",
+            where="",
+            later="",
+        )
+    when = stated_time_in_a_sentence(line.event)
+    return StatusSentence(
+        what=what,
+        when=when if shipment["terminal"] else f"since {when}",
+        where=line.where,
+        there=local_time(line.event, line.event["location"]),
+        later=duration(line.lag_seconds)
+        if line.lag_seconds is not None and line.lag_seconds > _LAG_SECONDS_MIN
+        else "",
+    )
+
+
+def _cause(status: str, lines: Sequence[TimelineLine]) -> TimelineLine | None:
+    moved = [line for line in lines if line.moved == status and line.event["status"] == status]
+    saying = [
+        line
+        for line in lines
+        if line.event["status"] == status and line.event["kind"] == Kind.SCAN and not line.is_void
+    ]
+    found = moved or saying
+    return found[-1] if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """A statement that speaks against the status, in a sentence."""
+
+    version: int
+    sentence: str
+
+
+def contradicting(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> list[Warned]:
+    """Return the scans after the end that say something else, where the shipment is marked for one."""
+    cause = _cause(shipment["status"], lines)
+    if Flag.CONTRADICTED not in shipment["flags"] or cause is None:
+        return []
+    ended = datetime.fromisoformat(cause.event["occurred_at"])
+    return [
+        Warned(version=line.event["version"], sentence=_sentence(line, ended, shipment["status"]))
+        for line in lines
+        if _is_other(line, cause) and datetime.fromisoformat(line.event["occurred_at"]) > ended
+    ]
+
+
+def _is_other(line: TimelineLine, cause: TimelineLine) -> bool:
+    event = line.event
+    return (
+        event["kind"] == Kind.SCAN
+        and bool(event["status"])
+        and not line.is_void
+        and event["status"] != cause.event["status"]
+    )
+
+
+def _sentence(line: TimelineLine, ended: datetime, status: str) -> str:
+    after = duration((datetime.fromisoformat(line.event["occurred_at"]) - ended).total_seconds())
+    place = f" in {line.where}" if line.where else ""
+    return (
+        f"{after} after “{spaced(status)}” the carrier scanned the parcel “{what_it_says(line.event)}”{place} "
+        f"(statement {line.event['version']}). The status stays “{spaced(status)}”."
+    )
+
+
+def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
+    """Return by version the latest statement that came before it and is of a later time. `lines`: in timeline order."""
+    late: dict[int, int] = {}
+    for place, line in enumerate(lines):
+        version = line.event["version"]
+        before = [
+            other.event["version"]
+            for other in lines[place + 1 :]
+            if other.event["version"] < version
+        ]
+        if before and line.event["kind"] == Kind.SCAN:
+            late[version] = max(before)
+    return late
+
+
+def told_of(
+    notifications: Sequence[Event], causes: Mapping[int, int], names: Mapping[str, str]
+) -> Mapping[int, Sequence[str]]:
+    """Return by version who was notified of it, in sentences. `names`: of subscriptions, by id."""
+    told: dict[int, list[str]] = defaultdict(list)
+    for one in notifications:
+        if one["sequence"] > 0:
+            told[causes.get(one["sequence"], one["sequence"])].append(_told(one, names))
+    return told
+
+
+def _told(notification: Event, names: Mapping[str, str]) -> str:
+    name = (
+        names.get(str(notification["subscription_id"]))
+        or f"subscription {str(notification['subscription_id'])[:8]}"
+    )
+    attempts = notification["attempts"]
+    if notification["covered_by"]:
+        return f"{name}: left out, that of statement {notification['covered_by']} stood for it"
+    if notification["outcome"] == "delivered" and attempts:
+        last = attempts[-1]
+        at = datetime.fromisoformat(last["started_at"]).astimezone(UTC)
+        answer = f"{last['status_code']} in " if last["status_code"] else ""
+        return f"{name} was notified {at:%d %b %H:%M:%S} ({answer}{last['duration_ms']:,} ms)"
+    if notification["outcome"]:
+        return f"{name} was not notified: {spaced(notification['outcome'])} after {len(attempts)} tries"
+    return f"{name} is still to be notified"
+
+
+def told_times(notifications: Sequence[Event]) -> Iterator[str]:
+    """Yield when each was taken by its receiver."""
+    for one in notifications:
+        if one["outcome"] == "delivered" and one["attempts"]:
+            yield one["attempts"][-1]["started_at"]

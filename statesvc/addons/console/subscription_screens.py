@@ -1,0 +1,171 @@
+"""Subscriptions: those in trouble first; one with its limiter, its attempts and, for who says why, what its receiver answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from statesvc.addons.console.charts import Bar, bars
+from statesvc.addons.console.limiter_chart import limiter_charts
+from statesvc.addons.console.receiver_health import (
+    WAITING_MAX,
+    finding_sentence,
+    read_health,
+    read_waiting,
+)
+from statesvc.addons.console.screen import (
+    FormAction,
+    PageRequest,
+    PersonalDataRequest,
+    Screen,
+    Shown,
+    Values,
+)
+from statesvc.addons.console.shipment_screens import path_of
+from statesvc.addons.console.subscription_forms import LIST, ONE, subscription_actions
+from statesvc.api.subscriptions.subscription_operations import ONE as CALL
+from statesvc.api.subscriptions.subscription_operations import PATH
+from statesvc.database.pool import Connections
+from statesvc.delivery.outcome_words import outcome_words
+from statesvc.http.keys.key_store import Scope
+from statesvc.subscriptions.recorded_attempts import read_recent_tries
+
+_STATES: Final = ("active", "paused", "disabled", "failing")
+_IN_TROUBLE: Final = ("disabled", "failing", "paused")
+_TROUBLES: Final = 50
+_PAGE: Final = 100
+_ATTEMPTS: Final = 60
+
+
+async def show_list(visit: PageRequest) -> Mapping[str, Any]:
+    """Show a page; before the first one those that need a human."""
+    state, cursor = visit.query("state"), visit.query("cursor")
+    troubled: list[Any] = []
+    if not state and not cursor:
+        for each in _IN_TROUBLE:
+            troubled += (await visit.call_api(f"GET {PATH}", state=each, limit=_TROUBLES))["items"]
+    page = await visit.call_api(
+        f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE
+    )
+    once = {one["id"]: one for one in troubled}
+    return {
+        "state": state,
+        "states": _STATES,
+        "troubled": list(once.values()),
+        "subscriptions": page["items"],
+        "next_cursor": page["next_cursor"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionScreen:
+    """One subscription."""
+
+    pool: Connections
+
+    async def show(self, visit: PageRequest) -> Mapping[str, Any]:
+        """Show it without what its receiver answered."""
+        return await self._values(visit, visit.query("cursor"))
+
+    async def show_answers(self, visit: PageRequest, values: Values) -> Shown:
+        """Show it with what its receiver answered."""
+        return Shown(
+            "subscription.html",
+            await self._values(visit, values.get("cursor", ""), with_answers=True),
+        )
+
+    async def _values(
+        self, visit: PageRequest, cursor: str, *, with_answers: bool = False
+    ) -> Mapping[str, Any]:
+        subscription_id = visit.path("subscription_id")
+        # the call knows whether the key may see it
+        one = await visit.call_api(f"GET {CALL}", subscription_id=subscription_id)
+        attempts = await visit.call_api(
+            f"GET {CALL}/attempts",
+            subscription_id=subscription_id,
+            cursor=cursor or None,
+            limit=_ATTEMPTS,
+            responses=with_answers,
+        )
+        tab = visit.query("tab") if visit.query("tab") == "waiting" else ""
+        async with self.pool.connection() as connection:
+            recent = await read_recent_tries(connection, UUID(one["id"]))
+            health = await read_health(connection, UUID(one["id"]), recent)
+            waiting = await read_waiting(connection, UUID(one["id"])) if tab else ()
+        wanted = visit.query("outcome")
+        shown = [
+            each
+            for each in attempts["items"]
+            if wanted in {"", "delivered" if each["outcome"] == "delivered" else "failed"}
+        ]
+        return {
+            "title": one.get("name") or one["url"],
+            "health": health,
+            "waiting_max": WAITING_MAX,
+            "trouble": finding_sentence(one, health, recent.now),
+            "tab": tab,
+            "waiting": [(each, path_of(each)) for each in waiting],
+            "outcome": wanted,
+            "shipment_path": path_of,
+            "one": one,
+            "path": ONE.format(subscription_id=one["id"]),
+            "attempts": shown,
+            "next_cursor": attempts["next_cursor"],
+            "cursor": cursor,
+            "chart": attempt_chart(attempts["items"]),
+            "limiter": limiter_charts(recent, limit=one["limiter"]["limit"]),
+            "with_answers": with_answers,
+        }
+
+
+def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
+    """Draw how long each took, the oldest first: delivered, or not. Two at least, so that there is something to compare."""
+    if len(attempts) < 2:
+        return ""
+    columns = []
+    for one in reversed(attempts):
+        milliseconds = max(one["duration_ms"], 1)
+        is_delivered = one["outcome"] == "delivered"
+        label = f"{outcome_words(one['outcome'], one['status_code'])}, {one['duration_ms']:,} ms"
+        columns.append(Bar(label, (milliseconds, 0, 0) if is_delivered else (0, 0, milliseconds)))
+    delivered = sum(one["outcome"] == "delivered" for one in attempts)
+    longest = max(one["duration_ms"] for one in attempts)
+    title = f"How long the last {len(attempts)} attempts took, the newest at the right: {delivered} delivered; the longest {longest:,} ms"
+    return bars(columns, title=title, unit=" ms")
+
+
+def subscription_pages(
+    pool: Connections,
+) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
+    """Return the rows of the tables."""
+    screen = SubscriptionScreen(pool)
+    about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
+    return (
+        [
+            Screen(
+                path=LIST,
+                title="Subscriptions",
+                template="subscriptions.html",
+                show=show_list,
+                menu="Subscriptions",
+                **about,
+            ),
+            Screen(
+                path=ONE,
+                title="Subscription",
+                template="subscription.html",
+                show=screen.show,
+                **about,
+            ),
+        ],
+        subscription_actions(),
+        [
+            PersonalDataRequest(
+                path=ONE + "/answers",
+                title="Subscription",
+                disclose=screen.show_answers,
+                scope=Scope.PII,
+                section=LIST,
+            )
+        ],
+    )

@@ -1,0 +1,38 @@
+"""A clock that tests move, for the embedded server of a test run: what would happen days later happens at once."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from psycopg import AsyncConnection
+
+from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.observe import observe
+from statesvc.database.embedded import attach
+from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
+from statesvc.database.wakeups.waker import notify
+
+MOVABLE_CLOCK: Final = Path(__file__).with_suffix(".sql").read_text("utf-8")
+_WORKER: Final = "test-clock"
+
+
+async def advance_clock(data_dir: Path, by: timedelta) -> None:
+    """Move the clock of the embedded server that runs on this folder, and do what the service would do by then.
+
+    Raises LookupError where no server runs. `statesvc doctor` reports the clock as redefined from then on.
+    """
+    dsns = attach(data_dir)
+    if dsns is None:
+        raise LookupError(f"no embedded server runs on {data_dir}")
+    async with await AsyncConnection.connect(dsns.owner, autocommit=True) as owner:
+        async with owner.transaction():
+            await owner.execute("SELECT statesvc.announce_log_ddl('tests move the clock')")
+            await owner.execute(MOVABLE_CLOCK.encode())
+        await owner.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (by,))
+        await owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
+    async with await AsyncConnection.connect(dsns.service, autocommit=True) as service:
+        while (await observe(service, worker=_WORKER)).is_full or (
+            await observe_never_heard(service, worker=_WORKER)
+        ).is_full:
+            pass
+        await notify(service, INBOX, OUTBOX, LOG)

@@ -1,0 +1,128 @@
+"""`python -m statesvc.addons.demo.run --url http://127.0.0.1:8080 --rate 20`: sample carriers against a service that is already running.
+
+With an API key in STATESVC_DEMO_KEY the carriers push with it (scope `ingest`), so that none needs a secret, and the sample subscriber
+listens too (scope `subscriptions`). Without, webhooks must be let in unsigned.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+import aiohttp
+
+from statesvc.addons.demo.carrier_client import CarrierClient
+from statesvc.addons.demo.display import DemoCounts, Display
+from statesvc.addons.demo.subscriber import DemoSubscriber
+from statesvc.addons.demo.traffic import pushes
+from statesvc.roles.shutdown import StopSignals
+from statesvc.telemetry.logs import configure_logging
+
+READY_WITHIN_SECONDS: Final = 60.0
+KEY_VARIABLE: Final = "STATESVC_DEMO_KEY"
+
+
+def main() -> int:
+    """Run until it is asked to stop; return 1 if the service does not get ready."""
+    parser = argparse.ArgumentParser(
+        prog="python -m statesvc.addons.demo.run",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument(
+        "--url",
+        default="http://127.0.0.1:8080",
+        help="base address of the service (default %(default)s)",
+    )
+    parser.add_argument(
+        "--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="the same seed invents the same parcels"
+    )
+    options = parser.parse_args()
+    return asyncio.run(_run(options, os.environ.get(KEY_VARIABLE)))
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 < rate <= 10_000:
+        raise argparse.ArgumentTypeError("must lie between 0 and 10000")
+    return rate
+
+
+async def _run(options: argparse.Namespace, key: str | None) -> int:
+    url = options.url.rstrip("/")
+    configure_logging(process="demo", level="warning")
+    signals = StopSignals()
+    signals.listen()
+    stop = signals.stopping
+    display, counts = Display(), DemoCounts()
+    timeout = aiohttp.ClientTimeout(total=10)
+    async with aiohttp.ClientSession(
+        timeout=timeout, connector=aiohttp.TCPConnector(limit=128)
+    ) as session:
+        if not await _is_ready(session, url, stop):
+            if stop.is_set():
+                return 0
+            display.line(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
+            return 1
+        subscriber = await _subscribe(session, url, key, counts, display)
+        traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311 - invented parcels need no secrets
+        client = CarrierClient(session=session, url=url, rate=options.rate, counts=counts, key=key)
+        sending = asyncio.create_task(client.run(traffic), name="demo-carriers")
+        stopping = asyncio.create_task(stop.wait(), name="demo-stop")
+        while not sending.done() and not stopping.done():
+            await asyncio.wait({sending, stopping}, timeout=1, return_when=asyncio.FIRST_COMPLETED)
+            display.status(counts.summary())
+        stopping.cancel()
+        sending.cancel()
+        with suppress(asyncio.CancelledError):
+            await sending
+        if subscriber is not None:
+            await subscriber.stop()
+        display.line(f"demo: {counts.summary()}")
+    return 0
+
+
+async def _subscribe(
+    session: aiohttp.ClientSession, url: str, key: str | None, counts: DemoCounts, display: Display
+) -> DemoSubscriber | None:
+    if not key:
+        display.line(f"no subscriber: {KEY_VARIABLE} holds no key")
+        return None
+    subscriber = DemoSubscriber(
+        session=session, api=url, key=key, counts=counts, show_line=display.change
+    )
+    try:
+        await subscriber.start()
+    except aiohttp.ClientResponseError as error:
+        display.line(
+            f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)"
+        )
+        await subscriber.stop()
+        return None
+    return subscriber
+
+
+async def _is_ready(session: aiohttp.ClientSession, url: str, stop: asyncio.Event) -> bool:
+    deadline = time.monotonic() + READY_WITHIN_SECONDS
+    while time.monotonic() < deadline and not stop.is_set():
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with session.get(
+                f"{url}/readyz", timeout=aiohttp.ClientTimeout(total=2)
+            ) as answer:
+                if answer.status == 200:
+                    return True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), timeout=0.2)
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

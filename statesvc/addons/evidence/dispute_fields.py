@@ -1,0 +1,79 @@
+"""Fields of a dispute's forms, as far as the log and the merchant's statement fill them. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from events.carriers import CARRIERS
+from statesvc.addons.evidence.bundle_entry import BundleEntry
+from statesvc.addons.evidence.merchant_statement import MerchantStatement, read_statement
+from statesvc.addons.evidence.milestones import Milestones
+from statesvc.addons.evidence.place_agreement import compare_places
+
+AGGREGATORS: Final = frozenset(
+    {
+        *(
+            "17track",
+            "aftership",
+            "canonical",
+            "clickpost",
+            "dcsa",
+            "easypost",
+            "easyship",
+            "epcis",
+            "sendcloud",
+            "ship24",
+        ),
+        *("shipengine", "shippo", "trackingmore"),
+    }
+)
+"""Those that report of other carriers' parcels, so that their name is not the carrier's."""
+DOCUMENT_FILE: Final = "evidence.pdf"
+
+
+def carrier_name(carrier_id: str) -> str:
+    """Return the carrier's name as people know it."""
+    return CARRIERS[carrier_id].name if carrier_id in CARRIERS else carrier_id
+
+
+def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what follows from a bundle's entries and the merchant's statement: its members `stripe` and `place_agreement`."""
+    events = [BundleEntry.of(entry) for entry in bundle["entries"] if entry["kind"] == "event"]
+    milestones = Milestones.of(bundle["shipment"], events)
+    statement = read_statement(bundle)
+    ship_to = None if statement is None else statement.ship_to
+    compared = (
+        []
+        if ship_to is None
+        else [asdict(each) for each in compare_places(milestones.delivery, ship_to)]
+    )
+    return {
+        "place_agreement": compared,
+        "stripe": stripe_fields(bundle["shipment"], milestones, statement),
+    }
+
+
+def stripe_fields(
+    shipment: Mapping[str, Any], milestones: Milestones, statement: MerchantStatement | None
+) -> dict[str, str | None]:
+    """Return the members of Stripe's `evidence` that are known here. None: nothing was stated that would fill it.
+
+    `shipping_documentation` names the file: Stripe wants the id of its upload there.
+    """
+    carrier_id, shipped = shipment["carrier_id"], milestones.picked_up
+    ship_to, customer, order = (
+        (None, None, None)
+        if statement is None
+        else (statement.ship_to, statement.customer, statement.order)
+    )
+    return {
+        "customer_name": customer.name if customer else None,
+        "customer_email_address": customer.email if customer else None,
+        "customer_purchase_ip": customer.ip_address if customer else None,
+        "product_description": order.description if order else None,
+        "shipping_carrier": None if carrier_id in AGGREGATORS else carrier_name(carrier_id),
+        "shipping_date": None if shipped is None else f"{shipped.at:%Y-%m-%d}",
+        "shipping_tracking_number": shipment["tracking_number"],
+        "shipping_address": (ship_to.address or None) if ship_to else None,
+        "shipping_documentation": DOCUMENT_FILE,
+    }

@@ -1,0 +1,233 @@
+"""`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML, PDF, or all in a zip."""
+
+from functools import partial
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from aiohttp import hdrs
+from pydantic import Field
+
+from events.identity.recipes import discriminator_of, number_of
+from statesvc.addons.evidence.bundle import FORMS, EvidencePart
+from statesvc.addons.evidence.gather import (
+    NothingSealedError,
+    SeveralShipmentsError,
+    UnknownShipmentError,
+    Wanted,
+    gather,
+)
+from statesvc.addons.evidence.made_evidence import record_evidence
+from statesvc.addons.evidence.merchant_statement import MerchantStatement
+from statesvc.api.computing import COMPUTING_SECONDS, EvidenceWanted, PrintedEvidence, Sources
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import AsOf, Discriminator, Name
+from statesvc.api.personal_reads import Include, reads_personal
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
+from statesvc.http.keys.key_store import Scope
+from statesvc.http.operation import RawAnswer, operation
+from statesvc.http.problem import Code, Problem
+from statesvc.log.proofs import ContradictionError
+from statesvc.log.snapshot import take_snapshot
+
+_ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/evidence"
+_JSON: Final = FORMS[".json"]
+_HTML: Final = FORMS[".html"]
+_KINDS: Final = tuple(FORMS.values())
+_PROBLEMS: Final = (
+    Code.NOT_FOUND,
+    Code.UNKNOWN_CARRIER,
+    Code.CONFLICT,
+    Code.LOG_UNAVAILABLE,
+    Code.OVERLOADED,
+)
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox"
+"""The document has its style and its pictures in itself, and does nothing."""
+_ABOUT: Final = {
+    "Statesvc-Entries": "How many entries of the log the evidence holds.",
+    "Statesvc-Sealed-At": "When the head that it is proved by was signed.",
+    "Statesvc-Annex": "`true`: a PDF that left something out; `part=annex` has all of it.",
+}
+
+
+_operation = partial(
+    operation,
+    scope="audit",
+    tag="shipments",
+    response_types=_KINDS,
+    response_headers=_ABOUT,
+    problems=_PROBLEMS,
+    is_computed=True,
+    deadline_seconds=COMPUTING_SECONDS,
+)
+
+
+class EvidenceParameters(ClosedModel):
+    """One shipment."""
+
+    carrier_id: Name
+    tracking_number: Name
+    discriminator: Annotated[
+        Discriminator,
+        Field(
+            description="Which of the shipments that bear the number. Needed where there are several: 409 lists them."
+        ),
+    ] = None
+    as_of: AsOf = None
+    include: Include = None
+    without_personal: Annotated[
+        bool,
+        Field(
+            description="No personal parts and no bodies, also for scope `pii`; the proofs hold nevertheless."
+        ),
+        Asked(flag="--without-personal-data"),
+    ] = False
+    part: Annotated[
+        EvidencePart,
+        Field(
+            description="Of a PDF. The document has at most 18 pages; the annex has everything, of any length."
+        ),
+    ] = "document"
+
+
+@_operation(f"GET {_ONE}")
+async def get_shipment_evidence(
+    context: Context, call: Call[EvidenceParameters, None]
+) -> RawAnswer[None]:
+    """Export evidence about a shipment.
+
+    What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest signed head. The JSON verifies
+    by itself (`statesvc verify --bundle`); the zip has PDF, JSON and a verifier in one file. Personal parts and bodies only with scope
+    `pii`.
+    """
+    return await _evidence(context, call, None)
+
+
+@_operation(f"POST {_ONE}")
+async def make_shipment_evidence(
+    context: Context, call: Call[EvidenceParameters, MerchantStatement]
+) -> RawAnswer[None]:
+    """Make evidence for a case.
+
+    It has what the merchant states, marked as such, and whether the place of delivery agrees with its address. Who asked, for which
+    case, and which file it was (SHA-256) enter the log; the statement itself is not stored.
+
+    """
+    return await _evidence(context, call, call.body)
+
+
+async def _evidence(
+    context: Context, call: Call[EvidenceParameters, Any], statement: MerchantStatement | None
+) -> RawAnswer[None]:
+    wanted = call.parameters
+    carrier_id = context.carrier(wanted.carrier_id).carrier_id
+    # evidence is complete for a key with the scope; asked for without it, personal evidence is refused rather than shortened
+    personal = (
+        reads_personal(call, wanted.include) or call.caller.has(Scope.PII)
+    ) and not wanted.without_personal
+    kind = _preferred(call.accept)
+    computing = await context.computing()
+    evidence = await computing.evidence(
+        EvidenceWanted(
+            carrier_id=carrier_id,
+            number=number_of(carrier_id, wanted.tracking_number),
+            discriminator=discriminator_of(carrier_id, wanted.discriminator),
+            personal=personal,
+            media_type=kind,
+            part=wanted.part,
+            as_of=wanted.as_of,
+            statement=statement,
+            actor=call.caller.actor,
+        )
+    )
+    if personal and not evidence.is_erased:
+        async with context.pool.connection() as connection:
+            target = f"shipment {evidence.shipment_id}"
+            await context.readings.record(
+                connection, call, name="evidence", target=target, carrier_id=carrier_id
+            )
+    call.headers |= {
+        hdrs.CACHE_CONTROL: "private, no-store",
+        hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}",
+        "Content-Security-Policy": _POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "Statesvc-Entries": str(evidence.entries),
+        "Statesvc-Sealed-At": evidence.sealed_at,
+        **({"Statesvc-Annex": "true"} if evidence.has_annex else {}),
+    }
+    return RawAnswer(evidence.content, kind, "utf-8" if kind == _HTML else None)
+
+
+async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
+    """Gather, prove, seal and print; what is made for a case is on record when this returns. Raises Problem."""
+    from statesvc.addons.evidence.evidence_forms import print_form  # noqa: PLC0415 - a process that only asks for evidence need not hold it
+    from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415 - as above
+
+    asked = Wanted(
+        carrier_id=wanted.carrier_id,
+        number=wanted.number,
+        discriminator=wanted.discriminator,
+        keyring=sources.keyring,
+        personal=wanted.personal,
+        archive=sources.folder,
+        as_of=wanted.as_of,
+        statement=wanted.statement,
+    )
+    async with sources.pool.connection() as connection:
+        await sources.archive.restore_number(connection, asked.carrier_id, asked.number)
+        try:
+            async with connection.transaction():
+                await take_snapshot(connection)
+                gathered = await gather(connection, asked)
+        except UnknownShipmentError as error:
+            raise Problem(Code.NOT_FOUND, str(error)) from error
+        except (NothingSealedError, SeveralShipmentsError) as error:
+            raise Problem(Code.CONFLICT, str(error)) from error
+        except ContradictionError as error:
+            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+    try:
+        file = print_form(gathered, wanted.media_type, wanted.part)
+    except NoTypesetterError as error:
+        raise Problem(Code.INVALID_REQUEST, str(error)) from error
+    except TypesettingTimeoutError as error:
+        raise Problem(Code.OVERLOADED, str(error)) from error
+    if wanted.statement is not None:
+        async with sources.pool.connection() as connection:
+            await record_evidence(
+                connection,
+                gathered.bundle,
+                file.content,
+                actor=wanted.actor,
+                form=wanted.media_type,
+            )
+    shipment = gathered.bundle["shipment"]
+    return PrintedEvidence(
+        content=file.content,
+        shipment_id=UUID(shipment["shipment_id"]),
+        is_erased=shipment["erased"],
+        entries=len(gathered.bundle["entries"]),
+        sealed_at=str(gathered.bundle["log"]["sealed_at"]),
+        has_annex=file.has_annex,
+    )
+
+
+def _preferred(accept: str) -> str:
+    """Return the first of our kinds by the caller's weights; JSON where it names none of them."""
+    weighed = []
+    for index, part in enumerate(accept.split(",")):
+        kind, _, parameter = part.strip().partition(";")
+        try:
+            weight = (
+                float(parameter.strip().removeprefix("q="))
+                if parameter.strip().startswith("q=")
+                else 1.0
+            )
+        except ValueError:
+            weight = 0.0
+        if kind.strip().lower() in _KINDS and weight > 0:
+            weighed.append((-weight, index, kind.strip().lower()))
+    return min(weighed)[2] if weighed else _JSON
+
+
+OPERATIONS: Final = (get_shipment_evidence, make_shipment_evidence)

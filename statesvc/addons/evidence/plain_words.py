@@ -1,0 +1,36 @@
+"""Numbers, durations and our own words as people write them. Pure."""
+
+from datetime import timedelta
+
+from statesvc.addons.evidence.bundle_entry import BundleEntry
+
+
+def spaced(name: str) -> str:
+    """Spell a word of ours as people write it."""
+    return name.replace("_", " ").replace(".", " ")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(length: timedelta) -> str:
+    """Format in the largest unit of which there are two."""
+    seconds = int(length.total_seconds())
+    for name, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return counted(seconds // size, name)
+    return counted(seconds, "second")
+
+
+def carriers_words(entry: BundleEntry) -> str:
+    """Return what the carrier wrote, without the layout of its own page; empty where it wrote nothing, or this reader may not see it."""
+    return " ".join((entry.part.get("description") or "").split())
+
+
+def words_of(entry: BundleEntry) -> str:
+    """Return what a statement says: the status that it was read as, and the carrier's words."""
+    document = entry.document
+    status = spaced(document["status"]) if document.get("status") else spaced(document["kind"])
+    return ": ".join(filter(None, (status, carriers_words(entry))))

@@ -1,0 +1,96 @@
+"""Awaited numbers listed: those of which nothing was heard yet, and those whose hours are over.
+
+A number of which something was heard meanwhile stays until its hours are over, because a push costs nothing more; it is left out here.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from statesvc.addons.expectations.never_heard import heard_numbers
+from statesvc.database.queries import queries
+from statesvc.shipments.shipment_list import BEGINNING_OF_TIME, END_OF_TIME
+
+SCAN_MAX: Final = 1_000
+"""Numbers that one page reads."""
+COUNT_MAX: Final = 1_000
+_SQL = queries("statesvc.addons.expectations", "awaited_numbers")
+
+
+class AwaitedPosition(NamedTuple):
+    """A place in the list: after this number."""
+
+    due_at: datetime
+    number: str
+    carrier_id: str
+
+
+class UnheardNumber(NamedTuple):
+    """A number of which nothing was heard. `observed_at`: it was observed then; None: it is still waited for."""
+
+    carrier_id: str
+    number: str
+    hours: int
+    awaited_at: datetime
+    due_at: datetime
+    observed_at: datetime | None
+    position_at: datetime
+
+    @property
+    def position(self) -> AwaitedPosition:
+        """Place in the list."""
+        return AwaitedPosition(self.position_at, self.number, self.carrier_id)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverHeard:
+    """Numbers of which it was observed within a day that nothing was heard; `last_seconds`: how long ago the last was."""
+
+    count: int
+    last_seconds: float | None
+    carriers: list[str]
+
+
+async def list_unheard(
+    connection: AsyncConnection[Any],
+    *,
+    carrier_id: str | None,
+    never_heard: bool,
+    newest_first: bool,
+    after: AwaitedPosition | None,
+    limit: int,
+) -> tuple[list[UnheardNumber], AwaitedPosition | None]:
+    """Return a page, and where the next one begins (None: this is the last). It may be short: it reads `SCAN_MAX` numbers at most."""
+    begin = AwaitedPosition(END_OF_TIME if newest_first else BEGINNING_OF_TIME, "", "")
+    place = after or begin
+    asked = {
+        "carrier_id": carrier_id,
+        "never_heard": never_heard,
+        "after_due_at": place.due_at,
+        "after_number": place.number,
+        "after_carrier_id": place.carrier_id,
+        "limit": SCAN_MAX,
+    }
+    cursor = await connection.execute(
+        _SQL["newest_awaited" if newest_first else "oldest_awaited"], asked, binary=True
+    )
+    rows = [UnheardNumber(*row) for row in await cursor.fetchall()]
+    heard = (
+        set()
+        if never_heard
+        else await heard_numbers(connection, [(one.carrier_id, one.number) for one in rows])
+    )
+    unheard = [one for one in rows if (one.carrier_id, one.number) not in heard]
+    if len(unheard) > limit:
+        return unheard[:limit], unheard[limit - 1].position
+    return unheard, rows[-1].position if len(rows) == SCAN_MAX else None
+
+
+async def never_heard_of_late(connection: AsyncConnection[Any]) -> NeverHeard:
+    """Return how many were observed within a day, as far as `COUNT_MAX`."""
+    ((count, last_seconds, carriers),) = await (
+        await connection.execute(_SQL["never_heard_of_late"], {"count_max": COUNT_MAX})
+    ).fetchall()
+    return NeverHeard(count, last_seconds, sorted(carriers))

@@ -1,0 +1,154 @@
+"""`statesvc expectations`: what is expected of shipments; `... set CARRIER NAME=HOURS ...` states it for a carrier, its service, or all.
+
+`set` shows first what it would do to the shipments that wait; nothing is changed without `--yes`.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from statesvc.addons.expectations.rule_hours import NEVER, named_hours, rules_of
+from statesvc.cli.api_calls import CallRefusedError, Calls, Json
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.operation_table import add_fields
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.service_calls import api_calls
+
+_INHERIT: Final = "inherit"
+_ALL_CARRIERS: Final = "*"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    commands = parser.add_subparsers(dest="what")
+    state = commands.add_parser(
+        "set",
+        help="state hours of a carrier, of one of its services, or of all; shows what it would change, and changes it with --yes",
+    )
+    add_fields(
+        state,
+        "get_expectations",
+        "carrier_id",
+        arguments=["carrier_id"],
+        carrier_id="a carrier id, or all",
+    )
+    state.add_argument(
+        "hours",
+        nargs="+",
+        metavar="NAME=HOURS",
+        help=f"such as stalled.in_transit=96, pickup_expiring={NEVER}, overdue={_INHERIT}; what is not named stays as it was stated",
+    )
+    add_fields(state, "get_expectations", "service")
+    state.add_argument("--why", default="", help="recorded in the log; needed with --yes")
+    state.add_argument(
+        "--yes", action="store_true", help="make the change; without it, only show it"
+    )
+    state.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List, preview or state."""
+    return asyncio.run(_list(options) if options.what is None else _state(options))
+
+
+async def _list(options: argparse.Namespace) -> int:
+    async with api_calls(options) as calls:
+        items = (await calls.call("list_expectations"))["items"]
+    if options.json:
+        write_json(items)
+        return 0
+    effective = [dict(named_hours(item["in_effect"])) for item in items]
+    own = [dict(named_hours(item["stated"])) for item in items]
+    rows = [
+        (name, *(_cell(name, *each) for each in zip(effective, own, strict=True)))
+        for name in sorted(effective[0])
+    ]
+    write_table(["HOURS", *map(_heading, items)], rows)
+    write_line("* stated; the others are inherited, at last from the service's defaults")
+    return 0
+
+
+def _heading(item: Mapping[str, Json]) -> str:
+    if item["carrier_id"] == _ALL_CARRIERS:
+        return "all"
+    return (
+        f"{item['carrier_id']}: {item['service']}" if item["service"] else str(item["carrier_id"])
+    )
+
+
+def _cell(name: str, effective: Mapping[str, int | str], own: Mapping[str, int | str]) -> str:
+    return f"{effective[name]}{'*' if name in own else ''}"
+
+
+async def _state(options: argparse.Namespace) -> int:
+    if options.yes and not options.why.strip():
+        raise CommandError("--why is missing: it stands in the log", exit_code=2)
+    scope = {"carrier_id": options.carrier_id, "service": options.service}
+    async with api_calls(options) as calls:
+        present = await calls.call("get_expectations", **scope)
+        rules = rules_of(_merged(present, options.hours))
+        preview = await _checked(calls, "preview_expectations", {"rules": rules}, scope)
+        revision = None
+        if options.yes:
+            order = {"rules": rules, "why": options.why, "replaces": preview["replaces"]}
+            revision = (await _checked(calls, "change_expectations", order, scope))["revision"]
+    if options.json:
+        write_json({"rules": rules, "revision": revision, "preview": preview})
+        return 0
+    _write(rules, preview, revision)
+    return 0
+
+
+def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int | str]:
+    """Return what was stated, with what is given."""
+    names = [name for name, _ in named_hours(present["in_effect"])]
+    stated = dict(named_hours(present["stated"]))
+    for each in given:
+        name, separator, value = each.partition("=")
+        if not separator or name not in names:
+            raise CommandError(
+                f"{each!r} is not NAME=HOURS; the names are {', '.join(names)}", exit_code=2
+            )
+        if value == _INHERIT:
+            stated.pop(name, None)
+        else:
+            stated[name] = int(value) if value.isascii() and value.isdigit() else value
+    return stated
+
+
+async def _checked(
+    calls: Calls, operation_id: str, order: Mapping[str, Json], scope: Mapping[str, Json]
+) -> Json:
+    """Make the call; hours that it refuses are named as the command names them."""
+    try:
+        return await calls.call(operation_id, order, **scope)
+    except CallRefusedError as error:
+        for flaw in error.problem.get("errors", ()):
+            _, _, name = flaw["pointer"].partition("/body/rules/")
+            if name:
+                message = (
+                    f"{name.replace('/', '.')}: {flaw['detail']} (hours, {NEVER} or {_INHERIT})"
+                )
+                raise CommandError(message, exit_code=2) from error
+        if "latest_revision" in error.problem:
+            raise CommandError(f"{error} (`statesvc expectations`)") from error
+        raise
+
+
+def _write(rules: Mapping[str, Json], preview: Mapping[str, Json], revision: int | None) -> None:
+    write_line(
+        f"would be stated: {', '.join(f'{name}={hours}' for name, hours in named_hours(rules)) or 'nothing'}"
+    )
+    least = "at least " if preview["counts_capped"] else ""
+    write_line(
+        f"{least}{preview['rearmed']} of {preview['shipments']} unfinished shipments get another deadline"
+    )
+    if preview["observed_at_once"]:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in preview["observed_at_once"].items())
+        write_line(f"{least}this would be observed at once, and notified: {kinds}")
+    write_line(
+        "nothing was changed; --yes does it"
+        if revision is None
+        else f"revision {revision}; in effect with the next event"
+    )

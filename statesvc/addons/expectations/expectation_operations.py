@@ -1,0 +1,143 @@
+"""`/v1/expectations...`: after how many hours it is observed that something did not happen, of all carriers, of one, of its services."""
+
+from typing import Final, cast
+
+from statesvc.addons.expectations.expectation_models import (
+    AllHours,
+    CarrierExpectations,
+    ExpectationParameters,
+    RulesRequest,
+    RulesStatement,
+    StatedHours,
+)
+from statesvc.addons.expectations.rule_changes import (
+    RulesChangedError,
+    StatedBook,
+    state_rules,
+    stated_rules,
+)
+from statesvc.addons.expectations.rule_preview import RulePreview, preview_rules
+from statesvc.api.operation_context import Context
+from statesvc.http.call import Call
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page
+from statesvc.http.problem import Code, Problem
+from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, RuleScope, rule_scope
+
+_TAG: Final = "expectations"
+_ONE: Final = "/v1/expectations/{carrier_id}"
+_SERVICE_RULE: Final = "A `service` is one carrier's, and is more than blanks and signs."
+
+
+@operation("GET /v1/expectations", scope="ops", tag=_TAG)
+async def list_expectations(context: Context, _call: Call[None, None]) -> Page[CarrierExpectations]:
+    """List what is expected of shipments.
+
+    Hours for all carriers first, then for carriers and their services of which something else was stated.
+    """
+    async with context.pool.connection() as connection:
+        stated = await stated_rules(connection)
+    return Page(
+        [_shown(stated, scope) for scope in dict.fromkeys([EVERYTHING, *stated.rows])], None
+    )
+
+
+@operation(
+    f"GET {_ONE}", scope="ops", tag=_TAG, rules=(_SERVICE_RULE,), problems=(Code.UNKNOWN_CARRIER,)
+)
+async def get_expectations(
+    context: Context, call: Call[ExpectationParameters, None]
+) -> CarrierExpectations:
+    """Show what is expected of a carrier's shipments.
+
+    What was stated, what it inherits, and what is in effect.
+    """
+    scope = _scope(context, call.parameters)
+    async with context.pool.connection() as connection:
+        return _shown(await stated_rules(connection), scope)
+
+
+@operation(
+    f"PUT {_ONE}",
+    scope="ops",
+    tag=_TAG,
+    rules=(_SERVICE_RULE,),
+    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+)
+async def change_expectations(
+    context: Context, call: Call[ExpectationParameters, RulesStatement]
+) -> CarrierExpectations:
+    """Set what is expected of a carrier's shipments.
+
+    Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that wait get their
+    deadlines by it from a minute later on, a thousand a second (`applied`). What was observed stays. An operator action. 409 with
+    `latest_revision` where others stated rules since `replaces`.
+    """
+    scope, wanted = _scope(context, call.parameters), call.body
+    async with context.pool.connection() as connection:
+        try:
+            await state_rules(
+                connection,
+                scope,
+                wanted.rules,
+                why=wanted.why,
+                actor=call.caller.actor,
+                replaces=wanted.replaces,
+            )
+        except RulesChangedError as error:
+            raise Problem(
+                Code.CONFLICT,
+                f"nothing was done: {error}; preview them again",
+                members={"latest_revision": error.revision},
+            ) from error
+        return _shown(await stated_rules(connection), scope)
+
+
+@operation(
+    f"POST {_ONE}/preview",
+    scope="ops",
+    tag=_TAG,
+    rules=(_SERVICE_RULE,),
+    problems=(Code.UNKNOWN_CARRIER,),
+    is_computed=True,
+    deadline_seconds=30.0,
+)
+async def preview_expectations(
+    context: Context, call: Call[ExpectationParameters, RulesRequest]
+) -> RulePreview:
+    """Preview rules of what is expected.
+
+    Changes nothing: how many shipments would have another deadline, and what would be observed at once.
+    """
+    scope = _scope(context, call.parameters)
+    async with context.pool.connection() as connection:
+        return await preview_rules(connection, scope, call.body.rules)
+
+
+def _scope(context: Context, wanted: ExpectationParameters) -> RuleScope:
+    try:
+        scope = rule_scope(wanted.carrier_id, wanted.service)
+    except NoRuleScopeError as error:
+        raise Problem(Code.INVALID_REQUEST, str(error)) from None
+    if scope != EVERYTHING:
+        context.carrier(scope.carrier_id)
+    return scope
+
+
+def _shown(stated: StatedBook, scope: RuleScope) -> CarrierExpectations:
+    row = stated.of(scope)
+    return CarrierExpectations(
+        carrier_id=row.carrier_id,
+        service=row.service or None,
+        revision=row.revision,
+        stated=cast("StatedHours", row.rules),
+        inherited=cast("AllHours", stated.inherited(scope).hours()),
+        in_effect=cast("AllHours", stated.book.of(*scope).hours()),
+        changed_at=row.changed_at,
+        changed_by=row.changed_by,
+        why=row.why,
+        applied=row.is_applied,
+    )
+
+
+OPERATIONS: Final = (list_expectations, get_expectations, change_expectations, preview_expectations)

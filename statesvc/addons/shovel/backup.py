@@ -1,0 +1,158 @@
+"""Every message that was taken, verbatim, in files: one JSON object a line, compressed, with a checksum a batch.
+
+A file is a sequence of gzip members, a batch each, so that `zcat` reads it. A member ends with a line that counts and hashes those
+before it, and is on the disk before its messages are acknowledged. A file that ends within a member was being written when its process
+died: those messages were not acknowledged, and are taken again.
+"""
+
+import base64
+import hashlib
+import os
+import secrets
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import orjson
+
+from statesvc.addons.shovel.source import ShovelError
+from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.database.data_dir import sync
+
+SUFFIX: Final = ".ndjson.gz"
+_GZIP: Final = 31
+_LEVEL: Final = 3
+_READ_BYTES: Final = 1 << 20
+
+
+class BackupWriter:
+    """One process's file in the folder, made with its first batch. Not for several threads at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: BinaryIO | None = None
+        self._batches = 0
+
+    def append(self, messages: Sequence[Taken]) -> None:
+        """Append messages; they are durable when it returns."""
+        file = self._file or self._open()
+        lines = b"".join(orjson.dumps(_record(taken)) + b"\n" for taken in messages)
+        self._batches += 1
+        ending = {
+            "batch": self._batches,
+            "messages": len(messages),
+            "sha256": hashlib.sha256(lines).hexdigest(),
+        }
+        compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        file.write(compressor.compress(lines + orjson.dumps(ending) + b"\n") + compressor.flush())
+        file.flush()
+        os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice, and before the first batch."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _open(self) -> BinaryIO:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        sync(self._folder)
+        return self._file
+
+
+def _record(taken: Taken) -> dict[str, object]:
+    return {
+        "transport": taken.transport.value,
+        "queue": taken.queue,
+        "exchange": taken.exchange,
+        "routing_key": taken.routing_key,
+        "properties": base64.b64encode(taken.properties).decode(),
+        "body": base64.b64encode(taken.body).decode(),
+    }
+
+
+def check_folder(folder: Path) -> None:
+    """Check the folder. Raises ShovelError where nothing can be written there."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        trial = folder / f".{secrets.token_hex(4)}"
+        trial.touch(mode=0o600, exist_ok=False)
+        trial.unlink()
+    except OSError as error:
+        raise ShovelError(
+            f"nothing can be written to the backup folder {folder}: {error.strerror}"
+        ) from None
+
+
+def backup_files(folder: Path) -> list[Path]:
+    """Return the files in the order in which they were begun. Raises ShovelError where there are none."""
+    files = sorted(folder.glob(f"*{SUFFIX}"))
+    if not files:
+        raise ShovelError(f"there is no backup in {folder}")
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class BackupBatch:
+    """Content of one member."""
+
+    messages: list[Taken]
+    sha256: str
+
+
+def read_backup(folder: Path) -> Iterator[BackupBatch]:
+    """Yield every whole batch, checked. Raises ShovelError where one is damaged."""
+    for path in backup_files(folder):
+        for number, content in enumerate(_members(path), 1):
+            yield _batch(content, f"batch {number} of {path.name}")
+
+
+def _batch(content: bytes, place: str) -> BackupBatch:
+    lines, _, _ = content[:-1].rpartition(b"\n")
+    body = lines + b"\n" if lines else b""
+    try:
+        ending: dict[str, Any] = orjson.loads(content[len(body) :])
+        messages = [taken_from_record(orjson.loads(line)) for line in body.splitlines()]
+    except (ValueError, KeyError, TypeError):
+        raise ShovelError(f"{place} is damaged: it is not what was written") from None
+    digest = hashlib.sha256(body).hexdigest()
+    if ending.get("sha256") != digest or ending.get("messages") != len(messages):
+        raise ShovelError(f"{place} is damaged: its checksum does not fit")
+    return BackupBatch(messages, digest)
+
+
+def taken_from_record(record: dict[str, Any]) -> Taken:
+    """Return the message of one line."""
+    return Taken(
+        transport=Transport(record["transport"]),
+        queue=record["queue"],
+        exchange=record["exchange"],
+        routing_key=record["routing_key"],
+        properties=base64.b64decode(record["properties"]),
+        body=base64.b64decode(record["body"]),
+    )
+
+
+def _members(path: Path) -> Iterator[bytes]:
+    """Yield the content of each whole gzip member."""
+    with path.open("rb") as file:
+        pending = file.read(_READ_BYTES)
+        while pending:
+            member, content = zlib.decompressobj(_GZIP), bytearray()
+            try:
+                while True:
+                    content += member.decompress(pending)
+                    if member.eof:
+                        break
+                    pending = file.read(_READ_BYTES)
+                    if not pending:
+                        return
+            except zlib.error:
+                raise ShovelError(f"{path.name} is damaged: it does not decompress") from None
+            yield bytes(content)
+            pending = member.unused_data or file.read(_READ_BYTES)

@@ -1,0 +1,410 @@
+"""Celery on Redis: the lists of each queue, by priority, and what workers held when they died.
+
+A message is moved, in one step, from its list into a list of this process's own, and removed from there once it is acknowledged. What a
+process left in its list when it was killed is taken first by the next one of its number; number 0 takes what any left. Where two take the
+same, the inbox knows the message.
+
+In a queue that is shared (`wants`) the lists are read from their old end on, and only what is wanted is moved: the others keep their
+places.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+import redis.asyncio
+import redis.exceptions
+from yarl import URL
+
+from statesvc.addons.shovel.redis_layout import (
+    BINDINGS,
+    SEPARATOR,
+    UNACKED,
+    UNACKED_INDEX,
+    bound_queue,
+    priority_lists,
+    read_unacked,
+)
+from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknowledged, Wants
+from statesvc.addons.shovel.source_message import Taken, Transport
+
+_HOLDING: Final = "statesvc-shovel"
+_POLL_SECONDS: Final = 0.1
+_TIMEOUT_SECONDS: Final = 10
+_PAGE: Final = 500
+_SWEEP_SHARE: Final = 0.1
+"""Share of the time that reading a list in which nothing is wanted may take."""
+_SWEEP_PAUSE_SECONDS_MAX: Final = 30.0
+_LOST: Final = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.BusyLoadingError,
+    OSError,
+)
+
+_TAKE_OVER: Final = """
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
+    redis.call('ZREM', KEYS[2], ARGV[1])
+    redis.call('LPUSH', KEYS[3], ARGV[2])
+end
+"""
+
+
+_TAKE_WANTED: Final = """
+if redis.call('LREM', KEYS[1], -1, ARGV[1]) == 0 then
+    return 0
+end
+return redis.call('LPUSH', KEYS[2], ARGV[1])
+"""
+
+_PUT_BACK: Final = """
+if redis.call('LREM', KEYS[1], 1, ARGV[1]) == 1 then
+    redis.call('RPUSH', KEYS[2], ARGV[1])
+end
+"""
+
+
+class TakeUnacked(StrEnum):
+    """Messages held by workers that are taken as well."""
+
+    EXPIRED = "expired"
+    """Those that any worker would restore: held for longer than the visibility timeout."""
+    ALL = "all"
+    """All of them: no worker may be running any more."""
+
+
+class RedisSource:
+    """`process`: the number of this one among those that take from the same queues. `wants`: None for all messages."""
+
+    def __init__(
+        self,
+        url: URL,
+        queues: Sequence[str],
+        *,
+        process: int,
+        unacked: TakeUnacked,
+        visibility_seconds: float,
+        wants: Wants | None = None,
+    ) -> None:
+        self._url = url
+        self._queues = list(dict.fromkeys(queues))
+        self._lists = [name for queue in self._queues for name in priority_lists(queue)]
+        self._process = process
+        self._unacked = unacked
+        self._visibility_seconds = visibility_seconds
+        self._client: Any = None
+        self._left: list[Taken] = []
+        self._wants = wants
+        self._unacked_after = 0.0
+        self._unacked_passed = 0
+        # in a shared queue: how far from the old end each list was read, and whether anything was wanted since the beginning
+        self._passed = dict.fromkeys(self._lists, 0)
+        self._is_fruitless = True
+        self._sweep_began = 0.0
+        self._sweep_after = 0.0
+
+    async def open(self) -> None:
+        """Find what was left by a process that was killed."""
+        self._client = redis.asyncio.Redis.from_url(
+            str(self._url), socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
+        )
+        try:
+            await self._check_queues()
+            self._left = [
+                one
+                for key, name in await self._holdings()
+                for one in await self._holding_messages(key, name)
+            ]
+            if self._wants is not None:
+                await self._put_back([one for one in self._left if not self._wants(one)])
+                self._left = [one for one in self._left if self._wants(one)]
+        except _LOST as error:
+            raise SourceLostError(f"no Redis answers at {self._shown}: {_reason(error)}") from error
+        except redis.exceptions.RedisError as error:
+            raise ShovelError(f"Redis at {self._shown} refuses: {_reason(error)}") from None
+
+    async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
+        """Take what is left over first, then the lists, the highest priority first."""
+        if self._left:
+            batch, self._left = self._left[:limit], self._left[limit:]
+            return batch
+        until = time.monotonic() + wait_seconds
+        try:
+            while True:
+                await self._take_unacked(limit)
+                if batch := self._left or await (
+                    self._move(limit)
+                    if self._wants is None
+                    else self._move_wanted(limit, self._wants)
+                ):
+                    self._left = []
+                    return batch
+                if time.monotonic() >= until:
+                    return []
+                await asyncio.sleep(_POLL_SECONDS)
+        except _LOST as error:
+            raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """Remove them from the list that holds them."""
+        try:
+            async with self._client.pipeline(transaction=False) as pipe:
+                for one in taken:
+                    pipe.execute_command("LREM", one.tag, 1, one.body)
+                await pipe.execute()
+        except _LOST as error:
+            raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
+
+    async def waiting(self) -> int:
+        """Count in the lists, in those of killed processes, and with workers that are gone."""
+        try:
+            holdings = [
+                key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
+            ]
+            if self._wants is not None:
+                return await self._count_wanted(holdings, self._wants)
+            lengths = await self._lengths([*self._lists, *holdings])
+            return sum(lengths) + int(
+                await self._client.execute_command(
+                    "ZCOUNT", UNACKED_INDEX, "-inf", self._unacked_until()
+                )
+            )
+        except _LOST as error:
+            raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
+
+    async def sample(self, limit: int) -> Sequence[Taken]:
+        """Sample the oldest of each list."""
+        found: list[Taken] = []
+        for name in self._lists:
+            values = await self._client.execute_command(
+                "LRANGE", name, -max(1, limit - len(found)), -1
+            )
+            found += [_taken(name, value) for value in reversed(values)]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
+        """Return what is in `unacked`, but for what `waiting` counts: what workers hold for longer than the visibility timeout."""
+        until, count = float(self._unacked_until()), 0
+        found: list[Taken] = []
+        async for tag, entry in self._client.hscan_iter(UNACKED, count=_PAGE):
+            since = await self._client.execute_command("ZSCORE", UNACKED_INDEX, tag)
+            message = (
+                None
+                if since is not None and float(since) <= until
+                else await self._unacked_message(entry)
+            )
+            if message is not None:
+                count += 1
+                found += [message] if len(found) < limit else []
+        return Unacknowledged(count, found)
+
+    async def close(self) -> None:
+        """Close; what is held is found again when it opens."""
+        client, self._client, self._left = self._client, None, []
+        if client is not None:
+            await client.aclose()
+
+    @property
+    def _shown(self) -> str:
+        return str(self._url.with_user(None).with_query(None))
+
+    def _holding(self, name: str, process: int | None = None) -> str:
+        return f"{_HOLDING}.{self._process if process is None else process}.{name}"
+
+    async def _holdings(self) -> list[tuple[str, str]]:
+        """Return the lists to look into, and whose messages they hold."""
+        if self._process:
+            return [(self._holding(name), name) for name in self._lists]
+        keys = [
+            key.decode() async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
+        ]
+        named = [(key, key.split(".", 2)[2]) for key in keys]
+        return [(key, name) for key, name in named if name in self._lists]
+
+    async def _holding_messages(self, key: str, name: str) -> list[Taken]:
+        return [
+            _taken(name, value, key)
+            for value in reversed(await self._client.execute_command("LRANGE", key, 0, -1))
+        ]
+
+    async def _put_back(self, messages: Sequence[Taken]) -> None:
+        """Put messages back to the old end, the oldest last."""
+        for one in reversed(messages):
+            await self._client.execute_command("EVAL", _PUT_BACK, 2, one.tag, one.queue, one.body)
+
+    async def _lengths(self, names: Sequence[str | bytes]) -> list[int]:
+        async with self._client.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.execute_command("LLEN", name)
+            return [int(length) for length in await pipe.execute()]
+
+    async def _move(self, limit: int) -> list[Taken]:
+        batch: list[Taken] = []
+        for name, length in zip(self._lists, await self._lengths(self._lists), strict=True):
+            wanted = min(length, limit - len(batch))
+            if wanted:
+                holding = self._holding(name)
+                async with self._client.pipeline(transaction=False) as pipe:
+                    for _ in range(wanted):
+                        pipe.execute_command("LMOVE", name, holding, "RIGHT", "LEFT")
+                    # None: another consumer was faster
+                    batch += [
+                        _taken(name, value, holding)
+                        for value in await pipe.execute()
+                        if value is not None
+                    ]
+        return batch
+
+    async def _move_wanted(self, limit: int, wants: Wants) -> list[Taken]:
+        """Move a page at a time; once all lists are read, begin again, after a pause where nothing was wanted."""
+        if time.monotonic() < self._sweep_after:
+            return []
+        if not any(self._passed.values()):
+            self._sweep_began = time.monotonic()
+        for name in self._lists:
+            while values := await self._page(name, self._passed[name]):
+                wanted = [value for value in values if wants(_taken(name, value))][:limit]
+                moved = await self._move_these(name, wanted)
+                last = values.index(wanted[-1]) + 1 if len(wanted) == limit else len(values)
+                self._passed[name] += last - len(moved)
+                if moved:
+                    self._is_fruitless = False
+                    return moved
+        if self._is_fruitless:
+            now = time.monotonic()
+            self._sweep_after = now + min(
+                (now - self._sweep_began) / _SWEEP_SHARE, _SWEEP_PAUSE_SECONDS_MAX
+            )
+        self._passed, self._is_fruitless = dict.fromkeys(self._lists, 0), True
+        return []
+
+    async def _page(self, key: str | bytes, passed: int) -> list[bytes]:
+        """Read up to a page of a list behind what was read, the oldest first."""
+        values: list[bytes] = await self._client.execute_command(
+            "LRANGE", key, -(passed + _PAGE), -(passed + 1)
+        )
+        return values[::-1]
+
+    async def _move_these(self, name: str, values: Sequence[bytes]) -> list[Taken]:
+        """Move each by itself: to find one in a long list takes Redis a while, in which it serves nobody else."""
+        holding = self._holding(name)
+        async with self._client.pipeline(transaction=False) as pipe:
+            for value in values:
+                pipe.execute_command("EVAL", _TAKE_WANTED, 2, name, holding, value)
+            # 0: another consumer was faster
+            return [
+                _taken(name, value, holding)
+                for value, held in zip(values, await pipe.execute(), strict=True)
+                if held
+            ]
+
+    async def _count_wanted(self, holdings: Sequence[bytes], wants: Wants) -> int:
+        count = 0
+        held_keys: list[tuple[str | bytes, str]] = [
+            (key, key.decode().split(".", 2)[2]) for key in holdings
+        ]
+        for key, name in [*((name, name) for name in self._lists), *held_keys]:
+            passed = 0
+            while values := await self._page(key, passed):
+                passed += len(values)
+                count += sum(wants(_taken(name, value)) for value in values)
+        tags = await self._client.execute_command(
+            "ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until()
+        )
+        for tag in tags:
+            entry = await self._client.execute_command("HGET", UNACKED, tag)
+            message = None if entry is None else await self._unacked_message(entry)
+            count += message is not None and wants(message)
+        return count
+
+    def _unacked_until(self) -> str:
+        return (
+            "+inf"
+            if self._unacked is TakeUnacked.ALL
+            else str(time.time() - self._visibility_seconds)
+        )
+
+    async def _take_unacked(self, limit: int) -> None:
+        """Take unacknowledged messages, at most once a second, by one process."""
+        if self._process or time.monotonic() < self._unacked_after:
+            return
+        self._unacked_after = time.monotonic() + 1
+        place = ("LIMIT", self._unacked_passed, limit)
+        tags = await self._client.execute_command(
+            "ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until(), *place
+        )
+        for tag in tags:
+            entry = await self._client.execute_command("HGET", UNACKED, tag)
+            message = None if entry is None else await self._unacked_message(entry)
+            if message is None or not (self._wants is None or self._wants(message)):
+                # it stays, and must not stand before what comes behind it for ever
+                self._unacked_passed += 1
+                continue
+            holding = self._holding(message.queue)
+            await self._client.execute_command(
+                "EVAL", _TAKE_OVER, 3, UNACKED, UNACKED_INDEX, holding, tag, message.body
+            )
+            self._left += [
+                one
+                for one in await self._holding_messages(holding, message.queue)
+                if one.body == message.body
+            ]
+        if len(tags) == limit:
+            self._unacked_after = 0.0
+        else:
+            self._unacked_passed = 0
+
+    async def _unacked_message(self, entry: bytes) -> Taken | None:
+        """Return what a worker holds, as its queue had it; None: of another queue, or laid out in another way."""
+        found = read_unacked(entry)
+        if found is None:
+            return None
+        queue = await self._queue_of(found.exchange, found.routing_key)
+        if queue not in self._queues:
+            return None
+        return _taken(
+            queue if found.priority == 0 else f"{queue}{SEPARATOR}{found.priority}", found.value
+        )
+
+    async def _queue_of(self, exchange: str, routing_key: str) -> str:
+        """Return the queue by the exchange's bindings; a message that lost its exchange has its queue as routing key."""
+        if exchange:
+            for member in await self._client.execute_command("SMEMBERS", f"{BINDINGS}{exchange}"):
+                bound_by, queue = bound_queue(member)
+                if bound_by == routing_key:
+                    return queue
+        return routing_key
+
+    async def _check_queues(self) -> None:
+        """Check the queues; Redis knows no empty list, but kombu notes what it declared.
+
+        Raises ShovelError for a queue that is in neither.
+        """
+        await self._client.execute_command("PING")
+        declared: set[str] = set()
+        async for key in self._client.scan_iter(match=f"{BINDINGS}*", count=_PAGE):
+            declared |= {
+                bound_queue(member)[1]
+                for member in await self._client.execute_command("SMEMBERS", key)
+            }
+        for queue in self._queues:
+            if (
+                declared
+                and queue not in declared
+                and not any(await self._lengths(priority_lists(queue)))
+            ):
+                raise ShovelError(
+                    f"Redis at {self._shown} has no queue {queue!r}; Celery declared {', '.join(sorted(declared))}"
+                )
+
+
+def _taken(name: str, value: bytes, holding: str | None = None) -> Taken:
+    return Taken(transport=Transport.REDIS, queue=name, body=bytes(value), tag=holding)
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).strip().split("\n", 1)[0]

@@ -1,0 +1,161 @@
+"""`statesvc shovel --from URL --queue Q --mapping FILE --backup DIR`: messages of another broker into the inbox, and back.
+
+docs/shovel.md leads through a migration.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from statesvc.cli.command_error import CommandError
+
+_CLIENTS: Final = frozenset({"aiormq", "aio_pika", "pamqp", "redis"})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_argument_group("what is taken")
+    source.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL",
+        help="amqp://user:password@host/vhost, redis://host/0, env:NAME for one that the environment holds, or a file of JSON lines",
+    )
+    source.add_argument(
+        "--queue",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a queue to take from; may be given again",
+    )
+    source.add_argument(
+        "--delayed",
+        nargs="?",
+        const="",
+        metavar="PREFIX",
+        help="take from Celery's native delayed delivery as well (RabbitMQ)",
+    )
+    source.add_argument(
+        "--unacked",
+        choices=["expired", "all"],
+        default="expired",
+        help="Redis: of what workers hold, take what is past the "
+        "visibility timeout, as any worker would (%(default)s), or all, once no worker runs",
+    )
+    source.add_argument(
+        "--visibility-timeout",
+        type=_seconds,
+        default=3600.0,
+        metavar="SECONDS",
+        help="Redis: as Celery is set (%(default)s)",
+    )
+    become = parser.add_argument_group("what becomes of it")
+    become.add_argument(
+        "--mapping",
+        type=Path,
+        metavar="FILE",
+        help="which task is which carrier's message, in TOML",
+    )
+    become.add_argument(
+        "--backup", type=Path, metavar="DIR", help="a folder for every message as it came"
+    )
+    become.add_argument(
+        "--explain",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="say what becomes of the messages of FILE, or of the first at the source",
+    )
+    become.add_argument("--dry-run", action="store_true", help="count and classify, take nothing")
+    become.add_argument(
+        "--sample",
+        type=_positive,
+        default=10_000,
+        metavar="N",
+        help="messages that a dry run classifies (%(default)s)",
+    )
+    back = parser.add_argument_group("the way back")
+    back.add_argument(
+        "--to",
+        metavar="URL",
+        help="return what was taken and not processed to this broker, from the backup",
+    )
+    back.add_argument(
+        "--restore",
+        action="store_true",
+        help="take everything from the backup: into the inbox, or with --to into the broker",
+    )
+    pace = parser.add_argument_group("how")
+    pace.add_argument(
+        "--until-empty", action="store_true", help="end when nothing waits (default: go on)"
+    )
+    pace.add_argument(
+        "--processes",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="processes that take messages (%(default)s)",
+    )
+    pace.add_argument(
+        "--rate",
+        type=_rate,
+        metavar="N",
+        help="at most N messages a second, of all processes (default: as fast as it goes)",
+    )
+    pace.add_argument(
+        "--batch",
+        type=_positive,
+        default=500,
+        metavar="N",
+        help="messages per transaction (%(default)s)",
+    )
+    pace.add_argument(
+        "--prefetch",
+        type=_positive,
+        metavar="N",
+        help="messages handed over in advance to each process (two batches)",
+    )
+    pace.add_argument(
+        "--pause",
+        action="store_true",
+        help="let all that write to this backup stop taking, until --resume",
+    )
+    pace.add_argument("--resume", action="store_true", help="end the pause")
+    pace.add_argument("--process", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Take, explain, count, pause or return, as the options say."""
+    try:
+        from statesvc.addons.shovel import shovel_runs  # noqa: PLC0415 - loads the clients of brokers, which are an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in _CLIENTS:
+            raise CommandError(
+                "the clients of brokers are not installed: pip install 'statesvc[shovel]'",
+                exit_code=2,
+            ) from None
+        raise
+    return shovel_runs.run(options)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a number") from None
+    if not 0 <= found < float("inf"):
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return found
+
+
+def _rate(text: str) -> float:
+    found = _seconds(text)
+    if found <= 0:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return found

@@ -1,0 +1,213 @@
+"""Setup of the runs of `statesvc shovel`, from the options, checked before anything is taken."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
+from statesvc.addons.shovel.backup import check_folder
+from statesvc.addons.shovel.redis_source import TakeUnacked
+from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, Wants
+from statesvc.addons.shovel.sources import (
+    SourceOptions,
+    is_endless,
+    make_backup_source,
+    make_source,
+)
+from statesvc.addons.shovel.task_mapping import TaskMapping, parse_mapping
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.session import connect, running_database
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.migration_files import compare, read_migrations
+from statesvc.database.migrator import read_ledger
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.roles.master_key import open_master_keys
+from statesvc.settings.service_settings import Settings
+
+_LIMITS: Final = PoolLimits(
+    connections_max=2,
+    connections_min=1,
+    acquire_seconds=5,
+    statement_seconds=60,
+    lock_seconds=20,
+    idle_in_transaction_seconds=30,
+)
+
+
+def read_mapping(options: argparse.Namespace) -> TaskMapping:
+    """Read the mapping. Raises CommandError where there is no such file, ShovelError where it is wrong."""
+    if options.mapping is None:
+        raise CommandError("name the mapping: --mapping FILE", exit_code=2)
+    try:
+        text = options.mapping.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(
+            f"the mapping {options.mapping} can't be read: {error}", exit_code=2
+        ) from None
+    return parse_mapping(text, name=options.mapping.name, carriers=CARRIERS)
+
+
+async def checked_source(options: argparse.Namespace) -> Source:
+    """Return the source, after everything else that is named was found right."""
+    read_mapping(options)
+    if options.backup is None:
+        raise CommandError("name a folder for the backup: --backup DIR", exit_code=2)
+    if options.restore:
+        if options.source is not None:
+            raise CommandError("--restore takes from the backup: leave out --from", exit_code=2)
+        return source_of(options)
+    check_folder(options.backup)
+    return await answering_source(options)
+
+
+def source_of(options: argparse.Namespace) -> Source:
+    """Return the source, not asked yet."""
+    wants = (
+        None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
+    )
+    if options.restore:
+        return make_backup_source(
+            options.backup, process=options.process or 0, processes=options.processes, wants=wants
+        )
+    if options.source is None:
+        raise CommandError("name the source: --from URL", exit_code=2)
+    return make_source(
+        broker_url(options.source),
+        SourceOptions(
+            queues=options.queue,
+            delayed=options.delayed,
+            prefetch=options.prefetch or 2 * options.batch,
+            unacked=TakeUnacked(options.unacked),
+            visibility_seconds=options.visibility_timeout,
+            process=options.process or 0,
+            processes=options.processes,
+            wants=wants,
+        ),
+    )
+
+
+def _wants(mapping: TaskMapping) -> Wants | None:
+    return (
+        (lambda taken: mapping.wants(taken, now=datetime.now(UTC))) if mapping.leaves_some else None
+    )
+
+
+def goes_on(options: argparse.Namespace) -> bool:
+    """Return whether more may come: a file, or a backup, is read once."""
+    return not options.restore and is_endless(broker_url(options.source))
+
+
+async def answering_source(options: argparse.Namespace) -> Source:
+    """Return the source, which was found to answer and to have its queues. Raises ShovelError."""
+    source = source_of(options)
+    try:
+        await source.open()
+    except SourceLostError as error:
+        raise ShovelError(str(error)) from None
+    finally:
+        await source.close()
+    return source
+
+
+async def count_waiting(source: Source) -> int:
+    """Count what waits; the source is opened for the time of the question."""
+    try:
+        await source.open()
+        return await source.waiting()
+    finally:
+        await source.close()
+
+
+def broker_url(given: str) -> str:
+    """Return the URL, or what the environment holds: a password among the arguments shows in the list of processes."""
+    name = given.removeprefix("env:")
+    if name == given:
+        return given
+    if name not in os.environ:
+        raise CommandError(f"the environment has no variable {name}", exit_code=2)
+    return os.environ[name].strip()
+
+
+@asynccontextmanager
+async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
+    """Open a pool of the service's role on a schema that is up to date, and the keys."""
+    async with running_database(settings) as dsns:
+        async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
+            pending = compare(read_migrations(), await read_ledger(connection)).pending
+            if pending:
+                raise CommandError(
+                    f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`"
+                )
+            keyring = await load_keyring(connection, await open_master_keys(settings, connection))
+        pool = make_pool(
+            dsns.service,
+            name="statesvc shovel",
+            limits=_LIMITS,
+            prepared_statements=settings.database.prepared_statements,
+            direct=not dsns.is_pooled,
+        )
+        async with pool:
+            yield pool, keyring
+
+
+def stop_event() -> asyncio.Event:
+    """Set by SIGTERM, Ctrl-C and a terminal that closes: the batch at hand is ended first."""
+    stop = asyncio.Event()
+    with suppress(RuntimeError, ValueError):  # only the main thread hears signals
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+async def end_with_input(stop: asyncio.Event) -> None:
+    """Set `stop` when standard input ends: the process at its other end is gone."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    await reader.read()
+    stop.set()
+
+
+def child_command(options: argparse.Namespace, number: int) -> list[str]:
+    """Return this command once more, as one of several processes."""
+    given = [
+        "--mapping",
+        str(options.mapping),
+        "--backup",
+        str(options.backup),
+        "--batch",
+        str(options.batch),
+    ]
+    given += [
+        "--processes",
+        str(options.processes),
+        "--process",
+        str(number),
+        "--unacked",
+        options.unacked,
+    ]
+    given += ["--visibility-timeout", str(options.visibility_timeout)]
+    if options.source is not None:
+        given += ["--from", options.source]
+    for queue in options.queue:
+        given += ["--queue", queue]
+    if options.delayed is not None:
+        given += [f"--delayed={options.delayed}"]
+    if options.prefetch is not None:
+        given += ["--prefetch", str(options.prefetch)]
+    if options.rate is not None:
+        given += ["--rate", str(options.rate / options.processes)]
+    given += [
+        flag
+        for flag, is_set in (("--until-empty", options.until_empty), ("--restore", options.restore))
+        if is_set
+    ]
+    return [sys.executable, "-m", "statesvc", "shovel", *given]

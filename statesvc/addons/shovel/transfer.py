@@ -1,0 +1,221 @@
+"""The loop of one process: take a batch, map it, store it and back it up, acknowledge it.
+
+Whatever ends before the acknowledgement is repeated: the source hands the batch out again, and the inbox knows its messages. While the
+database or the broker is away the loop waits for it; a message that stops the transfer leaves its whole batch at the source.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from events.crypto.keyring import Keyring
+from statesvc.addons.shovel.backup import BackupWriter
+from statesvc.addons.shovel.inbox_store import StoredBatch, resolve_mapped, store
+from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError
+from statesvc.addons.shovel.source_message import Taken
+from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
+from statesvc.database.pool import Pool
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import notify
+
+PAUSED: Final = "paused"
+"""A file of this name in the backup's folder pauses every process that writes there."""
+_IDLE_SECONDS: Final = 0.5
+_AGAIN_SECONDS: Final = 1.0
+_REFUSED_SECONDS_MAX: Final = 60.0
+"""The source was found to answer before: it is refused in earnest once this has passed."""
+_PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
+
+
+@dataclass(slots=True)
+class TransferTotals:
+    """Totals of one process so far."""
+
+    moved: int = 0
+    dead_letters: int = 0
+    known: int = 0
+    reused_ids: int = 0
+    """Number of the dead letters with a reused id."""
+
+    def add(self, batch: "StoredBatch | TransferTotals") -> None:
+        """Count one more batch."""
+        self.moved += batch.moved
+        self.dead_letters += batch.dead_letters
+        self.known += batch.known
+        self.reused_ids += batch.reused_ids
+
+    @property
+    def taken(self) -> int:
+        """All that was acknowledged at the source."""
+        return self.moved + self.dead_letters + self.known
+
+
+class Pace:
+    """Pace of at most `per_second` messages on the average; None: as fast as it goes. Monotonic seconds are arguments."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._per_second = per_second
+        self._free_at = 0.0
+
+    def batch_max(self, limit: int) -> int:
+        """Return a batch size small enough that a slow pace does not come in bursts of more than a second."""
+        return limit if self._per_second is None else max(1, min(limit, int(self._per_second)))
+
+    def wait_seconds(self, now: float) -> float:
+        """Return the time until the next batch may be taken."""
+        return max(0.0, self._free_at - now)
+
+    def spend(self, messages: int, now: float) -> None:
+        """Note that a batch was taken."""
+        if self._per_second is not None:
+            self._free_at = max(self._free_at, now) + messages / self._per_second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferTask:
+    """Dependencies of a process. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
+
+    source: Source
+    mapping: TaskMapping
+    pool: Pool
+    keyring: Keyring
+    backup: BackupWriter | None
+    """None: what is taken comes from a backup."""
+    backup_folder: Path
+    actor: str
+    batch_max: int
+    until_empty: bool
+    pace: Pace
+    stopping: Callable[[], bool]
+    report: Callable[[TransferTotals], None]
+    notice: Callable[[str], None]
+    totals: TransferTotals = field(default_factory=TransferTotals)
+
+
+async def transfer(task: TransferTask) -> TransferTotals:
+    """Transfer until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
+    lost_at: float | None = None
+    while not task.stopping():
+        if _is_paused(task):
+            await asyncio.sleep(_IDLE_SECONDS)
+            continue
+        try:
+            lost_at = await _open(task, lost_at)
+            if lost_at is None and await _run(task):
+                break
+        except SourceLostError as error:
+            task.notice(f"{error}; trying again")
+            await asyncio.sleep(_AGAIN_SECONDS)
+        finally:
+            await task.source.close()
+    if task.backup is not None:
+        task.backup.close()
+    return task.totals
+
+
+async def _open(task: TransferTask, lost_at: float | None) -> float | None:
+    """Open the source; None: it is open. Else since when it is refused: a broker that starts refuses for a while what it had before."""
+    now = asyncio.get_running_loop().time()
+    try:
+        await task.source.open()
+    except ShovelError as error:
+        if lost_at is not None and now - lost_at > _REFUSED_SECONDS_MAX:
+            raise
+        task.notice(f"{error}; trying again")
+        await asyncio.sleep(_AGAIN_SECONDS)
+        return lost_at or now
+    return None
+
+
+def _is_paused(task: TransferTask) -> bool:
+    return (task.backup_folder / PAUSED).exists()
+
+
+async def _run(task: TransferTask) -> bool:
+    """Transfer batches; True: the source is empty, or the transfer is stopping. False: it was paused."""
+    loop = asyncio.get_running_loop()
+    while not task.stopping():
+        if _is_paused(task):
+            # what was handed over in advance is for others meanwhile
+            return False
+        wait = task.pace.wait_seconds(loop.time())
+        if wait > 0:
+            await asyncio.sleep(min(wait, _IDLE_SECONDS))
+            continue
+        batch = await task.source.take(
+            task.pace.batch_max(task.batch_max), wait_seconds=_IDLE_SECONDS
+        )
+        if not batch:
+            if task.until_empty and not await task.source.waiting():
+                return True
+            continue
+        task.pace.spend(len(batch), loop.time())
+        if not await _move(task, batch):
+            return True
+    return True
+
+
+async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
+    """Move a batch; False: stopped before it was durable."""
+    now = datetime.now(UTC)
+    mapped = [(taken, task.mapping.read(taken, now=now)) for taken in batch]
+    if task.backup is None:
+        stored = await _store(task, mapped, now)
+    else:
+        stored, _ = await asyncio.gather(
+            _store(task, mapped, now), asyncio.to_thread(task.backup.append, batch)
+        )
+    if stored is None:
+        return False
+    await task.source.acknowledge(batch)
+    task.totals.add(stored)
+    task.report(task.totals)
+    return True
+
+
+async def _store(
+    task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime
+) -> StoredBatch | None:
+    """Try until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
+    is_away = False
+    while True:
+        try:
+            async with task.pool.connection() as connection:
+                stored = await store(connection, task.keyring, mapped, now=now)
+                if task.backup is None:
+                    await resolve_mapped(
+                        connection, task.keyring, [found for _, found in mapped], actor=task.actor
+                    )
+                if stored.moved:
+                    await notify(connection, INBOX)
+        except (psycopg.Error, PoolTimeout, OSError) as error:
+            if failure(error) not in _PASSING:
+                raise
+            if not is_away:
+                task.notice("the database does not answer; trying again")
+            is_away = True
+            if task.stopping():
+                return None
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return stored
+
+
+def pause(folder: Path) -> None:
+    """Pause every process that writes its backup here, within a second, until `resume`."""
+    (folder / PAUSED).write_text(
+        f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8"
+    )
+
+
+def resume(folder: Path) -> None:
+    """Let the processes go on."""
+    (folder / PAUSED).unlink(missing_ok=True)

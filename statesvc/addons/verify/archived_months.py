@@ -1,0 +1,140 @@
+"""The archived months as the verification reads them: their files as a whole, and their entries by batch and by shipment.
+
+What cannot be read is a fault with its place, and excuses what is then missing there: one lost file is one finding, not thousands.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg import Connection
+
+from events.entry.kinds import EntryName
+from statesvc.addons.archive.entry_row import LogEntry
+from statesvc.addons.archive.file_queries import file_faults, open_file
+from statesvc.addons.archive.month_ledger import LogMonth, archived_months
+from statesvc.addons.verify.fault import LogFault
+from statesvc.files.archive_errors import EntryFileError, UnreadableArchiveError
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.object_path import ObjectStoreError
+
+if TYPE_CHECKING:
+    from statesvc.addons.archive.entry_file import EntryFile
+
+_WHOLE: Final = "the whole file"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadBatches:
+    """Unread from `first` to `last`, both included, of which something cannot be read."""
+
+    first: int
+    last: int
+
+    def __contains__(self, batch_id: int) -> bool:
+        return self.first <= batch_id <= self.last
+
+
+@dataclass(slots=True)
+class FileEntries:
+    """Entries of a file in a range of batches."""
+
+    name: str
+    entries: list[LogEntry] = field(default_factory=list)
+    faults: list[LogFault] = field(default_factory=list)
+    unread: list[UnreadBatches] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ArchivedMonths:
+    """All archived months. One a process: it keeps their files open."""
+
+    folder: ArchivePath | None
+    months: Sequence[LogMonth]
+    _files: "dict[str, EntryFile | LogFault]" = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, connection: Connection[Any], folder: ArchivePath | None) -> "ArchivedMonths":
+        """Read the months as the ledger has them now."""
+        return cls(folder, archived_months(connection))
+
+    def of_batches(self, low: int, high: int) -> Iterator[FileEntries]:
+        """Yield what the files have of the batches from `low` up to but not including `high`."""
+        for month in self.months:
+            first, last = month.first_batch or 0, month.last_batch or 0
+            if first < high and last >= low:
+                found = FileEntries(month.file_name or "")
+                file = self._open(found.name)
+                if isinstance(file, LogFault):
+                    found.faults.append(file)
+                    found.unread.append(UnreadBatches(first, last))
+                else:
+                    _gather(file, found, low, high)
+                yield found
+
+    def events_of(self, part: str) -> Iterator[tuple[str, int, bytes, bytes]]:
+        """Yield shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
+        for entry in self.entries_of(part, (EntryName.EVENT,)):
+            yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
+
+    def entries_of(self, part: str, kinds: Collection[str]) -> Iterator[LogEntry]:
+        """Yield the entries of these kinds about the shipments whose ids begin so."""
+        for month in self.months:
+            file = self._open(month.file_name or "")
+            if isinstance(file, LogFault):
+                continue
+            found = FileEntries(file.name)
+            _gather(file, found, month.first_batch or 0, (month.last_batch or 0) + 1)
+            for entry in found.entries:
+                if entry.kind.name in kinds and entry.values[0].startswith(part):
+                    yield entry
+
+    def faults(self) -> Iterator[LogFault]:
+        """Yield what is wrong with the files as a whole: the digests of the ledger, and the heads next to them."""
+        if self.folder is None:
+            yield from (_no_folder(month.file_name or "") for month in self.months)
+        else:
+            try:
+                yield from (
+                    LogFault(name, _WHOLE, "content", why)
+                    for name, why in file_faults(self.folder, self.months)
+                )
+            except ObjectStoreError as error:
+                yield LogFault(error.what, _WHOLE, "content", error.why)
+
+    def _open(self, name: str) -> "EntryFile | LogFault":
+        if name not in self._files:
+            self._files[name] = self._opened(name)
+        return self._files[name]
+
+    def _opened(self, name: str) -> "EntryFile | LogFault":
+        if self.folder is None:
+            return _no_folder(name)
+        try:
+            return open_file(self.folder / name)
+        except EntryFileError as error:
+            return _fault(error)
+        except UnreadableArchiveError as error:
+            return LogFault(name, _WHOLE, "content", str(error))
+
+
+def _gather(file: "EntryFile", found: FileEntries, low: int, high: int) -> None:
+    for group in file.groups:
+        if group.first_batch < high and group.last_batch >= low:
+            try:
+                entries = file.group(group)
+            except EntryFileError as error:
+                found.faults.append(_fault(error))
+                found.unread.append(UnreadBatches(group.first_batch, group.last_batch))
+            else:
+                found.entries += (entry for entry in entries if low <= entry.batch_id < high)
+
+
+def _fault(error: EntryFileError) -> LogFault:
+    return LogFault(error.name, error.place, "content", error.why)
+
+
+def _no_folder(name: str) -> LogFault:
+    return LogFault(
+        name, _WHOLE, "content", "it cannot be read: STATESVC_ARCHIVE_DIR is not set here"
+    )

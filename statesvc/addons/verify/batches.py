@@ -1,0 +1,111 @@
+"""The batches of a range: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from psycopg import Cursor
+
+from events.merkle.node import HASH_BYTES
+from statesvc.addons.verify.fault import LogFault
+from statesvc.addons.verify.forks import LogFork, epoch_of_batch
+from statesvc.database.queries import queries
+
+_SQL: Final = queries("statesvc.addons.verify", "entries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRange:
+    """Batch ids from `low` up to but not including `high`.
+
+    Chains are summed over what was there in one snapshot: batches sealed below `sealed_below`, and those in `waiting`. So are dedupe keys,
+    hashed under `secret`.
+    """
+
+    low: int
+    high: int
+    sealed_below: int
+    waiting: frozenset[int]
+    secret: bytes
+    forks: Sequence[LogFork] = ()
+    deletions: Mapping[str, int] = field(default_factory=dict)
+    """Times at which subscriptions were deleted."""
+
+
+@dataclass(slots=True)
+class BatchPositions:
+    """`seen`: the rank of the kind that took each place, 0 for none yet. Times in microseconds since 2000."""
+
+    recorded_from: int
+    recorded_to: int
+    leaf_hashes: bytes
+    seen: bytearray
+    summed: bool
+    first_index: int | None
+    """None: not sealed as of the snapshot."""
+    epoch: int
+    """In which its entries were recorded."""
+
+    def leaf_hash(self, ordinal: int) -> bytes:
+        """Return the leaf hash of the entry at an ordinal that exists."""
+        return self.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
+
+    def take(self, first: int, count: int, rank: int) -> bool:
+        """Take `count` places; return False, and take none, where one of them does not exist or is taken."""
+        free = bytes(count)
+        if first < 0 or self.seen[first : first + count] != free:
+            return False
+        self.seen[first : first + count] = free.replace(b"\x00", bytes([rank]))
+        return True
+
+
+def read_batches(
+    cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]
+) -> dict[int, BatchPositions]:
+    """Read the batches of a range by id. `cursor` reads times as microseconds."""
+    batches = {}
+    rows = cursor.execute(_SQL["batches"], {"low": batch_range.low, "high": batch_range.high})
+    for batch_id, recorded_from, recorded_to, entries, leaf_hashes, first_index, waits in rows:
+        row = f"batch_id={batch_id}"
+        if len(leaf_hashes) != entries * HASH_BYTES:
+            faults.append(LogFault("batch", row, "entries", "is not the number of its leaf hashes"))
+        if first_index is None and not waits:
+            faults.append(
+                LogFault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed")
+            )
+        elif first_index is not None and waits:
+            faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
+        index = (
+            first_index
+            if first_index is not None and first_index < batch_range.sealed_below
+            else None
+        )
+        summed = batch_id in batch_range.waiting or index is not None
+        seen, epoch = (
+            bytearray(len(leaf_hashes) // HASH_BYTES),
+            epoch_of_batch(batch_range.forks, batch_id),
+        )
+        batches[batch_id] = BatchPositions(
+            recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch
+        )
+    return batches
+
+
+def untaken(batches: Mapping[int, BatchPositions]) -> Iterator[LogFault]:
+    """Yield a fault for each place of a batch that is not taken, the kinds in their order."""
+    for batch_id, batch in batches.items():
+        row = f"batch_id={batch_id}"
+        if 0 in batch.seen:
+            for ordinal, rank in enumerate(batch.seen):
+                if not rank:
+                    missing = batch.leaf_hash(ordinal).hex()
+                    yield LogFault(
+                        "batch",
+                        row,
+                        f"leaf_hashes, ordinal {ordinal}",
+                        f"the entry with leaf hash {missing} is missing: it was deleted",
+                    )
+        elif list(batch.seen) != sorted(batch.seen):
+            yield LogFault(
+                "batch", row, "leaf_hashes", "the kinds of entries do not stand in their order"
+            )

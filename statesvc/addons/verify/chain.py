@@ -1,0 +1,172 @@
+"""Each shipment's chain: every event names the leaf hash of the one before it, from none for the first, up to the head of the stream.
+
+Following each chain would need its events together, and they are scattered over the whole log. Instead each event adds its own link and
+takes away the one that it names, in any order: what is left must be exactly the heads. A link is the leaf hash as a number, times one that
+is of this shipment and version alone. To make such sums agree on purpose one would have to choose leaf hashes, which the tree has fixed.
+They are summed by part of the shipments' ids; a part whose sum is off is then followed event by event, which finds the place.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+import orjson
+from psycopg import Connection
+
+from events.entry.kinds import NO_PREVIOUS, leaf_hash_of
+from statesvc.addons.verify.archived_months import ArchivedMonths
+from statesvc.addons.verify.fault import LogFault
+from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
+
+_SQL = queries("statesvc.addons.verify", "chain")
+PREFIX: Final = 3
+"""Hexadecimal digits of a shipment's id that name its part: 4096 parts."""
+
+Sums = Counter[str]
+"""By part; only what is not zero counts. Those of the dedupe keys have names of their own in it (`dedupe_keys`)."""
+
+
+SECRET_BYTES: Final = 16
+"""Bytes of the secret of a run, under which rows are hashed before they are summed."""
+_HASH_BYTES: Final = 16
+
+
+def secret_hash(secret: bytes, name: bytes) -> int:
+    """Return a keyed hash as a number. Nobody can extend a hash of BLAKE2, so the secret may stand in front: one block instead of two."""
+    return int.from_bytes(blake2b(secret + name, digest_size=_HASH_BYTES).digest())
+
+
+Link: TypeAlias = tuple[str, int, bytes, str]
+"""An event as its chain sees it: shipment id, version, leaf hash, previous hash in hexadecimal as the entry has it."""
+
+
+def add_events(sums: Sums, links: Iterable[Link]) -> None:
+    """Add each event's own link, less the one that it names, in any order.
+
+    Where an event follows the one before it, as those of a message do, what the first adds the second takes away: neither is computed.
+    """
+    last_id, last_version, last_hash = "", 0, NO_PREVIOUS
+    for shipment_id, version, leaf_hash, previous_hash in links:
+        if (
+            version != last_version + 1
+            or shipment_id != last_id
+            or previous_hash != last_hash.hex()
+        ):
+            _add(sums, last_id, last_version, int.from_bytes(last_hash))
+            _add(sums, shipment_id, version - 1, -int(previous_hash, 16))
+        last_id, last_version, last_hash = shipment_id, version, leaf_hash
+    _add(sums, last_id, last_version, int.from_bytes(last_hash))
+
+
+def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> None:
+    """Subtract what is left of a whole chain: the link of its head."""
+    _add(sums, shipment_id, version, -int.from_bytes(head_hash))
+
+
+def suspicious(sums: Sums) -> list[str]:
+    """Return the parts in which some chain is broken."""
+    return sorted(part for part, rest in sums.items() if rest and len(part) == PREFIX)
+
+
+def read_heads(connection: Connection[Any], sums: Sums) -> None:
+    """Subtract all heads, as the transaction sees them."""
+    with connection.cursor("heads", binary=True) as cursor:
+        cursor.itersize = 20_000
+        for shipment_id, version, head_hash in cursor.execute(_SQL["all_heads"]):
+            add_head(sums, shipment_id, version, head_hash)
+
+
+def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
+    """Yield the broken links of a part, found event by event. Inside a transaction that sees one snapshot."""
+    bounds = bounds_of(part)
+    heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
+    shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
+    ends: dict[str, tuple[int, bytes]] = {}
+    events = [_chained(*event) for event in connection.execute(_SQL["events"], bounds, binary=True)]
+    if archived.months:
+        known = {event[:2] for event in events}
+        events = sorted(
+            [*events, *(event for event in archived.events_of(part) if event[:2] not in known)],
+            key=itemgetter(0, 1),
+        )
+    for found_id, found_version, found_hash, canonical in events:
+        if found_id != shipment_id:
+            shipment_id, version, leaf_hash = found_id, 0, NO_PREVIOUS
+        row = f"shipment_id={shipment_id} version={found_version}"
+        if found_version != version + 1:
+            yield LogFault(
+                "event",
+                row,
+                "version",
+                f"follows version {version}: " + _gap(version, found_version),
+            )
+        elif _previous(canonical) != leaf_hash.hex():
+            yield LogFault(
+                "event", row, "previous_hash", f"is not the leaf hash of version {version}"
+            )
+        version, leaf_hash = found_version, found_hash
+        ends[shipment_id] = (version, leaf_hash)
+    for shipment_id, (version, head_hash) in heads.items():
+        end = ends.pop(shipment_id, (0, NO_PREVIOUS))
+        if end != (version, head_hash):
+            why = (
+                f"says version {version}, the last event has {end[0]}"
+                if end[0] != version
+                else "is not the leaf hash of the last event"
+            )
+            yield LogFault(
+                "stream",
+                f"shipment_id={shipment_id}",
+                "head_hash" if end[0] == version else "version",
+                why,
+            )
+    for shipment_id in ends:
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment_id}",
+            "shipment_id",
+            "is missing, though the shipment has events",
+        )
+
+
+def _add(sums: Sums, shipment_id: str, version: int, link: int) -> None:
+    if link:
+        sums[shipment_id[:PREFIX]] += link * (int(shipment_id.replace("-", ""), 16) + version)
+
+
+def _gap(before: int, found: int) -> str:
+    return f"version {before + 1} is missing" if found > before else "it is there twice"
+
+
+def _previous(canonical: bytes) -> str | None:
+    try:
+        document = orjson.loads(canonical)
+    except orjson.JSONDecodeError:
+        return None
+    return document.get("previous_hash") if isinstance(document, dict) else None
+
+
+def _chained(shipment_id: str, version: int, stored: bytes) -> tuple[str, int, bytes, bytes]:
+    """Return leaf hash and canonical bytes of an event; what does not decompress is the link of nothing."""
+    try:
+        canonical = decompress_json(stored)
+    except ValueError:
+        canonical = stored
+    return shipment_id, version, leaf_hash_of(canonical), canonical
+
+
+WHOLE: Final = ""
+"""The part that all shipments belong to."""
+
+
+def bounds_of(part: str) -> dict[str, str]:
+    """Return the lowest and the highest id of a part."""
+    return {"low": _bound(part, "0"), "high": _bound(part, "f")}
+
+
+def _bound(part: str, digit: str) -> str:
+    digits = part.ljust(32, digit)
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

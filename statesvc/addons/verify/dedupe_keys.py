@@ -1,0 +1,211 @@
+"""The dedupe keys against the log: every event has the row of its id, no row is of an event that the log lacks, aliases stand for an event.
+
+Rows and events are as many as the log is long, so they are summed like the chains: each row adds a keyed hash of itself, each event takes
+away that of the row it should have, and what is left must be nothing. The key is made for each run, so nobody can choose rows whose hashes
+cancel each other out. A part whose sum is off is then compared row by row.
+A row of a derived id counts by the digest that stands for it once its shipment is archived (`packed_keys`): so it makes no difference
+where it is.
+A duplicate may have brought an alias that its event's entry does not show, so an alias too many is not found as long as it stands for an
+event; one that follows from the entry and is missing is. What a scan carried (`attribute_digests`) is not compared.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from psycopg import Connection, Cursor
+
+from events.entry.packed_keys import chunks, packed_key
+from events.entry.proposal import DedupeKey
+from statesvc.addons.verify.archived_months import ArchivedMonths
+from statesvc.addons.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
+from statesvc.addons.verify.event_ids import Digests, EventIds, event_ids
+from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
+from statesvc.database.queries import queries
+from statesvc.log import entry_documents
+from statesvc.log.json_compression import decompress_json
+
+SQL: Final = queries("statesvc.addons.verify", "dedupe_keys")
+_READ_ROWS: Final = 20_000
+_ROWS: Final = "key "
+_FACTS: Final = "facts "
+"""Before the part of a sum: facts have their own, because not every verifier can compute them."""
+
+
+def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
+    """Add all rows that are no aliases, and what is left of those that were packed, as the transaction sees them."""
+    with connection.cursor("dedupe_keys", binary=True) as cursor:
+        cursor.execute(SQL["keys"], bounds_of(WHOLE))
+        while rows := cursor.fetchmany(_READ_ROWS):
+            for carrier_id, event_id, shipment_id, facts in rows:
+                name, part = (
+                    _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
+                    shipment_id[:PREFIX],
+                )
+                sums[_ROWS + part] += secret_hash(secret, name)
+                if facts:
+                    sums[_FACTS + part] += secret_hash(secret, name + facts)
+    with connection.cursor("packed_keys", binary=True) as cursor:
+        cursor.itersize = _READ_ROWS
+        for shipment_id, carrier_id, packed in cursor.execute(SQL["packed"], bounds_of(WHOLE)):
+            for digest in chunks(packed):
+                sums[_ROWS + shipment_id[:PREFIX]] += secret_hash(
+                    secret, _packed_name(carrier_id, digest, shipment_id)
+                )
+
+
+def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
+    """Subtract the rows that events should have."""
+    for carrier_id, event_id, shipment_id, facts, *_ in events:
+        name, part = (
+            _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
+            shipment_id[:PREFIX],
+        )
+        sums[_ROWS + part] -= secret_hash(secret, name)
+        if facts:
+            sums[_FACTS + part] -= secret_hash(secret, name + facts)
+
+
+def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
+    """Return the parts in which a row is not what the log says."""
+    found = {
+        part.removeprefix(_ROWS) for part, rest in sums.items() if rest and part.startswith(_ROWS)
+    }
+    if with_facts:
+        found |= {
+            part.removeprefix(_FACTS)
+            for part, rest in sums.items()
+            if rest and part.startswith(_FACTS)
+        }
+    return sorted(found)
+
+
+def compare_keys(
+    connection: Connection[Any], part: str, archived: ArchivedMonths, digests: Digests | None
+) -> Iterator[LogFault]:
+    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    bounds = bounds_of(part)
+    rows = {row[:2]: row[2:] for row in connection.execute(SQL["keys"], bounds, binary=True)}
+    stored = {
+        (row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)
+    }
+    if archived.months:
+        stored |= {event[:2]: event[3] for event in archived.events_of(part)}
+    packed = {
+        (shipment, digest)
+        for shipment, _, keys in connection.execute(SQL["packed"], bounds, binary=True)
+        for digest in chunks(keys)
+    }
+    found: set[tuple[str, bytes]] = set()
+    wanted: set[DedupeKey] = set()
+    for shipment_version, content in stored.items():
+        try:
+            ids = event_ids(entry_documents.event(decompress_json(content).decode()), digests)
+        except ValueError:
+            # the entry's own check says what is wrong with it
+            continue
+        key = (ids.carrier_id, ids.event_id)
+        if key in wanted:
+            row_name = "shipment_id={} version={}".format(*shipment_version)
+            yield LogFault("event", row_name, "event_id", "another event of the log has it too")
+        wanted.add(key)
+        own = (ids.shipment_id, packed_key(ids.event_id))
+        if key not in rows and ids.facts == b"" and own in packed:
+            found.add(own)
+        else:
+            yield from _row_faults(connection, ids, rows.get(key))
+    for shipment, digest in packed - found:
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment}",
+            "packed_keys",
+            f"{digest.hex()} stands for no archived event of this shipment",
+        )
+    for key in rows.keys() - wanted:
+        yield _fault(
+            key,
+            "event_id",
+            f"shipment {rows[key][0]} has no such event: the row was inserted, or points at another shipment",
+        )
+
+
+def _row_faults(
+    connection: Connection[Any], ids: EventIds, row: tuple[Any, ...] | None
+) -> Iterator[LogFault]:
+    key = (ids.carrier_id, ids.event_id)
+    if row is None:
+        yield _absent(connection, ids)
+    elif row[0] != ids.shipment_id:
+        yield _fault(key, "shipment_id", f"the event of this id is of {ids.shipment_id}")
+    elif ids.facts is not None and row[1] != ids.facts:
+        yield _fault(key, "facts_digest", "is not that of what the event states")
+
+
+def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
+    """Yield aliases that stand for no event, or not for what the event's own row says."""
+    for carrier_id, event_id, alias_of, exists in connection.execute(
+        SQL["stray_aliases"], {"most": FAULTS_MAX}
+    ):
+        if exists:
+            yield _fault(
+                (carrier_id, event_id),
+                "shipment_id, facts_digest, attribute_digests",
+                f"is not what the row of {alias_of} says",
+            )
+        else:
+            yield _fault(
+                (carrier_id, event_id),
+                "alias_of",
+                f"there is no row of {alias_of}, or it is an alias itself",
+            )
+
+
+def missing_aliases(cursor: Cursor[Any], aliases: Iterable[DedupeKey]) -> Iterator[LogFault]:
+    """Yield those without a row, in the transaction that read their events."""
+    wanted = list(aliases)
+    if not wanted:
+        return
+    carrier_ids, event_ids_ = map(list, zip(*wanted, strict=True))
+    for key in cursor.execute(
+        SQL["missing_aliases"], {"carrier_ids": carrier_ids, "event_ids": event_ids_}
+    ):
+        yield _fault(
+            key,
+            "event_id",
+            "the row is missing, though an event of the log has this alias: it was deleted",
+        )
+
+
+def _absent(connection: Connection[Any], ids: EventIds) -> LogFault:
+    key = (ids.carrier_id, ids.event_id)
+    found = connection.execute(SQL["key"], {"carrier_id": key[0], "event_id": key[1]}).fetchone()
+    if found is None:
+        return _fault(
+            key,
+            "event_id",
+            f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it was deleted",
+        )
+    shipment_id, alias_of = found
+    if alias_of is not None:
+        return _fault(
+            key,
+            "alias_of",
+            f"says that it is an alias of {alias_of}, but the log has the event itself",
+        )
+    return _fault(
+        key, "shipment_id", f"says {shipment_id}, but the event is in shipment {ids.shipment_id}"
+    )
+
+
+def _fault(key: DedupeKey, field: str, why: str) -> LogFault:
+    return LogFault("event_key", f"carrier_id={key[0]} event_id={key[1]}", field, why)
+
+
+def _row_name(carrier_id: str, event_id: str, shipment_id: str, *, is_native: bool) -> bytes:
+    """Encode a row, whether it stands in the table or in the set of its shipment."""
+    if is_native:
+        return f"n{event_id}\x1f{carrier_id}\x1f{shipment_id}".encode()
+    return _packed_name(carrier_id, packed_key(event_id), shipment_id)
+
+
+def _packed_name(carrier_id: str, digest: bytes, shipment_id: str) -> bytes:
+    return b"d" + digest + f"{carrier_id}\x1f{shipment_id}".encode()

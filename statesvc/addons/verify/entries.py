@@ -1,0 +1,478 @@
+"""One range of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue.
+
+A batch's entries of one kind are held against it all at once, which is quick and says only whether all of it is right. Where it is not,
+`check_entries` reads them one by one and names the place.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from typing import Any, Final
+
+from psycopg import Connection, Cursor
+from psycopg.types.numeric import Int8BinaryLoader
+
+from events.crypto.sealing import MasterKeys
+from events.entry.kinds import EntryName
+from events.entry.proposal import DedupeKey
+from events.merkle.node import HASH_BYTES
+from statesvc.addons.archive.entry_row import LogEntry
+from statesvc.addons.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
+from statesvc.addons.verify.batches import BatchPositions, BatchRange, read_batches, untaken
+from statesvc.addons.verify.chain import Sums, add_events
+from statesvc.addons.verify.conflict_rows import take_conflicts
+from statesvc.addons.verify.dedupe_keys import missing_aliases, take_events
+from statesvc.addons.verify.erasures import erase_entries
+from statesvc.addons.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
+from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
+from statesvc.addons.verify.message_rows import UNREADABLE, CommittedMessage, compare_messages
+from statesvc.addons.verify.notification_rows import COUNTED_KINDS, add_entries
+from statesvc.addons.verify.parts import Parts
+from statesvc.addons.verify.version_order import positions_of
+from statesvc.database.queries import queries
+from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
+from statesvc.log.json_compression import decompress_json
+
+SQL = queries("statesvc.addons.verify", "entries")
+_BATCH: Final = itemgetter(0)
+FIRST_VALUE: Final = 4
+"""Before it a row has batch_id, ordinal, canonical and sealed_part."""
+_CANONICAL: Final = 2
+_SEALED_PART: Final = 3
+_EVENT_COLUMNS: Final = KINDS_BY_NAME[EntryName.EVENT].columns
+_MESSAGE_ID: Final = FIRST_VALUE + _EVENT_COLUMNS.index("message_id")
+_RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
+
+
+@dataclass(slots=True)
+class CheckedBatches:
+    """Entries of a range, and what is wrong in it."""
+
+    entries: int = 0
+    events: int = 0
+    batches: int = 0
+    sums: Sums = field(default_factory=Sums)
+    faults: list[LogFault] = field(default_factory=list)
+    erased: set[str] = field(default_factory=set)
+    """The shipments that `erase` entries name."""
+    unchecked: Counter[str] = field(default_factory=Counter)
+    """Counts of what could not be checked."""
+    places: bytearray = field(default_factory=bytearray)
+    """Positions of the sealed events, for `VersionOrder`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RangeChecks:
+    """Dependencies and results of the checks of a range. `digests` None: what takes the digest key is not checked."""
+
+    parts: Parts
+    digests: Digests | None
+    secret: bytes
+    sums: Sums
+    deletions: Mapping[str, int]
+    unchecked: Counter[str] = field(default_factory=Counter)
+    aliases: set[DedupeKey] = field(default_factory=set)
+    places: bytearray = field(default_factory=bytearray)
+
+    def without_sums(self) -> "RangeChecks":
+        """Return the checks for entries that were counted already."""
+        return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
+
+    def add_notified(
+        self,
+        kind: EntryKind,
+        rows: Iterable[Any],
+        batches: dict[int, BatchPositions],
+        *,
+        archived: bool,
+    ) -> None:
+        """Count what fan-outs make and open, and what ends."""
+        if kind.name not in COUNTED_KINDS:
+            return
+        summed = [
+            row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed
+        ]
+        recorded = FIRST_VALUE + kind.recorded
+        add_entries(
+            self.sums,
+            self.secret,
+            kind.name,
+            ((row[_CANONICAL], row[recorded]) for row in summed),
+            self.deletions,
+            archived=archived,
+        )
+
+    def add_conflicts(
+        self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions]
+    ) -> None:
+        """Subtract the counters that conflicts should have."""
+        if kind.name == EntryName.CONFLICT:
+            take_conflicts(
+                self.sums,
+                self.secret,
+                (
+                    row
+                    for row in rows
+                    if (batch := batches.get(row[0])) is not None and batch.summed
+                ),
+            )
+
+    def take(self, events: Sequence[EventIds], batch: BatchPositions, ordinal: int) -> None:
+        """Count what the events give that stand in a batch from `ordinal` on."""
+        for ids in events:
+            if ids.aliases:
+                self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
+            if ids.unchecked:
+                self.unchecked.update(ids.unchecked)
+        if batch.summed:
+            take_events(self.sums, self.secret, events)
+        if batch.first_index is not None:
+            self.places += positions_of(events, batch.first_index + ordinal)
+
+
+def check_batches(
+    connection: Connection[Any],
+    batch_range: BatchRange,
+    master: MasterKeys | None,
+    archived: ArchivedMonths,
+    digests: Digests | None = None,
+    *,
+    reads_messages: bool = True,
+) -> CheckedBatches:
+    """Read and check a range as of one snapshot, and what the archive has of it."""
+    checked = CheckedBatches()
+    parts = Parts(master)
+    checks = RangeChecks(
+        parts=parts,
+        digests=digests,
+        secret=batch_range.secret,
+        sums=checked.sums,
+        deletions=batch_range.deletions,
+        unchecked=checked.unchecked,
+        places=checked.places,
+    )
+    found: list[LogFault] = []
+    messages: dict[str, CommittedMessage] = {}
+    with connection.transaction(), _cursor(connection) as cursor:
+        cursor.execute(SQL["snapshot"])
+        batches = read_batches(cursor, batch_range, found)
+        for kind in ENTRY_KINDS:
+            bounds = {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}
+            rows = [_decompressed(row) for row in cursor.execute(SQL[kind.name], bounds)]
+            checked.entries += len(rows)
+            checked.events += len(rows) if kind.name == EntryName.EVENT else 0
+            if parts.opens and kind.sealed:
+                parts.read(
+                    connection,
+                    {
+                        value
+                        for row in rows
+                        for value in (row[FIRST_VALUE], row[FIRST_VALUE + 1])
+                        if isinstance(value, str)
+                    },
+                )
+            found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
+            if kind.name == EntryName.ACTION:
+                checked.erased.update(erase_entries(_verbs_and_targets(rows)))
+            checks.add_notified(kind, rows, batches, archived=False)
+            checks.add_conflicts(kind, rows, batches)
+            if kind.name == EntryName.EVENT:
+                messages = {
+                    row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[_CANONICAL])
+                    for row in rows
+                }
+        unread: list[UnreadBatches] = []
+        for file in archived.of_batches(batch_range.low, batch_range.high):
+            found += file.faults
+            unread += file.unread
+            found += islice(_check_archived(connection, file, batches, checks, checked), FAULTS_MAX)
+        found += islice(missing_aliases(cursor, checks.aliases), FAULTS_MAX)
+    if reads_messages:
+        found += islice(compare_messages(connection, messages), FAULTS_MAX)
+    elif messages:
+        checked.unchecked[UNREADABLE] += len(messages)
+    checked.batches = len(batches)
+    # what could not be read was said already
+    found += islice(
+        untaken(
+            {
+                id_: batch
+                for id_, batch in batches.items()
+                if not any(id_ in each for each in unread)
+            }
+        ),
+        FAULTS_MAX,
+    )
+    checked.faults = found[:FAULTS_MAX]
+    return checked
+
+
+def _cursor(connection: Connection[Any]) -> Cursor[Any]:
+    """Open a cursor. Times come as the integers that they are in the server: three of them an event are too many objects to make."""
+    cursor = connection.cursor(binary=True)
+    cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
+    return cursor
+
+
+def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
+    """Return the row with its canonical bytes; with what stands there if that does not decompress, which is the hash of nothing."""
+    batch_id, ordinal, stored, *rest = row
+    try:
+        return (batch_id, ordinal, decompress_json(stored), *rest)
+    except ValueError:
+        return (batch_id, ordinal, stored, *rest)
+
+
+def _check(
+    kind: EntryKind,
+    rows: list[Any],
+    batches: dict[int, BatchPositions],
+    checks: RangeChecks,
+    *,
+    archived: bool = False,
+) -> Iterator[LogFault]:
+    for batch_id, entries in groupby(rows, key=_BATCH):
+        together = list(entries)
+        batch = batches.get(batch_id)
+        added = (
+            _sound(kind, together, batch, checks, archived=archived) if batch is not None else None
+        )
+        if added is None:
+            yield from check_entries(kind, together, batch, checks, archived=archived)
+        else:
+            checks.sums.update(added)
+
+
+def _check_archived(
+    connection: Connection[Any],
+    file: FileEntries,
+    batches: dict[int, BatchPositions],
+    checks: RangeChecks,
+    checked: CheckedBatches,
+) -> Iterator[LogFault]:
+    """Check the entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
+    places = {
+        batch_id: replace(batch, seen=bytearray(len(batch.seen)))
+        for batch_id, batch in batches.items()
+    }
+    for kind in ENTRY_KINDS:
+        entries = [entry for entry in file.entries if entry.kind is kind]
+        if checks.parts.opens and kind.sealed and entries:
+            checks.parts.read(
+                connection, {shipment_id for entry in entries for shipment_id in entry.shipments()}
+            )
+        fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
+        known = [entry.counted for entry in entries if _is_seen(batches, entry)]
+        if kind.name == EntryName.ACTION:
+            checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
+        checks.add_notified(kind, fresh, batches, archived=True)
+        checks.add_conflicts(kind, fresh, batches)
+        checked.entries += len(fresh)
+        checked.events += len(fresh) if kind.name == EntryName.EVENT else 0
+        faults = (
+            _check(kind, fresh, places, checks, archived=True),
+            _check(kind, known, places, checks.without_sums(), archived=True),
+        )
+        for fault in chain.from_iterable(faults):
+            yield replace(fault, table=f"{file.name}, {fault.table}")
+    for batch_id, batch in places.items():
+        seen = batches[batch_id].seen
+        for ordinal, rank in enumerate(batch.seen):
+            seen[ordinal] = seen[ordinal] or rank
+
+
+def _verbs_and_targets(actions: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    return ((row[FIRST_VALUE + 1], row[FIRST_VALUE + 2]) for row in actions)
+
+
+def _is_seen(batches: dict[int, BatchPositions], entry: LogEntry) -> bool:
+    batch = batches.get(entry.batch_id)
+    return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
+
+
+def _sound(
+    kind: EntryKind,
+    rows: Sequence[Any],
+    batch: BatchPositions,
+    checks: RangeChecks,
+    *,
+    archived: bool,
+) -> Sums | None:
+    """Return what the rows, all of one batch, add to the sums of chains.
+
+    None: something is wrong, or they do not stand in their order, and no place was taken.
+    """
+    _, ordinals, canonicals, *_ = zip(*rows, strict=True)
+    expected = kind.file_values if archived else kind.expected
+    first, after = ordinals[0], ordinals[0] + len(rows)
+    digests = [sha256(b"\x00" + canonical).digest() for canonical in canonicals]
+    in_batch = batch.leaf_hashes[HASH_BYTES * first : HASH_BYTES * after]
+    if ordinals != tuple(range(first, after)) or b"".join(digests) != in_batch:
+        return None
+    sums = Sums()
+    events: list[EventIds] = []
+    try:
+        documents = [kind.decode(canonical.decode()) for canonical in canonicals]
+        same = [row[FIRST_VALUE:] for row in rows] == [expected(document) for document in documents]
+        same = same and {document.epoch for document in documents} == {batch.epoch}
+        if kind.name == EntryName.EVENT:
+            events = [event_ids(document, checks.digests) for document in documents]
+            same = same and not any(ids.fault for ids in events)
+            if batch.summed:
+                links = zip(documents, digests, strict=True)
+                add_events(
+                    sums,
+                    [
+                        (document.shipment_id, document.version, digest, document.previous_hash)
+                        for document, digest in links
+                    ],
+                )
+        elif kind.name == EntryName.CONFLICT:
+            same = same and not any(
+                conflict_fault(document, checks.digests) for document in documents
+            )
+    except ValueError:
+        return None
+    recorded = [row[FIRST_VALUE + kind.recorded] for row in rows]
+    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
+        return None
+    parts = checks.parts
+    if (
+        kind.sealed
+        and parts.opens
+        and any(
+            parts.fault(document, row[_SEALED_PART])
+            for row, document in zip(rows, documents, strict=True)
+        )
+    ):
+        return None
+    if not batch.take(first, len(rows), kind.rank):
+        return None
+    checks.take(events, batch, first)
+    return sums
+
+
+def check_entries(
+    kind: EntryKind,
+    rows: Iterable[Any],
+    batch: BatchPositions | None,
+    checks: RangeChecks,
+    *,
+    archived: bool = False,
+) -> Iterator[LogFault]:
+    """Yield the faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
+    for row in rows:
+        batch_id, ordinal, canonical, sealed_part = row[:FIRST_VALUE]
+        values = row[FIRST_VALUE:]
+        named = kind.row(values, batch_id, ordinal)
+        if batch is None or not batch.take(ordinal, 1, kind.rank):
+            yield LogFault(kind.name, named, "ordinal", _misplaced(batch, ordinal))
+            continue
+        computed = sha256(b"\x00" + canonical).digest()
+        if computed != batch.leaf_hash(ordinal):
+            yield _wrong_hash(kind, row, archived=archived)
+            continue
+        try:
+            document = kind.decode(canonical.decode())
+            expected = (kind.file_values if archived else kind.expected)(document)
+            if kind.name == EntryName.EVENT and batch.summed:
+                add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
+            events, amiss = _given(kind, document, checks)
+        except ValueError:
+            yield LogFault(
+                kind.name, named, "canonical", f"is no {kind.name} of a format that is known here"
+            )
+            continue
+        checks.take(events, batch, ordinal)
+        if document.epoch != batch.epoch:
+            yield LogFault(
+                kind.name,
+                named,
+                "canonical",
+                f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}",
+            )
+        yield from _wrong_columns(kind, row, expected, archived=archived)
+        if amiss is not None:
+            yield LogFault(kind.name, named, *amiss)
+        if not fits(kind, values[kind.recorded], batch):
+            misfit = f"does not fit that of its {kind.name} at ordinal {ordinal}"
+            yield LogFault("batch", f"batch_id={batch_id}", "recorded_from, recorded_to", misfit)
+        if (
+            kind.sealed
+            and checks.parts.opens
+            and (why := checks.parts.fault(document, sealed_part)) is not None
+        ):
+            yield LogFault(kind.name, named, "sealed_part", why)
+
+
+def _given(
+    kind: EntryKind,
+    document: Any,  # noqa: ANN401 - of its kind
+    checks: RangeChecks,
+) -> tuple[list[EventIds], tuple[str, str] | None]:
+    """Return the ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
+    if kind.name == EntryName.EVENT:
+        ids = event_ids(document, checks.digests)
+        return [ids], ids.fault
+    return [], conflict_fault(document, checks.digests) if kind.name == EntryName.CONFLICT else None
+
+
+def fits(kind: EntryKind, recorded_at: int, batch: BatchPositions) -> bool:
+    """Return whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
+    return recorded_at == batch.recorded_from or (
+        batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact
+    )
+
+
+def _misplaced(batch: BatchPositions | None, ordinal: int) -> str:
+    if batch is None:
+        return "its batch does not exist: it was inserted, or the batch was deleted"
+    if not 0 <= ordinal < len(batch.seen):
+        return (
+            f"its batch has only {len(batch.seen)} entries: it was inserted, or the batch was cut"
+        )
+    return "another entry stands there already"
+
+
+def _wrong_hash(kind: EntryKind, row: Any, *, archived: bool) -> LogFault:  # noqa: ANN401 - a row
+    """Return the fault: the batch was changed if the row says the same as its canonical bytes; else they were."""
+    batch_id, ordinal, canonical, _ = row[:FIRST_VALUE]
+    named = kind.row(row[FIRST_VALUE:], batch_id, ordinal)
+    try:
+        document = kind.decode(canonical.decode())
+        same = row[FIRST_VALUE:] == (kind.file_values if archived else kind.expected)(document)
+    except ValueError:
+        same = False
+    if same:
+        place = f"leaf_hashes, ordinal {ordinal}"
+        return LogFault(
+            "batch",
+            f"batch_id={batch_id}",
+            place,
+            f"is not the leaf hash of {kind.name} ({named}), or that was changed",
+        )
+    return LogFault(
+        kind.name,
+        named,
+        "canonical",
+        "was changed: its hash is not the leaf hash that its batch has",
+    )
+
+
+def _wrong_columns(
+    kind: EntryKind,
+    row: Any,  # noqa: ANN401 - a row
+    expected: tuple[Any, ...],
+    *,
+    archived: bool,
+) -> Iterator[LogFault]:
+    batch_id, ordinal = row[:2]
+    values = row[FIRST_VALUE:]
+    named = kind.row(values, batch_id, ordinal)
+    columns = kind.file_columns if archived else kind.columns
+    for name, found, wanted in zip(columns, values, expected, strict=True):
+        if found != wanted:
+            yield LogFault(kind.name, named, name, "is not what the entry's canonical bytes say")

@@ -1,0 +1,102 @@
+"""The tree from left to right: what was found in the ranges is joined, and each signed root is held against it.
+
+Keys are believed in turn: those that the verification began with, and any other once a head that a believed key has signed covers its
+announcement in the log. Heads that a believed head covers (`covered`) may be signed by older keys: their entries are the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from events.merkle.compact_range import STRIDE, CompactRange
+from statesvc.addons.verify.fault import LogFault
+from statesvc.addons.verify.tree_range import BLOCK, SizedRoot, TreeRange
+
+_WRONG_ROOTS_MAX: Final = 1
+"""After a wrong root all later ones are wrong too."""
+
+
+class TreeBuilder:
+    """`announced`: index of the announcement by key. `tree` stands at a multiple of a block."""
+
+    def __init__(
+        self,
+        trusted: Iterable[str],
+        announced: Mapping[str, int],
+        tree: CompactRange | None = None,
+        *,
+        covered: int = 0,
+    ) -> None:
+        self.tree = tree or CompactRange()
+        self.trusted = set(trusted)
+        self.heads = 0
+        self.last_good = 0
+        self.wrong_roots = 0
+        self.covered = covered
+        self._announced = announced
+
+    def join(self, grown: TreeRange) -> list[LogFault]:
+        """Add the next range."""
+        faults = list(grown.faults)
+        blocks = iter(grown.blocks)
+        for asked in grown.roots:
+            while self.tree.size + BLOCK <= asked.size:
+                self.tree.append_subtree(STRIDE, next(blocks))
+            faults += self._hold(asked)
+        for block in blocks:
+            self.tree.append_subtree(STRIDE, block)
+        return faults
+
+    def _hold(self, asked: SizedRoot) -> Iterable[LogFault]:
+        table, row = asked.source
+        tree = self.tree.copy()
+        for level, root in zip(_levels(asked.size % BLOCK), asked.rest, strict=True):
+            tree.append_subtree(level, root)
+        self.heads += table == "checkpoint"
+        if tree.root() != asked.root:
+            self.wrong_roots += 1
+            if self.wrong_roots <= _WRONG_ROOTS_MAX:
+                where = f"one of the entries {self.last_good}..{asked.size - 1} was changed, moved, removed or added since it was signed"
+                yield LogFault(
+                    table,
+                    row,
+                    "root",
+                    f"is not the root of the log's first {asked.size} entries: {where}",
+                )
+            return
+        if asked.signed_by:
+            if asked.size > self.covered and self.trusted.isdisjoint(asked.signed_by):
+                yield LogFault(
+                    table, row, "note", "is signed by a key that no trusted key has announced"
+                )
+                return
+            self.trusted.update(key for key, index in self._announced.items() if index < asked.size)
+        self.last_good = asked.size
+
+    def state(self) -> dict[str, Any]:
+        """Return the state to go on with later."""
+        return {
+            "size": self.tree.size,
+            "roots": [root.hex() for root in self.tree.roots],
+            "trusted": sorted(self.trusted),
+            "covered": self.covered,
+            "heads": self.heads,
+            "last_good": self.last_good,
+            "wrong_roots": self.wrong_roots,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "TreeBuilder":
+        """Restore what `state` returned."""
+        tree = CompactRange(state["size"], map(bytes.fromhex, state["roots"]))
+        builder = cls(state["trusted"], announced, tree, covered=state["covered"])
+        builder.heads, builder.last_good, builder.wrong_roots = (
+            state["heads"],
+            state["last_good"],
+            state["wrong_roots"],
+        )
+        return builder
+
+
+def _levels(count: int) -> list[int]:
+    """Return the levels of the perfect subtrees that make up `count` leaves, the highest first."""
+    return [level for level in reversed(range(count.bit_length())) if count >> level & 1]

@@ -1,0 +1,418 @@
+"""The whole verification: a snapshot, the ranges on several processes, their findings joined in order, the state saved.
+
+What was done is saved to a file now and then, so that a long run can go on where it was stopped. The file is trusted as the machine is that
+runs the verification: keep it as safe as the checkpoint.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass, field
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from psycopg import Connection
+
+from events.crypto.sealing import MasterKeys
+from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
+from statesvc.addons.archive.month_ledger import SHARE_MONTHS
+from statesvc.addons.verify.archived_months import ArchivedMonths
+from statesvc.addons.verify.batches import BatchRange
+from statesvc.addons.verify.chain import follow, suspicious
+from statesvc.addons.verify.conflict_rows import compare_counters, suspicious_counters
+from statesvc.addons.verify.dedupe_keys import compare_keys, stray_aliases, suspicious_keys
+from statesvc.addons.verify.entries import SQL as ENTRIES
+from statesvc.addons.verify.erasures import compare_erasures
+from statesvc.addons.verify.event_ids import read_digests
+from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
+from statesvc.addons.verify.forks import given_up
+from statesvc.addons.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
+from statesvc.addons.verify.message_rows import renamed_streams
+from statesvc.addons.verify.notification_rows import (
+    compare_notifications,
+    reworded,
+    suspicious_notifications,
+)
+from statesvc.addons.verify.tree_builder import TreeBuilder
+from statesvc.addons.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
+from statesvc.addons.verify.version_order import VersionOrder
+from statesvc.addons.verify.worker_pool import (
+    LogAccess,
+    WorkerPool,
+    check_batch_range,
+    check_leaf_range,
+    connect,
+    worker_pool,
+)
+from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
+from statesvc.log.timestamp_store import SQL
+
+Progress = Callable[[int, int], None]
+"""`(entries checked, all)`."""
+_SAVE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationRequest:
+    """A request for verification. `note`: a head that was stored elsewhere.
+
+    `keys`: those that the caller trusts; `keys_name`: their source.
+    No key is believed because the database has it: anyone who can write the log's entries can write its keys. Without keys those are
+    trusted that signed the note, and with neither the log is found consistent with itself at most.
+    """
+
+    access: LogAccess
+    note: str | None = None
+    note_name: str = "checkpoint"
+    keys: Sequence[VerifierKey] = ()
+    keys_name: str = "--key"
+    processes: int = 1
+    """1: none but this one."""
+    state_file: Path | None = None
+    trust: Trust | None = None
+    """Authorities whose time stamps are believed; None: stamps are only checked against their checkpoints."""
+
+
+@dataclass(slots=True)
+class VerificationReport:
+    """Findings of a verification."""
+
+    size: int = 0
+    entries: int = 0
+    events: int = 0
+    batches: int = 0
+    waiting: int = 0
+    heads: int = 0
+    stamps: int = 0
+    seconds: float = 0.0
+    faults: list[LogFault] = field(default_factory=list)
+    remarks: list[LogFault] = field(default_factory=list)
+    """Remarks for a human: sealed as it stands, and strange."""
+    unchecked: Counter[str] = field(default_factory=Counter)
+    """Counts of what could not be checked."""
+    forks: list[str] = field(default_factory=list)
+    """Forks of the log after a restore, and what was given up."""
+    projection: list[LogFault] = field(default_factory=list)
+    """Live states that are not what their events add up to: `rebuild` writes them anew from the log."""
+    shipments_drifted: int | None = None
+    """Number of shipments that differ; None: not compared."""
+    unread_files: list[str] = field(default_factory=list)
+    """Files of archived months that are missing, or not as they were written."""
+    trusted_by: str | None = None
+    """Source of the keys that the verdict stands on; None: the database that was verified."""
+
+    @property
+    def consistent(self) -> bool:
+        """True if nothing is wrong with the log, as far as the database is to be believed."""
+        return not self.faults
+
+    @property
+    def sound(self) -> bool:
+        """True if nothing is wrong with the log, and a key from outside the database says so."""
+        return self.consistent and self.trusted_by is not None
+
+
+class Verification:
+    """One run, or the rest of one."""
+
+    def __init__(self, order: VerificationRequest, progress: Progress) -> None:
+        self._order = order
+        self._progress = progress
+        self.report = VerificationReport()
+        self._builder = TreeBuilder((), {})
+        self._workers: WorkerPool | None = None
+        self._is_abandoned = False
+        self._retained: RetainedHead | None = None
+        self._trees = 0
+        self._batch_ranges = 0
+        self._erased: set[str] = set()
+        file = order.state_file
+        self._places = VersionOrder(None if file is None else file.with_name(f"{file.name}.order"))
+        self._saved = time.monotonic()
+
+    def run(self) -> VerificationReport:
+        began = time.monotonic()
+        with connect(self._order.access.dsn) as connection, closing(self._places):
+            # no month leaves the tables meanwhile
+            connection.execute(SHARE_MONTHS)
+            archived = ArchivedMonths.read(connection, self._order.access.archive)
+            with worker_pool(self._order.access, self._order.processes) as workers:
+                self._workers = workers
+                if self._is_abandoned:
+                    workers.abandon()
+                snapshot = self._begin(connection)
+                files = list(archived.faults())
+                self.report.unread_files = [fault.table for fault in files]
+                self._found(files)
+                self._tree(snapshot, workers)
+                self._entries(snapshot, workers)
+            self._conclude(connection, snapshot, archived, whole=not files)
+        self.report.seconds += time.monotonic() - began
+        if self._order.state_file is not None:
+            self._order.state_file.unlink(missing_ok=True)
+        self._places.discard()
+        return self.report
+
+    def abandon(self) -> None:
+        """End `run`, which another thread is in, by an error. What was saved of the state stays."""
+        self._is_abandoned = True
+        if self._workers is not None:
+            self._workers.abandon()
+
+    def _begin(self, connection: Connection[Any]) -> LogSnapshot:
+        file = self._order.state_file
+        if (
+            file is not None
+            and file.exists()
+            and self._places.resume((state := orjson.loads(file.read_bytes()))["places"])
+        ):
+            snapshot = self._resume(state)
+            self._retained = self._retained_head(snapshot)
+            return snapshot
+        snapshot = read_snapshot(connection)
+        self._retained = self._retained_head(snapshot)
+        self._builder = self._trusting(snapshot)
+        self.report.size, self.report.waiting = snapshot.size, len(snapshot.waiting)
+        self._found(snapshot.fork_faults)
+        return snapshot
+
+    def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
+        """Return the tree before its first entry, and whose signatures count."""
+        if self._order.keys:
+            self.report.trusted_by = self._order.keys_name
+            return TreeBuilder(map(str, self._order.keys), snapshot.announced)
+        if self._retained is not None:
+            self.report.trusted_by = self._retained.name
+            return TreeBuilder(
+                self._retained.signed_by, snapshot.announced, covered=self._retained.size
+            )
+        return TreeBuilder(map(str, snapshot.keys[:1]), snapshot.announced)
+
+    def _retained_head(self, snapshot: LogSnapshot) -> RetainedHead | None:
+        """Return the head that was stored elsewhere, its signature checked."""
+        order = self._order
+        if order.note is None:
+            return None
+        try:
+            opened = open_checkpoint(
+                order.note, [*snapshot.keys, *order.keys], origin=snapshot.origin or None
+            )
+        except NoteError as error:
+            self._found([LogFault(order.note_name, "note", "signature", str(error))])
+            return None
+        head = opened.checkpoint
+        if (why := given_up(snapshot.forks, head)) is not None:
+            self._found(
+                [LogFault(order.note_name, f"epoch={head.epoch} size={head.size}", "size", why)]
+            )
+            return None
+        if head.size > snapshot.size:
+            why = f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log was cut off, or restored from a backup"
+            self._found([LogFault(order.note_name, f"size={head.size}", "size", why)])
+            return None
+        return RetainedHead(
+            head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name
+        )
+
+    def _tree(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
+        rules = HeadRules(
+            keys=tuple(dict.fromkeys([*self._order.keys, *snapshot.keys])),
+            origin=snapshot.origin,
+            forks=snapshot.forks,
+            roots=[
+                RetainedHead(fork.size, bytes.fromhex(fork.root), (), f"fork of epoch {fork.epoch}")
+                for fork in snapshot.forks
+            ]
+            + ([] if self._retained is None else [self._retained]),
+        )
+        begins = range(self._trees * RANGE_LEAVES, snapshot.size, RANGE_LEAVES)
+        calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), rules) for begin in begins)
+        for grown in workers.each(check_leaf_range, calls):
+            self._found(self._builder.join(grown))
+            self.report.remarks += grown.remarks[: FAULTS_MAX - len(self.report.remarks)]
+            self._trees += 1
+            self._keep(snapshot)
+
+    def _entries(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
+        bounds = list(pairwise(snapshot.cuts))[self._batch_ranges :]
+        calls = (
+            (
+                BatchRange(
+                    low=low,
+                    high=high,
+                    sealed_below=snapshot.size,
+                    secret=snapshot.secret,
+                    waiting=frozenset(
+                        batch_id for batch_id in snapshot.waiting if low <= batch_id < high
+                    ),
+                    forks=snapshot.forks,
+                    deletions=snapshot.deletions,
+                ),
+            )
+            for low, high in bounds
+        )
+        for checked in workers.each(check_batch_range, calls):
+            self.report.entries += checked.entries
+            self.report.events += checked.events
+            self.report.batches += checked.batches
+            snapshot.sums.update(checked.sums)
+            self._erased |= checked.erased
+            self.report.unchecked.update(checked.unchecked)
+            self._places.add(checked.places)
+            self._found(checked.faults)
+            self._batch_ranges += 1
+            self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
+            self._keep(snapshot)
+
+    def _conclude(
+        self,
+        connection: Connection[Any],
+        snapshot: LogSnapshot,
+        archived: ArchivedMonths,
+        *,
+        whole: bool,
+    ) -> None:
+        self.report.heads = self._builder.heads
+        self.report.forks = [str(fork) for fork in snapshot.forks]
+        self._found(stray_subtree(connection))
+        self._found(self._places.inverted())
+        with connection.transaction():
+            connection.execute(ENTRIES["snapshot"])
+            self._found(stray_aliases(connection))
+            self._found(reworded(connection))
+            self._found(renamed_streams(connection))
+        self.report.stamps, faults = check_stamps(connection, self._order.trust)
+        self._found(faults)
+        beyond = ids_beyond(connection)
+        if beyond is not None:
+            self._found(
+                [
+                    LogFault(
+                        "batch",
+                        f"batch_id={beyond}",
+                        "batch_id",
+                        "was never given out: a row with it was inserted",
+                    )
+                ]
+            )
+        # where a file is not as it was written, chains break and entries are missing for that alone
+        if whole:
+            self._found(compare_erasures(connection, snapshot.erased, frozenset(self._erased)))
+        if whole:
+            self._compare_keys(connection, snapshot, archived)
+            self._compare_parts(
+                connection, suspicious_notifications(snapshot.sums), archived, compare_notifications
+            )
+            self._compare_parts(
+                connection, suspicious_counters(snapshot.sums), archived, compare_counters
+            )
+            self._compare_parts(connection, suspicious(snapshot.sums), archived, follow)
+
+    def _compare_keys(
+        self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths
+    ) -> None:
+        master = self._order.access.master_keys
+        digests = read_digests(connection, None if master is None else MasterKeys(master))
+        for part in suspicious_keys(snapshot.sums, with_facts=digests is not None):
+            if len(self.report.faults) >= FAULTS_MAX:
+                return
+            with connection.transaction():
+                connection.execute(ENTRIES["snapshot"])
+                self._found(compare_keys(connection, part, archived, digests))
+
+    def _compare_parts(
+        self,
+        connection: Connection[Any],
+        parts: Iterable[str],
+        archived: ArchivedMonths,
+        compare: Callable[[Connection[Any], str, ArchivedMonths], Iterator[LogFault]],
+    ) -> None:
+        for part in parts:
+            if len(self.report.faults) >= FAULTS_MAX:
+                return
+            with connection.transaction():
+                connection.execute(ENTRIES["snapshot"])
+                self._found(compare(connection, part, archived))
+
+    def _found(self, faults: Iterable[LogFault]) -> None:
+        for fault in faults:
+            if len(self.report.faults) < FAULTS_MAX and fault not in self.report.faults:
+                self.report.faults.append(fault)
+
+    def _keep(self, snapshot: LogSnapshot) -> None:
+        file = self._order.state_file
+        if file is None or time.monotonic() < self._saved + _SAVE_SECONDS:
+            return
+        self._saved = time.monotonic()
+        report = self.report
+        state = {
+            "snapshot": snapshot.state(),
+            "tree": self._builder.state(),
+            "trees": self._trees,
+            "batch_ranges": self._batch_ranges,
+            "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
+            "trusted_by": report.trusted_by,
+            "erased": sorted(self._erased),
+            "places": self._places.flushed(),
+            "unchecked": self.report.unchecked,
+            "faults": [astuple(fault) for fault in report.faults],
+            "remarks": [astuple(remark) for remark in report.remarks],
+        }
+        unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+        unfinished.write_bytes(orjson.dumps(state))
+        unfinished.replace(file)
+
+    def _resume(self, state: dict[str, Any]) -> LogSnapshot:
+        snapshot = LogSnapshot.from_state(state["snapshot"])
+        self._builder = TreeBuilder.from_state(state["tree"], snapshot.announced)
+        self._trees, self._batch_ranges = state["trees"], state["batch_ranges"]
+        report = self.report
+        report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
+        report.trusted_by = state["trusted_by"]
+        self._erased = set(state["erased"])
+        report.unchecked = Counter(state["unchecked"])
+        report.faults = [LogFault(*fault) for fault in state["faults"]]
+        report.remarks = [LogFault(*remark) for remark in state["remarks"]]
+        return snapshot
+
+
+_CLOCKS_DIFFER: Final = timedelta(minutes=5)
+
+
+def check_stamps(connection: Connection[Any], trust: Trust | None) -> tuple[int, list[LogFault]]:
+    """Return how many there are, and what is wrong with them. A stamp that is gone shows nowhere: keep those that matter outside."""
+    faults = []
+    rows = connection.execute(SQL["all"], binary=True).fetchall()
+    for tree_size, stamped_at, authority, token, note, created_at in rows:
+        row = f"tree_size={tree_size} stamped_at={stamped_at.isoformat()}"
+
+        def fault(field: str, why: str, row: str = row) -> None:
+            faults.append(LogFault("checkpoint_stamp", row, field, why))
+
+        if note is None:
+            fault("tree_size", "there is no checkpoint of this size")
+            continue
+        try:
+            stamp = read_stamp(token, note) if trust is None else check_stamp(token, note, trust)
+        except StampError as error:
+            fault("token", str(error))
+            continue
+        if stamp.stamped_at != stamped_at:
+            fault("stamped_at", "is not the time that the stamp says")
+        if stamp.authority != authority:
+            fault("authority", "is not who signed the stamp")
+        if created_at > stamp.stamped_at + _CLOCKS_DIFFER:
+            faults.append(
+                LogFault(
+                    "checkpoint",
+                    f"tree_size={tree_size}",
+                    "created_at",
+                    "is later than its time stamp: a clock was wrong, or set",
+                )
+            )
+    return len(rows), faults

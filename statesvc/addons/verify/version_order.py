@@ -1,0 +1,132 @@
+"""Check that each shipment's versions ascend with the index.
+
+An event does not say where the one before it stands, and there may be months between the two. So while the log is read, the places of the
+sealed events are written to a file, 28 bytes each, and sorted in the end in portions of a bounded size. The file stands next to that of the
+progress, so that a run that was stopped goes on with it.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from io import SEEK_END
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, Final
+from uuid import UUID
+
+from statesvc.addons.verify.event_ids import EventIds
+from statesvc.addons.verify.fault import LogFault
+
+_PLACE: Final = Struct(">16sIQ")
+"""Shipment, version, index: in this order they sort as bytes."""
+_SHIPMENT: Final = slice(0, 16)
+_INDEX: Final = slice(20, 28)
+PORTION_BYTES: Final = 32 * 1024 * 1024
+_READ_BYTES: Final = _PLACE.size * 65_536
+_PARTS_MAX: Final = 256
+"""By the first byte of the shipment's id."""
+
+
+def positions_of(events: Iterable[EventIds], first_index: int) -> bytes:
+    """Return the records of events in succession from an index on, without those that are not of their shipment.
+
+    Of versions that follow one another only the first and the last count: no other version belongs between them.
+    """
+    places = bytearray()
+    shipment_id, version, place, is_written = "", 0, 0, True
+    for index, ids in enumerate(events, first_index):
+        if ids.fault is not None:
+            continue
+        follows = ids.version == version + 1 and ids.shipment_id == shipment_id
+        if not (follows or is_written):
+            places += _record(shipment_id, version, place)
+        shipment_id, version, place, is_written = ids.shipment_id, ids.version, index, not follows
+        if is_written:
+            places += _record(shipment_id, version, place)
+    return bytes(places if is_written else places + _record(shipment_id, version, place))
+
+
+def _record(shipment_id: str, version: int, index: int) -> bytes:
+    return _PLACE.pack(bytes.fromhex(shipment_id.replace("-", "")), version, index)
+
+
+class VersionOrder:
+    """The places that were read so far. `path` None: in a file that goes with the process."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def resume(self, size: int) -> bool:
+        """Resume after the first `size` bytes; False: they are not there."""
+        if size == 0:
+            return True
+        if self._path is None or not self._path.exists() or self._path.stat().st_size < size:
+            return False
+        self._file = self._path.open("r+b")
+        self._file.truncate(size)
+        self._file.seek(size)
+        return True
+
+    def add(self, places: bytes | bytearray) -> None:
+        if self._file is None:
+            # open for as long as the run: `close` ends it
+            self._file = tempfile.TemporaryFile() if self._path is None else self._path.open("w+b")  # noqa: SIM115
+        self._file.write(places)
+
+    def flushed(self) -> int:
+        """Return how many bytes are in the file."""
+        if self._file is None:
+            return 0
+        self._file.flush()
+        return self._file.seek(0, SEEK_END)
+
+    def inverted(self) -> Iterator[LogFault]:
+        """Yield the versions that stand before the one that precedes them."""
+        for places in self._portions():
+            for before, after in pairwise(sorted(places)):
+                # big-endian bytes compare as the numbers that they are
+                if after[_INDEX] < before[_INDEX] and after[_SHIPMENT] == before[_SHIPMENT]:
+                    shipment_id, version, index = _PLACE.unpack(before)
+                    _, next_version, next_index = _PLACE.unpack(after)
+                    row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
+                    yield LogFault(
+                        "event",
+                        row,
+                        "version",
+                        f"is sealed at index {index}, after version {next_version} at {next_index}",
+                    )
+
+    def close(self) -> None:
+        """Close the file; it stays for a run that goes on."""
+        if self._file is not None:
+            self._file.close()
+
+    def discard(self) -> None:
+        """Delete the file."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _portions(self) -> Iterator[list[bytes]]:
+        """Yield the records, all of a shipment together."""
+        size = self.flushed()
+        if self._file is None:
+            return
+        count = min(_PARTS_MAX, -(-size // PORTION_BYTES))
+        if count <= 1:
+            yield [place for chunk in _chunks(self._file) for place in chunk]
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            parts = [(Path(folder) / str(part)).open("w+b") for part in range(count)]
+            for chunk in _chunks(self._file):
+                for place in chunk:
+                    parts[place[0] * count // _PARTS_MAX].write(place)
+            for part in parts:
+                yield [place for chunk in _chunks(part) for place in chunk]
+                part.close()
+
+
+def _chunks(file: BinaryIO) -> Iterator[list[bytes]]:
+    file.seek(0)
+    while content := file.read(_READ_BYTES):
+        yield [content[at : at + _PLACE.size] for at in range(0, len(content), _PLACE.size)]

@@ -1,0 +1,413 @@
+"""Days are written, verified and dropped; whatever is killed on the way, nothing is lost and the next round goes on."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection, errors
+
+from events.crypto.sealing import COMPRESSED, MasterKeys
+from statesvc.addons.archive import day_pass
+from statesvc.addons.archive.archive_file import ArchiveReader
+from statesvc.addons.archive.archive_pass import ArchiveLedger
+from statesvc.addons.archive.day import DayBatchLimits
+from statesvc.addons.archive.day_ledger import BODY_LEDGER, drop_day, note_written
+from statesvc.addons.archive.day_pass import CHECKED_DAYS, archive_days
+from statesvc.addons.archive.write_day import BODY_FILES
+from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.ingress.group_commit import put
+from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.shop import CARRIER_ID, says, shipment
+
+pytestmark = pytest.mark.slow
+
+
+class KilledError(Exception):
+    """Stands for SIGKILL: nothing after it runs."""
+
+
+async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(
+    archivist: Archivist,
+) -> None:
+    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS)
+    assert day not in (await archivist.run_pass()).archived
+    assert (await archivist.partition(day) is not None, await archivist.place(message_id)) == (
+        True,
+        BodyLocation.HOT,
+    )
+    await archivist.days_pass(1)
+    assert day in (await archivist.run_pass()).archived
+    assert (await archivist.partition(day), await archivist.place(message_id)) == (
+        None,
+        BodyLocation.ARCHIVED,
+    )
+    assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
+    row = (await archivist.ledger())[day]
+    assert (row.bodies, row.compressed, row.unopened, row.erased, row.failures) == (1, 1, 0, 0, 0)
+    with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
+        (record,) = reader
+        assert (record.message_id, record.sealed[:1], record.carrier_id) == (
+            message_id,
+            COMPRESSED,
+            CARRIER_ID,
+        )
+        assert reader.sha256() == row.sha256
+    assert b"A1" not in (archivist.folder / str(row.file_name)).read_bytes()
+
+
+async def test_many_bodies_in_several_batches_are_all_there(archivist: Archivist) -> None:
+    shop = archivist.shop
+    bodies = [says({"number": f"N{n % 5}", "status": "in_transit", "minute": n}) for n in range(40)]
+    message_ids = await shop.push(*bodies)
+    await shop.work()
+    day = await archivist.archived(batches=DayBatchLimits(bodies_max=7, bytes_max=900))
+    assert [await archivist.body(message_id) for message_id in message_ids] == bodies
+    assert (await archivist.ledger())[day].bodies == 40
+
+
+STEPS: list[tuple[str, bool]] = [
+    ("write_day", False),
+    ("write_day", True),
+    ("note_written", False),
+    ("note_written", True),
+    ("verify_day", False),
+    ("verify_day", True),
+    ("note_verified", False),
+    ("note_verified", True),
+    ("drop_day", False),
+    ("drop_day", True),
+]
+
+
+@pytest.mark.parametrize(("step", "done"), STEPS)
+async def test_killed_before_or_after_any_step_the_next_round_goes_on(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch, step: str, *, done: bool
+) -> None:
+    shop = archivist.shop
+    message_id = await shop.say({"number": "A1", "status": "in_transit"})
+    (waiting,) = await shop.push(says({"number": "A2", "status": "in_transit"}))
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    owner: Any = ArchiveLedger if step == "note_verified" else day_pass
+    genuine: Callable[..., Awaitable[Any]] = getattr(owner, step)
+    killed = False
+
+    async def dying(*arguments: Any, **more: Any) -> Any:
+        nonlocal killed
+        # the first day that is due is the one before: nobody pushed then
+        if killed or day not in arguments:
+            return await genuine(*arguments, **more)
+        killed = True
+        if done:
+            await genuine(*arguments, **more)
+        raise KilledError
+
+    monkeypatch.setattr(owner, step, dying)
+    with pytest.raises(KilledError):
+        await archivist.run_pass()
+    assert await archivist.body(message_id) is not None
+    outcome = await archivist.run_pass()
+    assert outcome.failed == []
+    assert await archivist.partition(day) is None
+    assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
+    assert await archivist.retained() == {waiting}
+    ledger = await archivist.ledger()
+    assert archivist.files() == sorted(str(row.file_name) for row in ledger.values())
+    assert ledger[day].failures == 0
+
+
+async def test_a_file_that_was_half_written_is_removed(archivist: Archivist) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    archivist.folder.mkdir()
+    crashed = (
+        archivist.folder
+        / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb.0a1b2c3d"
+    )
+    crashed.write_bytes(b"half")
+    assert await archivist.archived() == day
+    assert not crashed.exists()
+
+
+async def test_a_file_of_an_epoch_that_was_lost_in_a_restore_stays(archivist: Archivist) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    archivist.folder.mkdir()
+    lost = (
+        archivist.folder
+        / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb"
+    )
+    lost.write_bytes(b"bodies that the backup does not have")
+    async with await AsyncConnection.connect(archivist.owner_dsn, autocommit=True) as owner:
+        await owner.execute("INSERT INTO statesvc.log_epoch VALUES (2, 7, statesvc.clock())")
+    assert await archivist.archived() == day
+    assert lost.exists()
+    written = (await archivist.ledger())[day].file_name or ""
+    assert f"-{day.isoformat()}-e2-" in written
+    assert written in archivist.files()
+
+
+async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_it(
+    archivist: Archivist,
+) -> None:
+    shop = archivist.shop
+    await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    async with await AsyncConnection.connect(archivist.service_dsn) as reader:
+        await reader.execute("SELECT count(*) FROM statesvc.body")
+        archiving = asyncio.create_task(archivist.run_pass(drop_tries=2))
+        # as the ingress has it; a try of the drop takes 100 ms at most
+        await shop.connection.execute("SET statement_timeout = '1s'")
+        async with asyncio.timeout(30):
+            while not archiving.done():
+                await put(
+                    shop.connection,
+                    [
+                        seal_message(
+                            shop.keyring,
+                            CARRIER_ID,
+                            f"x{asyncio.get_running_loop().time()}".encode(),
+                            "{}",
+                        )
+                    ],
+                )
+                await asyncio.sleep(0)
+        outcome = await archiving
+    assert day in outcome.busy
+    assert (await archivist.ledger())[day].failures == 0
+    assert day in (await archivist.run_pass()).archived
+
+
+async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(
+    archivist: Archivist,
+) -> None:
+    shop = archivist.shop
+    await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    drop = "SELECT statesvc.drop_archived_day(%s, %s)"
+    row = (
+        "INSERT INTO statesvc.body_archive (day, begun_at, file_name, sha256, size_bytes, bodies, compressed, unopened, erased, written_at)"
+        " VALUES (%s, statesvc.clock(), 'f', %s, 1, 2, 2, 0, 0, statesvc.clock())"
+    )
+    for statement in (
+        None,
+        row,
+        "UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %s AND sha256 = %s",
+    ):
+        if statement is not None:
+            await shop.connection.execute(statement.encode(), (day, bytes(32)))
+        with pytest.raises(errors.DatabaseError) as refused:
+            await shop.connection.execute(drop, (day, bytes(32)))
+        assert failure(refused.value) is Failure.NOT_ARCHIVED
+    assert await archivist.partition(day) is not None
+    with pytest.raises(errors.InsufficientPrivilege):
+        await shop.connection.execute(f"DROP TABLE statesvc.body_{day:%Y%m%d}".encode())
+
+
+async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = archivist.shop
+    first = await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    late = await shop.say({"number": "A2", "status": "in_transit"})
+    await shop.as_owner(
+        f"CREATE TABLE statesvc.late AS SELECT * FROM statesvc.body WHERE message_id = '{late}'"
+    )
+    await shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id = '{late}'")
+    await archivist.days_pass(HOT_DAYS + 1)
+
+    async def after_another_came(*arguments: Any) -> int:
+        if day in arguments:
+            await shop.as_owner(
+                "INSERT INTO statesvc.body SELECT * FROM statesvc.late ON CONFLICT DO NOTHING"
+            )
+        return await drop_day(*arguments)
+
+    monkeypatch.setattr(day_pass, "drop_day", after_another_came)
+    assert (await archivist.run_pass()).failed == [day]
+    assert (await archivist.ledger())[
+        day
+    ].failure == f"the bodies of {day} stay: 2 are in the partition, 1 were archived"
+    assert day in (await archivist.run_pass()).archived
+    for message_id in (first, late):
+        assert await archivist.body(message_id) is not None
+
+
+async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist) -> None:
+    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as leader:
+        assert await BODY_LEDGER.try_lead(leader)
+        async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as other:
+            assert not await BODY_LEDGER.try_lead(other)
+    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as heir:
+        assert await BODY_LEDGER.try_lead(heir)
+        await archive_days(heir, archivist.archiving)
+
+
+async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Archivist) -> None:
+    shop = archivist.shop
+    waiting, unreadable, settled = await shop.push(
+        says({"number": "A1", "status": "in_transit"}), b"unreadable", says()
+    )
+    for message in await shop.claim():
+        if message.message_id != waiting:
+            await shop.process([message])
+    await shop.as_owner(
+        "UPDATE statesvc.inbox SET token = NULL, available_at = received_at, attempts = 0"
+    )
+    await archivist.archived()
+    assert await archivist.retained() == {waiting, unreadable}
+    assert await archivist.place(settled) is BodyLocation.ARCHIVED
+    assert await archivist.place(waiting) is BodyLocation.HOT
+    await shop.as_owner(
+        f"UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded' WHERE message_id = '{unreadable}'"
+    )
+    assert (await archivist.run_pass()).pruned == 1
+    assert await archivist.retained() == {waiting}
+    await shop.work()
+    assert (
+        await shop.value(
+            "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
+        )
+        == "in_transit"
+    )
+    assert (await archivist.run_pass()).pruned == 1
+    assert await archivist.retained() == set()
+    assert await archivist.body(waiting) == says({"number": "A1", "status": "in_transit"}), (
+        "under the key that its verdict wrapped anew"
+    )
+
+
+async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_is_left_out(
+    archivist: Archivist,
+) -> None:
+    shop = archivist.shop
+    before = await shop.say({"number": "A1", "status": "in_transit"})
+    after = await shop.say({"number": "A2", "status": "in_transit"})
+    both = await shop.say(
+        {"number": "A2", "status": "delivered"}, {"number": "A3", "status": "delivered"}
+    )
+    await shop.as_owner(
+        f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A1')}'"
+    )
+    day = await archivist.archived()
+    row = (await archivist.ledger())[day]
+    assert (row.bodies, row.compressed, row.erased) == (3, 2, 1)
+    assert await archivist.body(after) is not None
+    await shop.as_owner(
+        f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A2')}'"
+    )
+    for message_id in (before, after, both):
+        assert await archivist.body(message_id) is None
+        assert await archivist.place(message_id) is BodyLocation.ERASED
+
+
+async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivist) -> None:
+    shop = archivist.shop
+    broken = await shop.say({"number": "A1", "status": "in_transit"})
+    good = await shop.say({"number": "A2", "status": "in_transit"})
+    await shop.as_owner(
+        f"UPDATE statesvc.body SET sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) WHERE message_id = '{broken}'"
+    )
+    sealed = await shop.value("SELECT sealed FROM statesvc.body WHERE message_id = %s", broken)
+    day = await archivist.archived()
+    row = (await archivist.ledger())[day]
+    assert (row.compressed, row.unopened) == (1, 1)
+    with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
+        record = reader.find(broken)
+        assert record is not None
+        assert record.sealed == sealed
+    assert await archivist.body(good) is not None
+
+
+async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_left_out(
+    archivist: Archivist,
+) -> None:
+    shop = archivist.shop
+    await shop.say({"number": "A1", "status": "in_transit"})
+    other = replace(
+        archivist.archiving, keyring=replace(shop.keyring, master=MasterKeys([bytes(32)]))
+    )
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    assert day in (await replace(archivist, archiving=other).run_pass()).failed
+    assert "a shipment's key does not open" in str((await archivist.ledger())[day].failure)
+    assert archivist.files() == [name for name in archivist.files() if day.isoformat() not in name]
+    assert day in (await archivist.run_pass()).archived
+
+
+async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = archivist.shop
+    message_id = await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+
+    async def then_altered(connection: Any, noted: Any, written: Any) -> None:
+        await note_written(connection, noted, written)
+        if noted == day:
+            path = archivist.folder / written.file_name
+            data = bytearray(path.read_bytes())
+            data[100] ^= 1
+            path.write_bytes(bytes(data))
+
+    with monkeypatch.context() as altered:
+        altered.setattr(day_pass, "note_written", then_altered)
+        assert (await archivist.run_pass()).failed == [day]
+    row = (await archivist.ledger())[day]
+    assert (row.failures, row.written_at, "digest differs" in str(row.failure)) == (1, None, True)
+    assert await archivist.partition(day) is not None
+    assert day in (await archivist.run_pass()).archived
+    assert await archivist.body(message_id) is not None
+
+
+async def test_a_file_that_was_altered_is_found_and_its_bodies_are_not_guessed(
+    archivist: Archivist,
+) -> None:
+    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.archived()
+    path = archivist.folder / str((await archivist.ledger())[day].file_name)
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(ArchiveUnavailableError):
+        await archivist.body(message_id)
+    await archivist.days_pass(CHECKED_DAYS + 1)
+    found: set[Any] = set()
+    for _ in range(10):
+        found |= set((await archivist.run_pass()).faults)
+    assert day in found
+    assert (await archivist.ledger())[day].fault is not None
+
+
+async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    # marks the folder
+    await archivist.run_pass()
+    await archivist.days_pass(HOT_DAYS + 1)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        assert day in (await archivist.run_pass()).failed
+    assert (await archivist.ledger())[
+        day
+    ].failure == "the archive's folder: ENOSPC (No space left on device)"
+    assert await archivist.place(message_id) is BodyLocation.HOT
+    assert archivist.files() == []
+    assert day in (await archivist.run_pass()).archived

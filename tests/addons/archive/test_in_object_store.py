@@ -1,0 +1,147 @@
+"""The archive in an object store: a real S3 server, killed archivers, and a network that is cut."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
+from statesvc.files.archive_folder import archive_at, writing_folder
+from statesvc.files.object_path import ObjectStoreError
+from statesvc.settings.service_settings import load_settings
+from tests.addons.archive.test_round import killed_everywhere
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist, shipment
+from tests.world.object_store import ObjectStore
+from tests.world.shell import Shell, use
+
+
+@pytest.fixture
+def archive_place(object_store: ObjectStore) -> Iterator[str]:
+    place = object_store.place("some/prefix")
+    yield place
+    writing_folder(archive_at(place)).rmdir()
+
+
+def unfinished(archivist: Archivist) -> list[Path]:
+    return list(writing_folder(archivist.archiving.folder).iterdir())
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_an_archiver_may_be_killed_anywhere(
+    archivist: Archivist, archive_place: str, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    await killed_everywhere(archivist, archive_place, tmp_path)
+    assert {key.rpartition("/")[0] for key in object_store.objects} == {"some/prefix"}
+    assert unfinished(archivist) == []
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
+    assert (
+        len(
+            await archivist.log.rows(
+                f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+            )
+        )
+        == 5
+    )
+    assert places(archivist.verify()) == []
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_store_that_cannot_be_reached_costs_time_alone(
+    archivist: Archivist, object_store: ObjectStore
+) -> None:
+    counts = await archivist.counts()
+    object_store.cut()
+    assert "the object store did not answer" in str((await archivist.run_pass()).refused)
+    assert await archivist.ledger() == {}
+    assert unfinished(archivist) == []
+    object_store.heal()
+
+    async def cut(_seconds: float) -> None:
+        object_store.cut()
+
+    # the notice has begun, and the file is compared once more before the month leaves: what was written stays written
+    assert len((await archivist.run_pass(wait=cut)).leaving) == 1
+    (written,) = (await archivist.ledger()).values()
+    await archivist.notice(60)
+    assert "the object store did not answer" in str((await archivist.run_pass()).refused)
+    assert await archivist.counts() == counts
+    object_store.heal()
+    month = await archivist.archived()
+    assert (month.file_name, month.sha256) == (written.file_name, written.sha256)
+    object_store.cut()
+    with pytest.raises(ObjectStoreError, match="did not answer"):
+        await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
+    assert "did not answer" in str(archivist.verify().faults)
+    object_store.heal()
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
+    assert places(archivist.verify()) == []
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_what_was_altered_in_the_store_is_named(
+    archivist: Archivist, object_store: ObjectStore
+) -> None:
+    async def alter(_seconds: float) -> None:
+        key, body = next(
+            (key, body)
+            for key, body in object_store.objects.items()
+            if key.count(".") == 1 and key.endswith(".parquet")
+        )
+        object_store.put(key, body[:100] + bytes([body[100] ^ 1]) + body[101:])
+
+    counts = await archivist.counts()
+    assert len((await archivist.run_pass(wait=alter)).leaving) == 1
+    await archivist.notice(60)
+    assert len((await archivist.run_pass()).failed) == 1
+    assert await archivist.counts() == counts
+    month = await archivist.archived()
+    await alter(0)
+    assert str(month.file_name) in str(archivist.verify().faults)
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_commands_read_it_and_say_what_is_wrong(
+    archivist: Archivist,
+    archive_place: str,
+    object_store: ObjectStore,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(archivist.database, monkeypatch)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", archive_place)
+
+    async def doctor() -> list[str]:
+        settings = load_settings()
+        checks = (
+            check_log_archive(archivist.connection, settings),
+            check_body_archive(archivist.connection, settings),
+        )
+        return [str(finding) for check in checks async for finding in check]
+
+    month = await archivist.archived()
+    assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
+    assert any("their files are there" in line for line in await doctor())
+    asked = ("archive", "query", "--json", "SELECT count(*) AS n FROM events")
+    assert await shell(*asked) == f'{{"n":{month.events}}}\n'
+    assert await shell(*asked, "--folder", archive_place) == f'{{"n":{month.events}}}\n'
+    refused = await shell(
+        "archive",
+        "query",
+        f"SELECT * FROM read_parquet('s3://{object_store.bucket}/other')",
+        exit_code=1,
+    )
+    assert "disabled by configuration" in refused
+    with pytest.raises(SystemExit):
+        await shell(*asked, "--folder", "ftp://x/y")
+    object_store.cut()
+    for command in (("archive", "verify"), asked):
+        assert "the object store did not answer" in await shell(*command, exit_code=1)
+    assert any("the object store did not answer" in line for line in await doctor())
+    object_store.heal()
+    object_store.delete(f"some/prefix/{month.file_name}")
+    assert "it is missing" in await shell("archive", "verify", exit_code=1)
+    assert "missing in the archive's folder" in await shell(*asked, exit_code=1)
+    assert any("it is missing" in line for line in await doctor())

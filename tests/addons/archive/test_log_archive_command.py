@@ -1,0 +1,182 @@
+"""The command in a process of its own, as an operator and a worker run it, with the guard of the log's tables standing."""
+
+import asyncio
+import base64
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from statesvc.addons.archive.archive_checks import check_log_archive
+from statesvc.addons.archive.log_archiver import LogArchiver
+from statesvc.database.log_guard import install_guard
+from statesvc.settings.service_settings import load_settings
+from statesvc.telemetry.metrics import Telemetry
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist, shipment
+from tests.world.shell import Shell, use
+
+ACTIONS = "SELECT actor, verb, target FROM statesvc.action WHERE verb IN ('log.archive', 'log_ddl') ORDER BY batch_id"
+
+
+@pytest.fixture(autouse=True)
+def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
+    use(database, monkeypatch)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+
+
+@pytest.fixture
+def telemetry() -> Iterator[Telemetry]:
+    telemetry = Telemetry()
+    yield telemetry
+    telemetry.close()
+
+
+async def test_a_month_is_announced_archived_listed_and_verified(
+    archivist: Archivist, shell: Shell
+) -> None:
+    await install_guard(archivist.database.superuser_dsn)
+    await archivist.two_months()
+    assert "nothing of the log was archived yet" in await shell("archive", "log", "--list")
+    assert "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set" in await shell(
+        "archive", "log", exit_code=2
+    )
+    assert "run it again" in await shell("archive", "log", "--hot-months", "1", "--no-wait")
+    assert "leaving" in await shell("archive", "log", "--list")
+    await archivist.notice(60)
+    assert "1 months archived" in await shell("archive", "log", "--hot-months", "1")
+    (listed,) = await shell.json("archive", "log", "--list")
+    assert (listed["failures"], listed["dropped_at"] is None) == (0, False)
+    # what the guard saw stands in the log beside what the archiver says
+    actions = await archivist.log.rows(ACTIONS)
+    assert ("archiver", "log.archive", f"log {listed['month'][:7]}") in actions
+    assert {actor for actor, verb, _ in actions if verb == "log_ddl"} == {
+        "database role statesvc_service"
+    }
+    assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
+    await archivist.log.seal()
+    assert places(archivist.verify()) == []
+    await shell("verify", "--processes", "2")
+    (archivist.folder / listed["file_name"]).unlink()
+    assert "it is missing" in await shell("archive", "verify", exit_code=1)
+    assert listed["file_name"] in await shell("verify", "--processes", "1", exit_code=1)
+
+
+async def test_doctor_says_how_far_it_came_and_what_is_missing(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
+
+    async def output() -> list[str]:
+        return [
+            str(finding)
+            async for finding in check_log_archive(archivist.connection, load_settings())
+        ]
+
+    assert "nothing was old enough" in (await output())[0]
+    await archivist.two_months()
+    await archivist.pass_days(31)
+    assert "1 months are overdue" in (await output())[0]
+    assert len((await archivist.run_pass()).archived) == 2
+    month = next(iter((await archivist.ledger()).values()))
+    (found,) = await output()
+    assert "2 months; their files are there" in found
+    (archivist.folder / str(month.file_name)).unlink()
+    assert "it is missing" in (await output())[0]
+    monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
+    assert "not set here" in (await output())[0]
+
+
+async def test_doctor_says_what_a_year_without_an_archive_takes(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", raising=False)
+
+    async def output() -> str:
+        (found,) = [
+            str(finding)
+            async for finding in check_log_archive(archivist.connection, load_settings())
+        ]
+        return found
+
+    assert "known after a day" in await output()
+    await archivist.two_months()
+    await archivist.log.parcel("1Z0009")
+    await archivist.log.seal()
+    found = re.search(
+        r"a year of this load takes ([\d.]+ \w+), with an archive ([\d.]+ \w+)", await output()
+    )
+    assert found is not None
+    assert found[1] != found[2]
+
+
+async def test_a_worker_archives_by_a_process_of_its_own(
+    archivist: Archivist, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
+    archiver = LogArchiver(
+        archivist.database.service_dsn,
+        hot_months=1,
+        telemetry=telemetry,
+        command=(sys.executable, "-m", "statesvc", "archive", "log", "--no-wait"),
+    )
+    assert await archiver.once() is None, "nothing is due"
+    await archivist.two_months()
+    assert await archiver.once() == 0
+    await archivist.notice(60)
+    assert await archiver.once() == 0
+    assert (
+        await archivist.log.rows(
+            f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+        )
+        == []
+    )
+    assert await archiver.once() is None
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_worker_that_stops_ends_what_it_began(
+    archivist: Archivist, telemetry: Telemetry
+) -> None:
+    archiver = LogArchiver(
+        archivist.database.service_dsn,
+        hot_months=1,
+        telemetry=telemetry,
+        command=(sys.executable, "-c", "import time; time.sleep(600)"),
+    )
+    pass_ = asyncio.create_task(archiver.once())
+    await asyncio.sleep(0.5)
+    archiver.stop()
+    assert await asyncio.wait_for(pass_, 10) is None
+
+
+@pytest.mark.parametrize("role", ["worker", "api", "notifier", "sealer"])
+def test_no_role_has_pyarrow_in_its_memory(role: str) -> None:
+    check = f"import sys, statesvc.roles.{role}_role; sys.exit('pyarrow' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", check], check=False, env=dict(os.environ)).returncode
+        == 0
+    )
+
+
+async def test_without_pyarrow_it_says_what_to_install(
+    archivist: Archivist, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [
+        name
+        for name in sys.modules
+        if name.startswith(("pyarrow", "statesvc.addons.archive.month_pass"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for module in ("month_files", "entry_file", "shipment_index"):
+        monkeypatch.delitem(sys.modules, f"statesvc.addons.archive.{module}", raising=False)
+    assert "pip install 'statesvc[archive]'" in await shell(
+        "archive", "log", "--hot-months", "1", exit_code=1
+    )
+    assert archivist.files() == []

@@ -1,0 +1,159 @@
+"""A month ends under traffic, is archived, and a person of it is erased: the log stays whole, and nothing of the person can be read."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.privacy.erasure import Erasure, erase
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from tests.addons.archive.test_archive_erasure import cells
+from tests.statesvc.api.test_erasure import dump
+from tests.statesvc.append.test_locked_shipments import LEFT, workers
+from tests.statesvc.privacy.legible_values import legible
+from tests.world.attack import places
+from tests.world.log_archivist import DAY, Archivist
+from tests.world.shop import CARRIER_ID, Shop, says, shipment
+
+PERSON = ("Zebedee Quux", "Zanzibar Lane 77", "Under the blue pot")
+OTHER = "Mortimer Other"
+PARTLY = "PARTLY"
+"""State of the month that ends, and of the one after the next: its first entries are in files, its last one is in the tables."""
+LIVELY = [f"M{n}" for n in range(10)]
+
+
+def scans(minute: int, status: str) -> list[bytes]:
+    return [
+        says({"number": number, "status": status, "minute": minute, "signed_by": OTHER})
+        for number in LIVELY
+    ]
+
+
+async def months_of(shop: Shop, number: str) -> int:
+    """Return in how many months the tables have events of a shipment."""
+    found: int = await shop.value(
+        "SELECT count(DISTINCT date_trunc('month', recorded_at AT TIME ZONE 'UTC')) FROM statesvc.event WHERE shipment_id = %s",
+        shipment(number),
+    )
+    return found
+
+
+async def until_month_turns(archivist: Archivist, *, before_seconds: float) -> None:
+    now = (await archivist.database.clock.now()).astimezone(UTC)
+    turn = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
+    await archivist.database.clock.advance((turn - now).total_seconds() - before_seconds)
+
+
+@pytest.mark.parametrize("erased_while", ["partly_archived", "brought_back"])
+async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be_erased(
+    shop: Shop, archivist: Archivist, api: Any, erased_while: str
+) -> None:
+    clock = archivist.database.clock
+    await until_month_turns(archivist, before_seconds=50)
+    await archivist.log.act()
+    async with workers(shop, 2):
+        await shop.push(
+            says(
+                {
+                    "number": PARTLY,
+                    "status": "picked_up",
+                    "description": PERSON[2],
+                    "signed_by": PERSON[0],
+                }
+            )
+        )
+        await shop.until(LEFT, 0)
+        await shop.push(
+            says(
+                {
+                    "number": PARTLY,
+                    "status": "in_transit",
+                    "minute": 1,
+                    "delivery_address": PERSON[1],
+                }
+            )
+        )
+        for minute, status in enumerate(
+            ("picked_up", "in_transit", "in_transit", "out_for_delivery")
+        ):
+            await shop.push(*scans(minute, status))
+            if not minute:
+                # the month before has entries of each, however quickly the clock goes on
+                await shop.until(LEFT, 0)
+            # neither waits for the other: the month turns between two of these, or inside a transaction
+            await clock.advance(20)
+            await archivist.log.seal()
+        await shop.until(LEFT, 0)
+        await shop.push(*scans(5, "in_transit"))
+        await shop.until(LEFT, 0)
+        await archivist.log.seal()
+        assert await months_of(shop, "M0") == 2
+        assert await months_of(shop, PARTLY) == 1
+
+        await clock.advance(32 * DAY)
+        await shop.push(*scans(6, "delivered"))
+        archived, _ = await asyncio.gather(archivist.run_pass(), shop.push(*scans(7, "in_transit")))
+        assert (len(archived.archived), archived.failed) == (1, [])
+        await shop.push(
+            says({"number": PARTLY, "status": "delivered", "minute": 8, "signed_by": PERSON[0]})
+        )
+        await shop.until(LEFT, 0)
+    await archivist.log.seal()
+    assert (
+        await shop.value(
+            "SELECT version FROM statesvc.stream WHERE shipment_id = %s", shipment(PARTLY)
+        )
+        == 3
+    )
+    assert await months_of(shop, PARTLY) == 1, "its first entries are archived"
+    assert PERSON[0].encode() in await legible(shop.connection, cells(archivist.folder))
+    if erased_while == "brought_back":
+        await archivist.archive.restore_shipments(archivist.connection, [shipment(PARTLY)])
+        assert await months_of(shop, PARTLY) == 2
+
+    erasure = Erasure(
+        carrier_id=CARRIER_ID, tracking_number=PARTLY, why="asked to", actor="tester", backup_days=7
+    )
+    assert (await erase(shop.connection, erasure)).shipments == [shipment(PARTLY)]
+    await archivist.log.seal()
+
+    legibly = await legible(shop.connection, cells(archivist.folder))
+    assert [word for word in PERSON if word.encode() in legibly] == []
+    assert OTHER.encode() in legibly
+    async with await AsyncConnection.connect(
+        archivist.database.superuser_dsn, autocommit=True
+    ) as owner:
+        dumped = await dump(owner)
+    assert [word for word in PERSON if word in dumped] == []
+    assert places(archivist.verify()) == []
+    compared = Rebuild(
+        owner_dsn=archivist.database.owner_dsn,
+        actor="tester",
+        processes=1,
+        progress=lambda *_: None,
+        archive=archivist.archive,
+    )
+    events, drift = await compared.compare()
+    assert (events, drift) == (await shop.value("SELECT sum(version) FROM statesvc.stream"), [])
+
+    trail = (
+        await api.get(
+            f"/v1/shipments/{CARRIER_ID}/{PARTLY}/audit",
+            scopes="audit pii",
+            params={"include": "personal"},
+        )
+    ).body
+    assert [event["status"] for event in trail["events"]] == [
+        "picked_up",
+        "in_transit",
+        "delivered",
+    ]
+    assert [(each["from"], each["to"]) for each in trail["transitions"]] == [
+        ("unknown", "picked_up"),
+        ("picked_up", "in_transit"),
+        ("in_transit", "delivered"),
+    ]
+    assert [word for word in PERSON if word in str(trail)] == []
+    assert places(archivist.verify()) == []

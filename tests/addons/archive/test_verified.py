@@ -1,0 +1,178 @@
+"""Archived months are verified like the rest; what happened to a file is named with its place."""
+
+import random
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from events.merkle.checkpoint import Checkpoint
+from statesvc.addons.archive.entry_file import EntryFile, EntryFileWriter
+from statesvc.addons.archive.file_names import checkpoint_of, index_of
+from statesvc.addons.archive.month_files import prove
+from statesvc.addons.archive.month_ledger import LogMonth
+from tests.world.attack import attack, places, verify
+from tests.world.log_archivist import Archivist, shipment
+
+
+def _path(archivist: Archivist, month: LogMonth) -> Path:
+    assert month.file_name is not None
+    return archivist.folder / month.file_name
+
+
+def _flip(path: Path, place: int, bit: int) -> bytes:
+    content = path.read_bytes()
+    changed = bytearray(content)
+    changed[place] ^= 1 << bit
+    path.chmod(0o600)
+    path.write_bytes(changed)
+    return content
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
+    before = archivist.verify()
+    month = await archivist.archived()
+    after = archivist.verify(processes=2)
+    assert (places(before), places(after)) == ([], [])
+    # and the entry that says that the month was archived
+    assert (after.entries, after.events, after.size) == (
+        before.entries + 1,
+        before.events,
+        before.size,
+    )
+    assert month.entries > (await archivist.counts())["event"]
+    head = await archivist.log.opened()
+    assert isinstance(head, Checkpoint)
+    note = (
+        await archivist.log.rows(
+            "SELECT note FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
+        )
+    )[0][0]
+    assert places(archivist.verify(note=note)) == []
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    path = _path(archivist, month)
+    ((root, note),) = await archivist.log.rows(
+        f"SELECT root, note FROM statesvc.checkpoint WHERE tree_size = {month.tree_size}"
+    )
+    assert checkpoint_of(path).read_text("utf-8") == note
+    with EntryFile(path) as file:
+        assert file.metadata[b"statesvc.checkpoint"] == note.encode()
+        assert prove(file, root)
+        assert not prove(file, bytes(32))
+        indexes = [entry.index for group in file.groups for entry in file.group(group)]
+        assert indexes == sorted(indexes)
+        assert (indexes[0], indexes[-1], len(indexes)) == (
+            month.first_index,
+            month.last_index,
+            month.entries,
+        )
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_any_flipped_bit_of_a_file_is_found(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    path = _path(archivist, month)
+    length = path.stat().st_size
+    chance = random.Random(1)
+    flips = [(chance.randrange(length), chance.randrange(8)) for _ in range(25)]
+    for place, bit in [(0, 0), (length - 1, 7), (length - 6, 3), *flips]:
+        content = _flip(path, place, bit)
+        found = archivist.verify()
+        assert found.faults, f"byte {place}, bit {bit}"
+        assert all(path.name in str(fault) for fault in found.faults), places(found)
+        path.write_bytes(content)
+    assert places(archivist.verify()) == []
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_changed_entry_is_named(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    path = _path(archivist, month)
+    with EntryFile(path) as file:
+        (group,) = file.groups
+    content = _flip(path, path.stat().st_size // 4, 0)
+    found = places(archivist.verify())
+    assert any(
+        f"{path.name} (entries {group.first} to {group.last})" in fault for fault in found
+    ), found
+    path.write_bytes(content)
+
+
+async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(
+    archivist: Archivist,
+) -> None:
+    """Somebody writes another file, with good checksums, and changes the ledger: the tree does not have its entry."""
+    await archivist.two_months()
+    month = await archivist.archived()
+    path = _path(archivist, month)
+    with EntryFile(path) as file:
+        entries, metadata = (
+            [entry for group in file.groups for entry in file.group(group)],
+            dict(file.metadata),
+        )
+    metadata.pop(b"ARROW:schema")
+    forged = entries[3].canonical.replace(b"worker-1", b"worker-9")
+    assert forged != entries[3].canonical
+    entries[3] = replace(entries[3], canonical=forged, leaf_hash=sha256(b"\x00" + forged).digest())
+    path.unlink()
+    writer = EntryFileWriter(path, metadata)
+    writer.write(entries)
+    writer.close()
+    digest = sha256(path.read_bytes()).hexdigest()
+    await archivist.as_owner(f"UPDATE statesvc.log_archive SET sha256 = decode('{digest}', 'hex')")
+    (fault,) = archivist.verify().faults
+    assert fault.table.startswith(path.name)
+    assert f"batch_id={entries[3].batch_id} ordinal={entries[3].ordinal}" in str(fault)
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    path = _path(archivist, month)
+    away = path.rename(path.with_suffix(".away"))
+    found = archivist.verify()
+    assert places(found) == [f"{path.name} (the whole file), content: it is missing"]
+    away.rename(path)
+    for other in (index_of(path), checkpoint_of(path)):
+        retained = other.rename(other.with_suffix(".away"))
+        assert places(archivist.verify()) == [
+            f"{other.name} (the whole file), content: it is missing"
+        ]
+        retained.rename(other)
+    assert places(archivist.verify()) == []
+    assert "STATESVC_ARCHIVE_DIR" in places(verify(archivist.database, archive=None))[0]
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
+    assert places(archivist.verify()) == []
+    await attack(
+        archivist.database,
+        f"UPDATE statesvc.event SET carrier_code = 'x' WHERE shipment_id = '{shipment('1Z0001')}'",
+    )
+    found = places(archivist.verify())
+    assert found
+    assert all(fault.startswith("event (") for fault in found)
+    assert str(month.file_name) not in str(found)
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_events_of_archived_months_have_their_rows_too(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    assert month.events
+    await attack(
+        archivist.database,
+        "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = k.event_id)"
+        " AND k.event_id = (SELECT min(event_id) FROM statesvc.event_key o"
+        " WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = o.event_id))",
+    )
+    (fault,) = archivist.verify().faults
+    assert (fault.table, fault.field) == ("event_key", "event_id")

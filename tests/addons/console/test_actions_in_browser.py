@@ -1,0 +1,169 @@
+"""Actions of an operator on the console, in a real browser: a pile replayed, a body read, a code taught, a receiver paused."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from events.vocabulary import Kind, Status
+from statesvc.addons.console import dead_letter_forms
+from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
+from tests.world import browser
+from tests.world.api import Statement
+from tests.world.console import Tab
+
+pytestmark = pytest.mark.usefixtures("own_processes")
+
+
+async def _log_in(page: Page, tab: Tab, scopes: str) -> None:
+    await page.goto(str(tab.client.make_url("/console")))
+    await page.get_by_label("API key").fill(await tab.api.key(scopes))
+    await page.get_by_label("Allow changes").check()
+    await page.get_by_role("button", name="Log in").click()
+
+
+async def _confirm(page: Page, button: str) -> None:
+    await page.get_by_label("Why", exact=True).fill("a drill")
+    await page.get_by_role("button", name="Show what it would do").click()
+    await page.get_by_role("button", name=button, exact=True).click()
+
+
+async def test_a_pile_is_read_planned_and_replayed_in_parts_by_itself(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letter_forms, "_AT_ONCE", 2)
+    await bury_messages(tab.api, *["<img src=x onerror=alert(1)>"] * 5)
+    async with browser.page() as page:
+        flaws: list[str] = []
+        page.on("console", lambda said: flaws.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: flaws.append(str(error)))
+        await _log_in(page, tab, "ops audit pii")
+        await page.get_by_role("link", name="Dead letters").first.click()
+        await page.get_by_role("link", name="Our reader failed").click()
+        assert await browser.faults(page) == []
+        await page.get_by_label("Why you read it").fill("a drill")
+        await page.get_by_role("button", name="Read the body").click()
+        await expect(page.locator("pre")).to_contain_text("<img src=x onerror=alert(1)>")
+        await page.set_viewport_size(browser.PHONE)
+        assert await browser.sideways(page) == 0
+        await page.get_by_role("link", name="normalizer_failed").click()
+        await page.get_by_role("link", name="Plan a replay").click()
+        await page.get_by_label("Canary").fill("0")
+        await _confirm(page, "Replay them")
+        await expect(page.locator("#progress")).to_contain_text(
+            "No dead letter of the plan remains.", timeout=60_000
+        )
+        assert await browser.faults(page) == []
+        assert await open_dead_letters(tab.api) == []
+        assert flaws == []
+
+
+async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
+    tab: Tab, scan: Statement
+) -> None:
+    await tab.api.carriers.say(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77"))
+    await tab.api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": "https://shop.invalid/hook"},
+    )
+    await tab.api.carriers.execute(
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES ('subscription.failing', 'x', statesvc.clock(), '{}')"
+    )
+    async with browser.page() as page:
+        await page.set_viewport_size(browser.PHONE)
+        await _log_in(page, tab, "ops subscriptions")
+        await page.goto(str(tab.client.make_url("/console/carriers/ups")))
+        await page.get_by_role("link", name="Q/77").click()
+        await page.get_by_role("link", name="Map it").click()
+        await page.get_by_label("Status").select_option("in_transit")
+        await _confirm(page, "Map it")
+        await expect(page.get_by_role("status")).to_contain_text("Mapping 1 is in effect.")
+        await page.get_by_role("link", name="Take it back").click()
+        await _confirm(page, "Take it back")
+        await _says(page, "The mapping is taken back.")
+        await _with_keys(page, "Carriers", "ups", "Hold", button="Hold it", is_drastic=True)
+        await _says(page, "UPS is on hold.")
+        await _with_keys(page, "Release", button="Release it")
+        await expect(page.get_by_role("status")).to_contain_text("UPS is released.")
+        await _with_keys(
+            page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause it"
+        )
+        await expect(page.get_by_role("status")).to_contain_text("It is paused.")
+        await _with_keys(page, "Resume", button="Resume it")
+        await _says(page, "It is resumed.")
+        await _with_keys(page, "Notices 1 not seen", "Mark as seen", button="Mark as seen")
+        await _says(page, "Notice 1 is marked as seen.")
+    done = [
+        (action["verb"], action["details"].get("why"))
+        for action in (await tab.api.pages("/v1/actions", scopes="ops"))[0]
+    ]
+    verbs = (
+        "notice.seen",
+        "subscription.resume",
+        "subscription.pause",
+        "release",
+        "hold",
+        "unmap_code",
+        "map_code",
+    )
+    assert [(verb, why) for verb, why in done if verb in verbs] == [
+        (verb, "a drill") for verb in verbs
+    ]
+
+
+@pytest.mark.soak
+async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and_deleted(
+    tab: Tab, scan: Statement
+) -> None:
+    await tab.api.carriers.say(scan("1Z1", Status.DELIVERED))
+    await tab.api.call(
+        "POST",
+        "/v1/subscriptions",
+        scopes="subscriptions",
+        json={"url": "https://shop.invalid/hook"},
+    )
+    async with browser.page() as page:
+        await page.set_viewport_size(browser.PHONE)
+        await _log_in(page, tab, "admin")
+        await page.goto(str(tab.client.make_url("/console/shipments/ups/1Z1")))
+        await _with_keys(page, "Place a legal hold", button="Place it")
+        await _says(page, "A legal hold stands on UPS 1Z1.")
+        await _with_keys(page, "Release the legal hold", button="Release it", is_drastic=True)
+        await _says(page, "The legal hold on UPS 1Z1 is released.")
+        await _with_keys(page, "Erase personal data", button="Erase it for ever", is_drastic=True)
+        await _says(page, "Erased: 1 shipment.")
+        await page.goto(str(tab.client.make_url("/console/subscriptions")))
+        await page.get_by_role("link", name="https://shop.invalid/hook").click()
+        await page.get_by_role("link", name="Bound its rate").click()
+        await page.get_by_label("Notifications a second").fill("5")
+        await _confirm(page, "Set it")
+        await _says(page, "Its rate is set.")
+        await _with_keys(page, "Delete", button="Delete it", is_drastic=True)
+        await _says(page, "The subscription of https://shop.invalid/hook is deleted.")
+
+
+async def _says(page: Page, sentence: str) -> None:
+    """Check what was done; the page has no fault and fits the window."""
+    await expect(page.get_by_role("status")).to_contain_text(sentence)
+    assert await browser.faults(page) == []
+    assert await browser.sideways(page) == 0
+
+
+async def _with_keys(page: Page, *links: str, button: str, is_drastic: bool = False) -> None:
+    """Follow the links and act without a mouse: once its dry run shows, the button has the focus, unless it is a drastic one."""
+    for link in links:
+        if not await page.get_by_role("link", name=link, exact=True).is_visible():
+            await page.get_by_text("Menu ·").click()
+        await page.get_by_role("link", name=link, exact=True).focus()
+        await page.keyboard.press("Enter")
+    await page.get_by_label("Why", exact=True).focus()
+    await page.keyboard.type("a drill")
+    await page.keyboard.press("Enter")
+    sure = page.get_by_role("region", name="What it would do").get_by_role(
+        "button", name=button, exact=True
+    )
+    if is_drastic:
+        await expect(sure).not_to_be_focused()
+        await sure.focus()
+    await expect(sure).to_be_focused()
+    await page.keyboard.press("Enter")

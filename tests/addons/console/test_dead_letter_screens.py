@@ -1,0 +1,200 @@
+"""Dead letters on the console: groups, one next to its masked body, plan, replay in parts, discard."""
+
+import orjson
+import pytest
+
+from events.vocabulary import Kind
+from statesvc.addons.console import dead_letter_forms
+from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters, rows
+from tests.world.api import Api, Statement
+from tests.world.console import Tab, words
+
+LIST = "/console/dead-letters"
+GROUP = f"{LIST}/group?kind=message&carrier_id=ups&cause=normalizer_failed"
+
+
+async def _readings(api: Api) -> list[dict[str, object]]:
+    found = await rows(
+        api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id"
+    )
+    return [orjson.loads(canonical)["details"] for (canonical,) in found]
+
+
+async def test_groups_lead_to_a_sample_whose_body_is_masked(tab: Tab) -> None:
+    ids = await bury_messages(
+        tab.api, "KeyError in ups line 7", "KeyError in ups line 7", "<script>alert(1)</script>"
+    )
+    await tab.log_in("ops audit pii")
+    page = await (await tab.get(LIST)).text()
+    assert GROUP.replace("&", "&amp;") in page
+    assert "<script>alert" not in page
+    text = words(page)
+    assert "Our reader failed normalizer_failed" in text
+    assert "yes, " in text, "still coming"
+    assert "KeyError in ups line 7: 2" in text
+    group = await tab.text(GROUP)
+    assert "3 wait" in group
+    assert "back into the inbox" in group
+    assert f"The newest of them: {ids[-1]}" in group
+    assert "█" in group
+    assert "Structure alone: every value is masked." in group
+    assert "2<script>" not in group
+    assert await _readings(tab.api) == []
+
+
+async def test_a_body_is_read_with_a_reason_which_is_on_record(tab: Tab) -> None:
+    (dead_letter_id,) = await bury_messages(tab.api, "hello <b>you</b>")
+    await tab.log_in("ops audit pii")
+    path = f"{LIST}/{dead_letter_id}/body"
+    assert "Read the body" in await tab.text(f"{LIST}/{dead_letter_id}")
+    token = await tab.form_token(LIST)
+    unsaid = await (await tab.post(path, form_token=token, why=" ")).text()
+    assert "say what for" in unsaid
+    assert "0 hello" not in unsaid
+    assert await _readings(tab.api) == []
+    page = await (await tab.post(path, form_token=token, why="ticket 7")).text()
+    assert "0 hello &lt;b&gt;you&lt;/b&gt;" in page
+    (reading,) = await _readings(tab.api)
+    assert reading["why"] == "ticket 7"
+    assert "0 hello" not in await tab.text(f"{LIST}/{dead_letter_id}")
+
+
+async def test_a_body_is_not_for_a_key_without_both_scopes(tab: Tab) -> None:
+    (dead_letter_id,) = await bury_messages(tab.api, "hello")
+    for scopes, status in (("ops audit", 403), ("ops pii", 403)):
+        await tab.log_in(scopes)
+        assert "Read the body" not in await tab.text(f"{LIST}/{dead_letter_id}")
+        token = await tab.form_token(LIST.replace("dead-letters", "queue"))
+        refused = await tab.post(f"{LIST}/{dead_letter_id}/body", form_token=token, why="curious")
+        assert refused.status == status
+        assert "hello" not in await refused.text()
+    assert await _readings(tab.api) == []
+
+
+async def test_a_group_is_planned_and_replayed_with_its_progress(tab: Tab) -> None:
+    await bury_messages(tab.api, "a", "b", "c")
+    await tab.log_in("ops", may_change="on")
+    path = f"{LIST}/replay?kind=message&carrier_id=ups&cause=normalizer_failed"
+    plan = await tab.preview(
+        path,
+        why="repaired",
+        kind="message",
+        carrier_id="ups",
+        cause="normalizer_failed",
+        canary="2",
+    )
+    assert "Of 3 dead letters, 3 can be replayed, oldest first. 2 go first" in plan
+    assert len(await open_dead_letters(tab.api)) == 3
+    done = await tab.act(
+        path,
+        why="repaired",
+        kind="message",
+        carrier_id="ups",
+        cause="normalizer_failed",
+        canary="0",
+    )
+    assert "No dead letter of the plan remains." in done
+    assert "3 wait in their queue" in done
+    assert await open_dead_letters(tab.api) == []
+    assert "There is nothing that can be replayed." in await tab.preview(
+        path, why="again", kind="message"
+    )
+
+
+async def test_a_replay_goes_on_part_by_part_under_one_reason(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letter_forms, "_AT_ONCE", 2)
+    await bury_messages(tab.api, "a", "b", "c", "d", "e")
+    await tab.log_in("ops", may_change="on")
+    done = await tab.go_on(f"{LIST}/replay", why="repaired", kind="message", canary="0", total="5")
+    assert "5 of 5 No dead letter of the plan remains." in done
+    assert await open_dead_letters(tab.api) == []
+    found = await rows(tab.api, "SELECT DISTINCT why, run_id IS NULL FROM statesvc.dead_letter")
+    assert found == [("repaired", False)]
+
+
+async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab) -> None:
+    await bury_messages(tab.api, "a", "b", "c")
+    await tab.log_in("ops", may_change="on")
+    path = f"{LIST}/replay"
+    token = await tab.form_token(path)
+    posted = {
+        "why": "try",
+        "carrier_id": "ups",
+        "canary": "1",
+        "patience_seconds": "0",
+        "total": "3",
+    }
+    first = await (await tab.post(path, form_token=token, step="do", **posted)).text()
+    assert "Does a worker run?" in first
+    assert "Remaining: 2 dead letters" in words(first)
+    assert "hx-trigger" not in first.partition('id="progress"')[2].partition("</section>")[0]
+    assert 'name="cursor"' in first
+
+
+async def test_a_filter_must_mean_something(tab: Tab) -> None:
+    await bury_messages(tab.api, "a")
+    await tab.log_in("ops", may_change="on")
+    for action in ("replay", "discard"):
+        assert "name at least one of carrier_id, cause and kind" in await tab.preview(
+            f"{LIST}/{action}", why="all"
+        )
+    refused = await tab.preview(f"{LIST}/replay", why="x", kind="message", canary="many")
+    assert "canary" in refused
+
+
+async def test_one_is_replayed_or_discarded_and_the_record_says_why(tab: Tab) -> None:
+    first, second = await bury_messages(tab.api, "a", "b")
+    await tab.log_in("ops", may_change="on")
+    assert f"Dead letter {first} is replayed" in await tab.act(
+        f"{LIST}/{first}/replay", why="repaired"
+    )
+    assert "it was replayed already" in await tab.preview(f"{LIST}/{first}/replay", why="again")
+    after = await tab.act(f"{LIST}/{second}/discard", why="a test of theirs")
+    assert "discarded by key:" in after
+    assert "a test of theirs" in after
+    assert "it was discarded" in await tab.preview(f"{LIST}/{second}/discard", why="again")
+    assert "a test of theirs" in await tab.text("/console/record")
+
+
+async def test_a_group_is_discarded(tab: Tab) -> None:
+    await bury_messages(tab.api, "a", "b")
+    await tab.log_in("ops", may_change="on")
+    assert "This gives 2 dead letters up" in await tab.preview(
+        f"{LIST}/discard", why="noise", carrier_id="ups"
+    )
+    assert "Discarded: 2. Remaining: 0." in await tab.act(
+        f"{LIST}/discard", why="noise", carrier_id="ups"
+    )
+    assert await open_dead_letters(tab.api) == []
+    assert "noise" in await tab.text("/console/record?verb=discard")
+
+
+async def test_an_unknown_code_shows_its_events(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(
+        scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77", description="Left with Ann")
+    )
+    await tab.log_in("ops", may_change="on")
+    (dead_letter_id,) = await open_dead_letters(tab.api)
+    await tab.log_in("ops audit", may_change="on")
+    text = await tab.text(f"{LIST}/{dead_letter_id}")
+    assert "Q/77" in text
+    assert "1Z1" in text
+    assert "Ann" not in text
+    replay = f"{LIST}/{dead_letter_id}/replay"
+    assert "Nothing changes before the code is mapped" in await tab.preview(replay, why="try")
+    assert "map it first" in await tab.act(replay, why="try")
+
+
+async def test_a_cause_of_a_foreign_worker_has_a_group_too(tab: Tab) -> None:
+    await tab.api.carriers.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, detail)"
+        " VALUES ('message', 'bad_luck', 'ups', statesvc.clock(), gen_random_uuid(), '')"
+    )
+    await tab.log_in("ops audit pii")
+    page = await (await tab.get(LIST)).text()
+    assert 'group?kind=message&amp;carrier_id=ups"' in page
+    assert "bad_luck" in await tab.text(f"{LIST}/group?kind=message&carrier_id=ups")
+    assert (await tab.get(f"{LIST}/99")).status == 404
+    assert (await tab.get(f"{LIST}/x")).status == 422

@@ -1,0 +1,362 @@
+"""The portal: an owner's subscriptions behind a link that expires, and nothing of anyone else."""
+
+import html
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from aiohttp import ClientResponse, CookieJar
+from aiohttp.test_utils import TestClient
+from freezegun import freeze_time
+
+from events.vocabulary import Status
+from statesvc.addons.console.portal import CALLS
+from statesvc.api.subscriptions.subscription_operations import ONE, PATH
+from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.http.keys.key_store import Scope, create_key
+from statesvc.http.keys.signed_token import TokenSigner
+from statesvc.subscriptions.key_revocation import revoke_key
+from tests.world.api import Api
+from tests.world.deliver import deliver
+
+LINKS = f"{PATH}/portal-links"
+DEEDS = ("pause", "resume", "test", "replay", "rotate-secret")
+
+
+@dataclass
+class Portal:
+    """Owners with keys and subscriptions, and a browser without a browser for each visit."""
+
+    api: Api
+    _clients: list[TestClient[Any, Any]] = field(default_factory=list)
+
+    async def key(self, owner: str, *scopes: Scope) -> str:
+        _, key = await create_key(
+            self.api.connection, name=owner, scopes=scopes, created_by="test", owner=owner
+        )
+        return key
+
+    async def call(self, key: str, path: str, body: Any) -> tuple[int, Any]:
+        answer = await self.api.client.post(
+            path, json=body, headers={"Authorization": f"Bearer {key}"}
+        )
+        return answer.status, await answer.json()
+
+    async def subscribe(self, key: str, **wish: Any) -> str:
+        status, made = await self.call(key, PATH, {"url": "https://shop.invalid/hook", **wish})
+        assert status == 201, made
+        return str(made["id"])
+
+    async def link(self, key: str, **wish: Any) -> str:
+        status, made = await self.call(key, LINKS, wish)
+        assert status == 201, made
+        return str(made["path"])
+
+    def tab(self) -> "Tab":
+        client: TestClient[Any, Any] = TestClient(
+            self.api.client.server, cookie_jar=CookieJar(unsafe=True)
+        )
+        self._clients.append(client)
+        return Tab(client)
+
+    async def visit(self, path: str) -> "Tab":
+        tab = self.tab()
+        entered = await tab.get(path)
+        assert (entered.status, entered.headers["Location"]) == (303, "/portal")
+        return tab
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.session.close()
+
+
+@dataclass
+class Tab:
+    client: TestClient[Any, Any]
+
+    async def get(self, path: str, cookie: str | None = None) -> ClientResponse:
+        return await self.client.get(
+            path, allow_redirects=False, headers={"Cookie": cookie} if cookie else None
+        )
+
+    async def text(self, path: str, status: int = 200) -> str:
+        answer = await self.get(path)
+        assert answer.status == status
+        return html.unescape(await answer.text())
+
+    async def form_token(self, path: str) -> str:
+        found = re.search(r'name="form_token" value="([0-9a-f]{64})"', await self.text(path))
+        assert found is not None
+        return found[1]
+
+    async def post(self, path: str, cookie: str | None = None, **fields: str) -> ClientResponse:
+        return await self.client.post(
+            path, data=fields, allow_redirects=False, headers={"Cookie": cookie} if cookie else None
+        )
+
+
+@pytest.fixture
+async def portal(api: Api) -> AsyncIterator[Portal]:
+    made = Portal(api)
+    yield made
+    await made.close()
+
+
+def page(subscription_id: str) -> str:
+    return f"/portal/subscriptions/{subscription_id}"
+
+
+async def test_a_link_opens_its_owners_subscriptions_and_the_token_leaves_the_address(
+    portal: Portal,
+) -> None:
+    shop, other = (
+        await portal.key("shop", Scope.SUBSCRIPTIONS),
+        await portal.key("other", Scope.SUBSCRIPTIONS),
+    )
+    mine, theirs = (
+        await portal.subscribe(shop),
+        await portal.subscribe(other, url="https://other.invalid/hook"),
+    )
+    path = await portal.link(shop)
+    tab = portal.tab()
+    entered = await tab.get(path)
+    cookie = entered.cookies["statesvc-portal"]
+    assert (entered.status, entered.headers["Location"]) == (303, "/portal")
+    assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
+    assert 800 < int(cookie["max-age"]) <= 900
+    listed = await tab.text("/portal")
+    assert (mine in listed, theirs in listed, "other.invalid" in listed) == (True, False, False)
+    shown = await tab.get(page(mine))
+    assert shown.headers["Cache-Control"] == "no-store"
+    assert "unsafe" not in shown.headers["Content-Security-Policy"]
+    assert "https://shop.invalid/hook" in await shown.text()
+
+
+async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(portal: Portal) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
+    named, unnamed = (
+        await portal.subscribe(shop, name="Night mails"),
+        await portal.subscribe(shop, url="https://shop.invalid/other"),
+    )
+    tab = await portal.visit(await portal.link(shop))
+    listed = await tab.text("/portal")
+    assert re.search(rf">Night mails</a>.*https://shop\.invalid/hook.*<code>{named}</code>", listed)
+    assert re.search(rf">https://shop\.invalid/other</a>.*<code>{unnamed}</code>", listed)
+    shown = await tab.text(page(named))
+    assert "<h1>Night mails</h1>" in shown
+    assert "https://shop.invalid/hook" in shown
+
+
+async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(portal: Portal) -> None:
+    shop, other = (
+        await portal.key("shop", Scope.SUBSCRIPTIONS),
+        await portal.key("other", Scope.SUBSCRIPTIONS),
+    )
+    mine, theirs = await portal.subscribe(shop), await portal.subscribe(other)
+    tab = await portal.visit(await portal.link(shop))
+    token = await tab.form_token(page(mine))
+    rows = "SELECT url, sealed_secrets, paused_at FROM statesvc.subscription WHERE subscription_id = %s"
+    before = await (await portal.api.connection.execute(rows, [theirs])).fetchall()
+    for subscription_id in (theirs, theirs.upper(), f"urn:uuid:{theirs}", str(uuid4())):
+        assert "there is no subscription" in await tab.text(page(subscription_id), 404)
+        for deed in DEEDS:
+            refused = await tab.post(
+                f"{page(subscription_id)}/{deed}",
+                form_token=token,
+                since="2026-01-01T00:00",
+                grace_hours="0",
+            )
+            assert refused.status == 404, deed
+    assert (await tab.get(page("nonsense"))).status == 422
+    # what the form sends along never says whose the subscription is
+    smuggled = await tab.post(
+        f"{page(mine)}/pause", form_token=token, subscription_id=theirs, owner="other"
+    )
+    assert smuggled.status == 303
+    assert await (await portal.api.connection.execute(rows, [theirs])).fetchall() == before
+    assert (
+        await (await portal.api.connection.execute("SELECT FROM statesvc.test_attempt")).fetchall()
+        == []
+    )
+
+
+async def test_it_makes_no_other_calls_of_the_api(portal: Portal) -> None:
+    assert {call.partition(" ")[2] for call in CALLS} == {
+        PATH,
+        ONE,
+        *(f"{ONE}/{deed}" for deed in DEEDS),
+        f"{ONE}/attempts",
+    }
+    tab = await portal.visit(
+        await portal.link(await portal.key("shop", Scope.SUBSCRIPTIONS, Scope.OPS, Scope.READ))
+    )
+    for path in ("/console", PATH, "/v1/shipments", "/v1/feed"):
+        assert (await tab.get(path)).status in {303, 401}
+
+
+@pytest.mark.parametrize("remembered_seconds", [0.0])
+async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
+    portal: Portal,
+) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
+    mine = await portal.subscribe(shop)
+    path = await portal.link(shop, minutes=10)
+    tab = await portal.visit(path)
+    token = await tab.form_token(page(mine))
+    cookie = f"statesvc-portal={path.partition('link=')[2]}"
+    claims, _, signature = path.partition("link=")[2].rpartition(".")
+    other_claims = (
+        (await portal.link(await portal.key("other", Scope.SUBSCRIPTIONS)))
+        .partition("link=")[2]
+        .rpartition(".")[0]
+    )
+    ticket = TokenSigner(portal.api.keyring.token_key).sign(
+        "stream", {"key_id": "x"}, expires_at=datetime.now(UTC) + timedelta(hours=1)
+    )
+    for altered in (
+        f"{claims}.{signature[:-3]}AAA",
+        f"{claims[1:]}.{signature}",
+        f"{other_claims}.{signature}",
+        claims,
+        "",
+        ticket,
+    ):
+        refused = await portal.tab().get(f"/portal?link={altered}")
+        assert (refused.status, refused.cookies) == (401, {})
+        assert "opens nothing" in await refused.text()
+    assert (await portal.tab().get("/portal")).status == 401
+    with freeze_time(datetime.now(UTC) + timedelta(minutes=10, seconds=1), real_asyncio=True):
+        assert (await portal.tab().get(path)).status == 401
+        # a browser drops the cookie by now; one that was stored elsewhere is good no more either
+        stored = portal.tab()
+        assert (await stored.get(page(mine), cookie)).status == 401
+        assert (await stored.post(f"{page(mine)}/pause", cookie, form_token=token)).status == 401
+    assert (await stored.get(page(mine), cookie)).status == 200
+    await revoke_key(portal.api.connection, key_id=shop.split("_")[1], revoked_by="test")
+    assert (await portal.tab().get(path)).status == 401
+    assert (await stored.get(page(mine), cookie)).status == 401
+
+
+async def test_whose_link_one_may_make_and_how_long_it_is_good(portal: Portal) -> None:
+    shop, ops = (
+        await portal.key("shop", Scope.SUBSCRIPTIONS),
+        await portal.key("staff", Scope.SUBSCRIPTIONS, Scope.OPS),
+    )
+    mine = await portal.subscribe(shop)
+    assert (await portal.call(shop, LINKS, {"owner": "other"}))[1]["required_scope"] == "ops"
+    assert (await portal.call(shop, LINKS, {"responses": True}))[1]["required_scope"] == "pii"
+    assert (await portal.call(await portal.key("reader", Scope.READ), LINKS, {}))[1][
+        "required_scope"
+    ] == "subscriptions"
+    for wrong in ({"minutes": 0}, {"minutes": 61}, {"owner": "two words"}, {"owner": ""}):
+        assert (await portal.call(ops, LINKS, wrong))[0] == 422
+    tab = await portal.visit(await portal.link(ops, owner="shop"))
+    assert mine in await tab.text("/portal")
+    rows = await (
+        await portal.api.connection.execute(
+            "SELECT verb, target, canonical FROM statesvc.action WHERE verb = 'portal.link'"
+        )
+    ).fetchall()
+    assert [(verb, target) for verb, target, _ in rows] == [("portal.link", "owner shop")]
+    assert "expires_at" in orjson.loads(rows[0][2])["details"]
+
+
+async def test_a_form_of_another_visit_is_refused(portal: Portal) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
+    mine = await portal.subscribe(shop)
+    tab, other = (
+        await portal.visit(await portal.link(shop)),
+        await portal.visit(await portal.link(shop, minutes=20)),
+    )
+    for token in ("", "0" * 64, await other.form_token(page(mine))):
+        for deed in DEEDS:
+            assert (
+                await tab.post(f"{page(mine)}/{deed}", form_token=token, since="2026-01-01T00:00")
+            ).status == 400
+    assert "active" in await tab.text(page(mine))
+
+
+async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_says_it_was_the_portal(
+    portal: Portal,
+) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
+    mine = await portal.subscribe(shop)
+    tab = await portal.visit(await portal.link(shop))
+    token = await tab.form_token(page(mine))
+    for deed, said in (("pause", "Paused"), ("resume", "Resumed")):
+        done = await tab.post(f"{page(mine)}/{deed}", form_token=token)
+        assert (done.status, done.headers["Location"]) == (303, f"{page(mine)}?done={deed}")
+        assert said in await tab.text(done.headers["Location"])
+    assert (
+        await tab.post(f"{page(mine)}/test", form_token=token, type="shipment.updated")
+    ).status == 303
+    shown = await tab.text(page(mine))
+    assert re.search(r"shipment\.updated\s+<span class=\"chip\">test", shown)
+    made = await tab.post(f"{page(mine)}/rotate-secret", form_token=token, grace_hours="1")
+    assert re.search(r"whsec_[A-Za-z0-9+/]{43}=", html.unescape(await made.text()))
+    assert "whsec_" not in await tab.text(page(mine))
+    assert (
+        await tab.post(f"{page(mine)}/rotate-secret", form_token=token, grace_hours="1000")
+    ).status == 422
+    rows = await (
+        await portal.api.connection.execute(
+            "SELECT canonical FROM statesvc.action WHERE target = %s", [f"subscription {mine}"]
+        )
+    ).fetchall()
+    actors = {
+        entry["verb"]: entry["actor"]
+        for entry in (orjson.loads(canonical) for (canonical,) in rows)
+    }
+    key_id = shop.split("_")[1]
+    assert actors["subscription.create"] == f"key:{key_id}"
+    assert {actors[f"subscription.{verb}"] for verb in ("pause", "resume", "rotate_secret")} == {
+        f"key:{key_id}/portal"
+    }
+
+
+async def test_a_range_is_counted_then_sent_again(portal: Portal, scan: Any) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
+    mine = await portal.subscribe(shop)
+    await portal.api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await deliver(portal.api.connection, portal.api.keyring)
+    tab = await portal.visit(await portal.link(shop))
+    token = await tab.form_token(page(mine))
+    asked = {"form_token": token, "since": "2026-01-01T00:00", "delivered_too": "1"}
+    waiting = "SELECT FROM statesvc.outbox"
+    counted = await (await tab.post(f"{page(mine)}/replay", **asked)).text()
+    assert "1 of 1 would be sent again" in counted
+    assert await (await portal.api.connection.execute(waiting)).fetchall() == []
+    sent = await (await tab.post(f"{page(mine)}/replay", **asked, step="do")).text()
+    assert "1 are sent again" in sent
+    assert len(await (await portal.api.connection.execute(waiting)).fetchall()) == 1
+    assert (
+        await tab.post(f"{page(mine)}/replay", form_token=token, since="yesterday")
+    ).status == 422
+
+
+async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, scan: Any) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS, Scope.PII)
+    mine = await portal.subscribe(shop)
+    await portal.api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await deliver(portal.api.connection, portal.api.keyring, AttemptOutcome.REFUSED, 503)
+    plain, with_answers = (
+        await portal.visit(await portal.link(shop)),
+        await portal.visit(await portal.link(shop, responses=True)),
+    )
+    assert "<summary>" not in await plain.text(page(mine))
+    shown = await with_answers.text(page(mine))
+    assert "answered 503" in shown
+    readings = "SELECT FROM statesvc.action WHERE target = %s AND verb LIKE '%%read%%'"
+    assert (
+        len(
+            await (
+                await portal.api.connection.execute(readings, [f"subscription {mine}"])
+            ).fetchall()
+        )
+        == 1
+    )

@@ -1,0 +1,69 @@
+from datetime import UTC, datetime, timedelta
+
+from statesvc.addons.console.promise_cards import PromiseCard, promise_cards
+from statesvc.telemetry.objective_minutes import ObjectiveMinute
+from statesvc.telemetry.objectives import (
+    ACK_AVAILABILITY,
+    ACK_LATENCY,
+    MinuteCount,
+    Objective,
+    ObjectiveCounts,
+)
+
+NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
+
+
+def cards(
+    minutes: list[ObjectiveMinute],
+    shares: dict[str, MinuteCount] | None = None,
+    *,
+    oldest: float = 0.0,
+) -> dict[str, PromiseCard]:
+    made = promise_cards(
+        minutes, shares or {}, now=NOW, oldest_ready_seconds=oldest, oldest_unsealed_seconds=0.0
+    )
+    return {card.name.partition(",")[0]: card for card in made}
+
+
+def minute(objective: Objective, ago: int, *, kept: int = 0, missed: int = 0) -> ObjectiveMinute:
+    return ObjectiveMinute(
+        NOW.replace(second=0) - timedelta(minutes=ago),
+        objective.name,
+        MinuteCount(kept=kept, missed=missed),
+    )
+
+
+def test_without_any_count_each_says_so_and_none_is_missed() -> None:
+    for card in cards([]).values():
+        assert (card.value, card.left, card.style) == ("—", "nothing counted yet", "")
+
+
+def test_the_last_minutes_stand_large_and_the_hour_is_a_line() -> None:
+    shown = cards(
+        [minute(ACK_AVAILABILITY, 50, kept=0, missed=100), minute(ACK_AVAILABILITY, 1, kept=100)]
+    )["Acknowledged"]
+    assert (shown.value, shown.unit) == ("100", "%")
+    assert "polyline" in shown.chart
+
+
+def test_a_share_below_its_promise_is_bad_and_burns_the_budget() -> None:
+    minutes = [minute(ACK_AVAILABILITY, 1, kept=980, missed=20)]
+    shares = {ACK_AVAILABILITY.name: MinuteCount(kept=99_980, missed=20)}
+    shown = cards(minutes, shares)["Acknowledged"]
+    assert (shown.value, shown.style) == ("98", "bad")
+    assert shown.left == "60 % left · burns 40×, gone in 1 h 4 min"
+
+
+def test_a_time_is_the_ninety_ninth_percentile() -> None:
+    counts = ObjectiveCounts(now=NOW.timestamp)
+    for _ in range(100):
+        counts.timed(ACK_LATENCY, 0.004)
+    (count,) = counts.take().values()
+    shown = cards([ObjectiveMinute(NOW.replace(second=0), ACK_LATENCY.name, count)])["ACK"]
+    assert 2.5 < float(shown.value) < 4.2
+    assert shown.unit == "ms"
+
+
+def test_what_waits_tells_more_than_what_went_through() -> None:
+    shown = cards([], oldest=129.0)["Applied in time"]
+    assert (shown.value, shown.unit, shown.style) == ("2 min 9 s", "waits the oldest", "bad")

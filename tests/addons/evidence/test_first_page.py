@@ -1,0 +1,256 @@
+"""The first page answers a clerk: which scan contradicts, what was taken back, which parcel of the number, by which clock, who was told."""
+
+from typing import Any
+
+import pytest
+
+from events.event import EventPlace, Raw
+from events.vocabulary import Kind, Status
+from statesvc.addons.evidence.bundle_entry import one_line
+from statesvc.addons.evidence.evidence_report import report_of
+from statesvc.addons.evidence.gather import SeveralShipmentsError, Wanted, gather
+from statesvc.addons.evidence.summary import EvidenceSummary
+from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
+from tests.addons.evidence.test_dispute import STATEMENT
+from tests.addons.evidence.test_sent import deliver, subscribe
+from tests.world.story import Story, scan, story
+
+
+async def page_of(log: Story, **wish: Any) -> EvidenceSummary:
+    await log.seal()
+    bundle = await bundle_of(log, **wish)
+    assert both(bundle, keys_of(bundle)) == (True, True)
+    return report_of(bundle).summary
+
+
+async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time_and_signer(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await log.say(
+            scan(NUMBER, 1, Status.PICKED_UP),
+            scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
+        )
+        page = await page_of(log, statement=STATEMENT)
+    assert page.merchant == "Example Sports Ltd"
+    assert page.case.startswith("Case dp_1NsHZ2 · reason code 13.1 · made ")
+    assert page.verdict == (
+        "UPS reported parcel 1Z0002 as delivered on 1 March 2026 at 09:10 UTC (1 Mar 2026, 03:10 in Springfield, computed from the place),"
+        " signed by J. Doe."
+    )
+    assert [(name, reached) for name, _, _, reached in page.steps] == [
+        ("Label made", False),
+        ("Picked up", True),
+        ("In transit", False),
+        ("Out for delivery", False),
+        ("Delivered", True),
+    ]
+    assert page.steps[1][1:3] == ("1 Mar 2026, 08:01 UTC", "Springfield, IL")
+    assert (
+        "Street",
+        "not stated by the carrier",
+        "Evergreen Terrace 742",
+        "cannot be compared",
+    ) in page.agreement
+
+
+async def test_a_contradiction_is_named_by_time_place_and_statement(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 550, Status.IN_TRANSIT))
+        await log.seal()
+        report = report_of(await bundle_of(log))
+    assert report.summary.remarks == [
+        (
+            "On 1 Mar 2026, 17:10 UTC, 8 hours after the delivery, the carrier also reported “in transit: scanned 550” in Springfield "
+            "(statement 2). No later statement took the delivery back."
+        )
+    ]
+    assert [(line.number, line.note) for line in report.statements] == [
+        (1, ""),
+        (2, "contradicts the others: see the first page"),
+    ]
+
+
+async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
+        correction = scan(
+            NUMBER,
+            80,
+            Status.DELIVERY_ATTEMPTED,
+            kind=Kind.CORRECTION,
+            corrects="d",
+            native_id="undo",
+        )
+        await log.say(correction)
+        page = await page_of(log)
+    assert page.verdict.endswith("It reported no delivery that still stands.")
+    (remark,) = page.remarks
+    assert remark.startswith(
+        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 1) and corrected it to: delivery attempted;"
+    )
+    assert remark.endswith("(statement 2).")
+
+
+async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await log.say(
+            scan(NUMBER, 10, Status.IN_TRANSIT),
+            scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
+        )
+        await log.say(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
+        await log.seal()
+        report = report_of(await bundle_of(log))
+    page = report.summary
+    assert "signed by" not in page.verdict
+    assert (
+        dict(page.facts)["Signed by"]
+        == "nobody, for a delivery that still stands; J. Doe was named for the one that does not"
+    )
+    (remark,) = page.remarks
+    assert remark.startswith(
+        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 2) and took it back; that came on "
+    )
+    assert remark.endswith("(statement 3).")
+    assert report.statements[2].note == "takes back statement 2"
+
+
+async def test_who_else_signed_is_to_be_weighed(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+        await log.say(
+            scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"),
+            scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe"),
+        )
+        page = await page_of(log)
+    assert page.verdict.endswith(", signed by J. Doe.")
+    assert page.remarks == [
+        "The carrier also named another signer: R. Roe, 1 Mar 2026, 09:39 UTC (statement 3)."
+    ]
+
+
+def test_a_place_names_each_part_once() -> None:
+    assert one_line(["Hebron, KY, US", "KY", "41048", "US"]) == "Hebron, KY, US, 41048"
+
+
+async def test_a_parcel_that_waits_says_where(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.AVAILABLE_FOR_PICKUP))
+        page = await page_of(log)
+    assert dict(page.facts)["Place"] == "Springfield, IL, US"
+
+
+async def test_the_answer_tells_no_delivery_from_one_before_the_return(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO))
+        under_way = await page_of(log)
+        await log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
+        returned = await page_of(log)
+    assert under_way.verdict.startswith(
+        "UPS reported parcel 1Z0002 last as in transit, on 1 March 2026 at 08:10 UTC ("
+    )
+    assert under_way.verdict.endswith(". It reported no delivery.")
+    assert dict(under_way.facts)["Signed by"] == "not stated by the carrier"
+    assert returned.verdict.endswith(
+        ". Before that it reported a delivery, on 1 March 2026 at 09:10 UTC."
+    )
+    assert dict(returned.facts)["State"] == "returned"
+
+
+async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_is(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        for day, discriminator in enumerate(("old", "new")):
+            minute = day * 60 * 24 * 40
+            await log.say(
+                scan(NUMBER, minute, Status.PICKED_UP, discriminator=discriminator),
+                scan(NUMBER, minute + 1500, Status.DELIVERED, discriminator=discriminator),
+            )
+        await log.seal()
+        wanted = Wanted(
+            carrier_id="ups",
+            number=NUMBER,
+            discriminator=None,
+            keyring=log.keyring,
+            personal=True,
+            archive=None,
+        )
+        with pytest.raises(SeveralShipmentsError) as refused:
+            await gather(log.connection, wanted)
+        asked: dict[str, Any] = {
+            "carrier_id": "ups",
+            "number": NUMBER,
+            "keyring": log.keyring,
+            "personal": True,
+            "archive": None,
+        }
+        bundle = (await gather(log.connection, Wanted(discriminator="old", **asked))).sealed()
+    assert (
+        "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on 2026-03-02"
+        in str(refused.value)
+    )
+    assert both(bundle, keys_of(bundle)) == (True, True)
+    assert report_of(bundle).summary.notices == [
+        (
+            "This number was used twice; this is the parcel of 1 Mar 2026 to 2 Mar 2026, which the carrier calls old. "
+            "Not part of this document: the one that is delivered, last heard of on 11 Apr 2026, 09:00:00 UTC."
+        )
+    ]
+
+
+async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied(
+    database: Any,
+) -> None:
+    words = "快件已派送至本人，签收人：张三"
+    async with story(database) as log:
+        said = scan(NUMBER, 70, Status.DELIVERED)
+        fields = {
+            name: getattr(said, name) for name in ("tracking_number", "kind", "status", "time")
+        }
+        reading = type(said)(
+            **fields, raw=Raw(code="80"), place=EventPlace(city="深圳市"), description=words
+        )
+        await log.say(reading, carrier_id="sf_express")
+        await log.seal()
+        wanted = Wanted(
+            carrier_id="sf_express",
+            number=NUMBER,
+            discriminator=None,
+            keyring=log.keyring,
+            personal=True,
+            archive=None,
+        )
+        facts = dict(report_of((await gather(log.connection, wanted)).sealed()).summary.facts)
+    assert facts["Its words"] == f"“{words}”"
+    assert facts["Its code"].startswith("80: “")
+    assert facts["Its code"].endswith("read as “delivered”")
+    assert facts["Signed by"] == "not in a field of its own; see the carrier’s words"
+
+
+async def test_who_was_told_is_said_in_words(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log)
+        await log.say(scan(NUMBER, 70, Status.DELIVERED))
+        await log.seal()
+        waiting = report_of(await bundle_of(log)).summary.told
+        await deliver(log)
+        page = await page_of(log)
+    assert waiting[0].startswith("subscriber.invalid was to be told “delivered” on ")
+    assert waiting[0].endswith(": not ended yet.")
+    (told,) = page.told
+    assert told.startswith("subscriber.invalid was told “delivered” on ")
+    assert told.endswith(" UTC: confirmed (HTTP 204, 10 ms).")
+
+
+async def test_a_receiver_is_called_by_the_name_of_its_subscription(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, name="Example shop")
+        await log.say(scan(NUMBER, 70, Status.DELIVERED))
+        await deliver(log)
+        page = await page_of(log)
+    assert page.told[0].startswith("Example shop was told “delivered” on ")

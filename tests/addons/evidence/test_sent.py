@@ -1,0 +1,234 @@
+"""A bundle holds what subscribers were sent, word for word, bound by each attempt; not for every reader, and not after an erasure."""
+
+import copy
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from psycopg import AsyncConnection
+
+from events.merkle.checkpoint import NoteSigner
+from events.vocabulary import Status
+from statesvc.addons.evidence import bundle as module
+from statesvc.addons.evidence.evidence_forms import html_of
+from statesvc.addons.evidence.evidence_report import report_of
+from statesvc.delivery import attempt_part as evidence
+from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.log.json_compression import decompress_json
+from statesvc.notifier.coalesce import Backlog, Coalescer
+from statesvc.subscriptions import subscription_store as store
+from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
+from tests.world.deliver import deliver as deliver_as
+from tests.world.story import Story, scan, story
+
+
+async def subscribe(log: Story, **wish: Any) -> None:
+    request = store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish)
+    await store.create(log.connection, log.keyring, request, actor="key:test", owner="bootstrap")
+
+
+async def deliver(log: Story, *answer: Any, **options: Any) -> list[str]:
+    return await deliver_as(log.connection, log.keyring, *answer, **options)
+
+
+async def delivered_parcel(log: Story) -> None:
+    await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+
+
+async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log)
+        await delivered_parcel(log)
+        bodies = await deliver(log)
+        await log.seal()
+        shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
+    for bundle in (shown, withheld):
+        assert [(row["body"], row["body_state"], row["attempts"]) for row in bundle["sent"]] == [
+            (bodies[0], "opened", [1])
+        ]
+        assert both(bundle, keys_of(bundle)) == (True, True)
+
+
+async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=True)
+        await delivered_parcel(log)
+        (body,) = await deliver(log)
+        assert "J. Doe" in body
+        await log.seal()
+        shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
+    assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
+    assert [(row["body"], row["body_state"]) for row in withheld["sent"]] == [(None, "withheld")]
+    assert "Doe" not in json.dumps(withheld)
+    for bundle in (shown, withheld):
+        assert both(bundle, keys_of(bundle)) == (True, True)
+        assert [(one.receiver, one.status) for one in report_of(bundle).told] == [
+            ("subscriber.invalid", "delivered")
+        ]
+    assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in html_of(report_of(shown)).decode()
+    assert "not shown to this reader" in html_of(report_of(withheld)).decode()
+
+
+@pytest.mark.parametrize("pii", [False, True])
+async def test_a_full_body_from_before_they_were_stored_is_made_again(
+    database: Any, monkeypatch: pytest.MonkeyPatch, *, pii: bool
+) -> None:
+    monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=pii)
+        await log.parcel(NUMBER, steps=2)
+        bodies = await deliver(log) + await deliver(log)
+        assert len(bodies) == 2
+        await log.seal()
+        shown = await bundle_of(log)
+    assert [row["body"] for row in shown["sent"]] == bodies
+    assert both(shown, keys_of(shown)) == (True, True)
+
+
+async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
+    async with story(database) as log:
+        await subscribe(log)
+        await delivered_parcel(log)
+        await deliver(log, body=lambda _notification: b'{"a body": "of another release"}')
+        await log.seal()
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(None, "unavailable")]
+    assert both(shown, keys_of(shown)) == (True, True)
+    assert "its commitment is in" in html_of(report_of(shown)).decode()
+
+
+async def test_attempts_that_were_sent_different_bodies_are_distinguished(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log)
+        await delivered_parcel(log)
+        thin = await deliver(log, AttemptOutcome.REFUSED, 500)
+        await database.clock.advance(60)
+        await log.connection.execute("UPDATE statesvc.subscription SET payload = 'full'")
+        full = await deliver(log)
+        await log.seal()
+        shown = await bundle_of(log)
+    assert [(row["body"], row["attempts"]) for row in shown["sent"]] == [
+        (thin[0], [1]),
+        (full[0], [2]),
+    ]
+    assert both(shown, keys_of(shown)) == (True, True)
+
+
+async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_as_left_out(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await subscribe(log)
+        await log.parcel(NUMBER, steps=3)
+        ((subscription_id,),) = await (
+            await log.connection.execute("SELECT subscription_id FROM statesvc.subscription")
+        ).fetchall()
+        backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
+        assert await Coalescer().coalesce(log.connection, backlog) == 2
+        (body,) = await deliver(log)
+        assert orjson.loads(body)["data"]["gap"]["skipped"] == 2
+        await log.seal()
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
+    assert [one.answer for one in report_of(shown).told] == [
+        "left out, the one of change 3 stood for it",
+        "left out, the one of change 3 stood for it",
+        "confirmed (HTTP 204, 10 ms)",
+    ]
+    assert both(shown, keys_of(shown)) == (True, True)
+
+
+async def test_after_an_erasure_nothing_shows_which_body_it_was(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=True)
+        await delivered_parcel(log)
+        await deliver(log)
+        await log.connection.execute(
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
+        )
+        await log.seal()
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [
+        (None, "erased", "delivered")
+    ]
+    assert both(shown, keys_of(shown)) == (True, True)
+    assert [one.text for one in report_of(shown).bodies] == ["erased at the person's request"]
+
+
+async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=True)
+        await delivered_parcel(log)
+        (body,) = await deliver(log)
+        await log.seal()
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            await owner.execute(
+                "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox"
+            )
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [
+        (body, "opened", "delivered")
+    ]
+    assert both(shown, keys_of(shown)) == (True, True)
+
+
+async def test_entries_about_notifications_hold_nothing_personal(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=True)
+        await delivered_parcel(log)
+        (body,) = await deliver(log)
+        assert "J. Doe" in body
+        entries = await log.rows(
+            "SELECT canonical FROM statesvc.fanout UNION ALL SELECT canonical FROM statesvc.attempt"
+        )
+        stored = await log.rows("SELECT sealed_part FROM statesvc.attempt")
+    assert len(entries) == 2
+    assert all(b"Doe" not in decompress_json(content) for (content,) in entries)
+    assert all(b"Doe" not in content for (content,) in stored)
+
+
+async def test_another_body_is_found_out_even_where_the_seal_could_be_made(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full")
+        await delivered_parcel(log)
+        await deliver(log)
+        await log.seal()
+        shown = await bundle_of(log)
+    forged = copy.deepcopy(shown)
+    forged["sent"][0]["body"] = forged["sent"][0]["body"].replace("delivered", "returning")
+    signer = NoteSigner.fresh(keys_of(shown)[0].name)
+    resealed = module.sealed(
+        {name: value for name, value in forged.items() if name != "seal"},
+        [signer],
+        origin=signer.verifier.name,
+    )
+    assert both(resealed, [*keys_of(shown), signer.verifier]) == (False, False)
+
+
+async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await subscribe(log)
+        await delivered_parcel(log)
+        await deliver(log)
+        await log.seal()
+        shown = await bundle_of(log)
+    former = shown | {
+        "sent": [
+            {
+                name: row[name]
+                for name in ("webhook_id", "subscription_id", "receiver", "type", "body")
+            }
+            for row in shown["sent"]
+        ]
+    }
+    assert [one.status for one in report_of(former).told] == ["delivered"]
+    assert [one.text for one in report_of(former).bodies] == [row["body"] for row in shown["sent"]]

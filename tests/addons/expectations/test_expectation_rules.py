@@ -1,0 +1,206 @@
+"""Rules of what is expected, over the API: shown with what they inherit, previewed, stated, in effect; and what is refused."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from events.carriers.carrier import Carrier
+from statesvc.addons.expectations import rearm as rearming
+from statesvc.addons.expectations.rearm import rearm
+from tests.addons.expectations.test_observe import flags, say, watch
+from tests.world.shop import ACME, Shop
+
+PATH = "/v1/expectations"
+ACTIONS = (
+    "SELECT canonical FROM statesvc.action WHERE verb = 'state_expectations' ORDER BY batch_id"
+)
+
+
+@pytest.fixture
+def known_carriers() -> Mapping[str, Carrier]:
+    return {ACME.carrier_id: ACME}
+
+
+async def put(
+    api: Any,
+    rules: dict[str, Any],
+    carrier_id: str = "acme",
+    service: str | None = None,
+    **more: Any,
+) -> Any:
+    asked = {
+        "json": {"rules": rules, "why": "their contract", **more},
+        "params": {"service": service} if service is not None else {},
+    }
+    return await api.call("PUT", f"{PATH}/{carrier_id}", scopes="ops", **asked)
+
+
+async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **query: str) -> Any:
+    return await api.call(
+        "POST", f"{PATH}/{carrier_id}/preview", scopes="ops", json={"rules": rules}, params=query
+    )
+
+
+async def apply(shop: Shop) -> int:
+    """Apply the rules after every append that read the rules before has ended. Return the pages."""
+    await shop.database.clock.advance(61)
+    pages = 0
+    while await rearm(shop.connection):
+        pages += 1
+    return pages
+
+
+async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, shop: Shop) -> None:
+    (everyone,) = (await api.get(PATH, scopes="ops")).body["items"]
+    assert (everyone["carrier_id"], everyone["revision"], everyone["stated"]) == ("*", 0, {})
+    assert everyone["in_effect"]["stalled"]["in_transit"] == 120
+    assert (await put(api, {"overdue": 12}, "all")).body["carrier_id"] == "*"
+    stated = (await put(api, {"stalled": {"in_transit": 96}, "pickup_expiring": None})).body
+    assert (stated["revision"], stated["stated"]) == (
+        2,
+        {"stalled": {"in_transit": 96}, "pickup_expiring": None},
+    )
+    effective = stated["in_effect"]
+    assert (effective["stalled"]["in_transit"], effective["stalled"]["picked_up"]) == (96, 72)
+    assert (
+        effective["overdue"],
+        effective["pickup_expiring"],
+        stated["inherited"]["pickup_expiring"],
+    ) == (12, None, 120)
+    assert [each["carrier_id"] for each in (await api.get(PATH, scopes="ops")).body["items"]] == [
+        "*",
+        "acme",
+    ]
+    # a PUT is whole: what it leaves out is inherited again
+    assert (await put(api, {})).body["in_effect"]["stalled"]["in_transit"] == 120
+    actions = [json.loads(canonical) for (canonical,) in await shop.rows(ACTIONS)]
+    assert {each["details"]["why"] for each in actions} == {"their contract"}
+    assert actions[1]["target"] == "carrier acme"
+    assert actions[1]["details"] == {
+        "why": "their contract",
+        "revision": 2,
+        "replaces": 0,
+        "stalled.in_transit": 96,
+        "pickup_expiring": "never",
+    }
+
+
+async def test_a_preview_says_what_would_be_observed_and_changes_nothing(
+    api: Any, shop: Shop
+) -> None:
+    for number in range(3):
+        await say(shop, f"A{number}", "in_transit")
+    await say(shop, "B1", "picked_up")
+    await say(shop, "C1", "delivered")
+    await watch(shop, hours=50)
+    rules = {"stalled": {"in_transit": 48}}
+    assert (await preview(api, rules)).body == {
+        "replaces": 0,
+        "shipments": 4,
+        "rearmed": 3,
+        "observed_at_once": {"stalled": 3},
+        "counts_capped": False,
+    }
+    assert (await preview(api, {"overdue": 48})).body["rearmed"] == 0
+    assert (await watch(shop)).due == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
+    await put(api, rules)
+    assert (await preview(api, rules)).body["observed_at_once"] == {}
+    assert (await preview(api, {}, "all")).body["rearmed"] == 0
+
+
+async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(
+    api: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rearming, "PAGE_ROWS", 2)
+    for number in range(5):
+        await say(shop, f"A{number}", "in_transit")
+    await watch(shop, hours=50)
+    assert (await put(api, {"stalled": {"in_transit": 48}})).body["applied"] is False
+    assert await rearm(shop.connection) is False, "appends that read the old rules may be under way"
+    assert await apply(shop) == 3
+    assert (await api.get(f"{PATH}/acme", scopes="ops")).body["applied"] is True
+    assert len((await watch(shop)).observations) == 5
+    # what was observed stays, whatever the rules are then
+    await put(api, {"stalled": {"in_transit": None}})
+    await apply(shop)
+    assert await flags(shop, "A1") == ["stalled"]
+    await say(shop, "A1", "in_transit", code="Y")
+    assert await shop.value("SELECT count(*) FROM statesvc.shipment WHERE due_at IS NOT NULL") == 0
+
+
+async def test_rules_of_all_reach_those_that_state_nothing(api: Any, shop: Shop) -> None:
+    await say(shop, "A1", "in_transit")
+    await put(api, {"stalled": {"in_transit": 24}}, "all")
+    await apply(shop)
+    assert len((await watch(shop, hours=25)).observations) == 1
+
+
+async def test_a_service_inherits_from_its_carrier_and_wins_over_it(api: Any, shop: Shop) -> None:
+    await say(shop, "A1", "in_transit", service="Acme Next Day")
+    await say(shop, "A2", "in_transit", service="Acme Slow")
+    await say(shop, "A3", "in_transit")
+    await put(api, {"stalled": {"in_transit": 200}, "overdue": 5})
+    tight = {"stalled": {"in_transit": 24}}
+    assert (await preview(api, tight, service="acme  next DAY")).body["shipments"] == 1
+    stated = (await put(api, tight, service="acme  next DAY")).body
+    assert (stated["carrier_id"], stated["service"], stated["in_effect"]["overdue"]) == (
+        "acme",
+        "acme next day",
+        5,
+    )
+    assert (
+        stated["inherited"]["stalled"]["in_transit"],
+        stated["in_effect"]["stalled"]["in_transit"],
+    ) == (200, 24)
+    assert (
+        await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})
+    ).body == stated
+    listed = (await api.get(PATH, scopes="ops")).body["items"]
+    assert [(each["carrier_id"], each["service"]) for each in listed] == [
+        ("*", None),
+        ("acme", None),
+        ("acme", "acme next day"),
+    ]
+    action = json.loads((await shop.rows(ACTIONS))[-1][0])
+    assert (action["target"], action["details"]["stalled.in_transit"]) == (
+        "carrier acme, service acme next day",
+        24,
+    )
+    await apply(shop)
+    observed = (await watch(shop, hours=30)).observations
+    assert [one.shipment.number for one in observed] == ["A1"]
+    assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body[
+        "applied"
+    ] is True
+
+
+@pytest.mark.parametrize(
+    ("carrier_id", "service"),
+    [("all", "Acme Slow"), ("acme", ""), ("acme", "call +49 170 1234567"), ("acme", "x" * 81)],
+)
+async def test_a_service_is_one_carriers_and_named_as_a_service(
+    api: Any, carrier_id: str, service: str
+) -> None:
+    assert (await put(api, {}, carrier_id, service)).status == 422
+
+
+async def test_what_is_refused(api: Any) -> None:
+    assert (await api.get(f"{PATH}/nobody", scopes="ops")).status == 404
+    assert (await api.get(PATH, scopes="read")).status == 403
+    for rules in (
+        {"stalled": {"delivered": 3}},
+        {"late": 3},
+        {"overdue": -1},
+        {"stalled": {"in_transit": 0}},
+        {"overdue": 8761},
+    ):
+        assert (await put(api, rules)).status == 422, rules
+        assert (await preview(api, rules)).status == 422
+    assert (await put(api, {}, why=" ")).status == 422
+    assert (await put(api, {"overdue": 1}, replaces=0)).status == 200
+    refused = await put(api, {"overdue": 2}, replaces=0)
+    assert (refused.status, refused.body["latest_revision"]) == (409, 1)
+    assert (await put(api, {"overdue": 2}, replaces=1)).status == 200

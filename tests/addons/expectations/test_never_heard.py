@@ -1,0 +1,219 @@
+"""Awaited numbers of which nothing is ever heard, on a real database: observed once, as an entry and a notification."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.identity.ids import awaited_id, shipment_id
+from projections.expectations import FIRST_SEQUENCE
+from statesvc.addons.expectations import never_heard as module
+from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.observe import WatchReport
+from statesvc.log.json_compression import decompress_json
+from statesvc.shipments.awaited import await_number, stop_awaiting
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from statesvc.shipments.references import AttachedTo
+from tests.statesvc.worker.log_check import check_log
+from tests.world.shop import ACME, CARRIER_ID, Shop, says
+
+HOUR = 3600.0
+
+
+async def awaits(shop: Shop, number: str, hours: int = 48) -> None:
+    await await_number(shop.connection, AttachedTo(CARRIER_ID, number), hours, actor="shop", why={})
+
+
+async def watch(shop: Shop, *, hours: float = 0) -> WatchReport:
+    await shop.database.clock.advance(hours * HOUR)
+    return await observe_never_heard(shop.connection, worker="watcher")
+
+
+async def observed(shop: Shop) -> list[dict[str, Any]]:
+    rows = await shop.rows("SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal")
+    return [json.loads(decompress_json(canonical)) for (canonical,) in rows]
+
+
+async def drifts(shop: Shop) -> list[Any]:
+    """Return the shipments whose row is not what the log adds up to."""
+    _, found = await Rebuild(
+        owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None
+    ).compare()
+    return found
+
+
+async def subscribe(shop: Shop, parcels: str = "all") -> None:
+    await shop.connection.execute(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, parcels)"
+        " VALUES (gen_random_uuid(), statesvc.clock(), 't', 't', 'http://127.0.0.1:9/', '{}', %s)",
+        (parcels,),
+    )
+
+
+async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "A1")
+    assert (await watch(shop, hours=47.9)).due == 0
+    report = await watch(shop, hours=0.2)
+    assert (report.due, len(report.observations), report.notifications) == (1, 1, 1)
+    (entry,) = await observed(shop)
+    assert (entry["kind"], entry["version"], entry["shipment_id"]) == (
+        "never_heard",
+        0,
+        str(awaited_id(CARRIER_ID, "A1")),
+    )
+    assert (
+        entry["details"]["carrier_id"],
+        entry["details"]["number"],
+        entry["details"]["hours"],
+    ) == (CARRIER_ID, "A1", 48)
+    ((kind, number, sequence, to_status),) = await shop.rows(
+        "SELECT type, tracking_number, sequence, to_status FROM statesvc.notification"
+    )
+    assert (kind, number, to_status) == ("shipment.never_heard", "A1", "unknown")
+    assert sequence == entry["details"]["sequence"] < FIRST_SEQUENCE
+    assert (await watch(shop, hours=24 * 29)).due == 0
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_an_event_in_time_cancels_it_and_costs_the_push_nothing(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.say({"number": "a-1", "status": "in_transit"})
+    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 1, (
+        "no append looks at it"
+    )
+    assert (await watch(shop, hours=49)).observations == []
+    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 0
+
+
+async def test_an_aggregator_that_names_the_carrier_is_heard_too(shop: Shop) -> None:
+    shop.context.carriers["hub"] = replace(ACME, carrier_id="hub")  # type: ignore[index]
+    await awaits(shop, "A1")
+    await shop.push(
+        says({"number": "A1", "status": "in_transit", "parcel_carrier_id": CARRIER_ID}),
+        carrier_id="hub",
+    )
+    await shop.work()
+    assert (await watch(shop, hours=49)).observations == []
+
+
+async def test_a_number_with_a_discriminator_is_heard(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.say({"number": "A1", "status": "in_transit", "discriminator": "x"})
+    assert (await watch(shop, hours=49)).observations == []
+
+
+async def test_a_message_that_only_names_the_number_says_nothing_of_it(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.say(named=["A1"])
+    assert len((await watch(shop, hours=49)).observations) == 1
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_what_comes_later_is_a_shipment_without_it_and_a_rebuild_agrees(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "A1")
+    await watch(shop, hours=49)
+    await shop.say({"number": "A1", "status": "in_transit"})
+    assert await shop.value("SELECT flags FROM statesvc.shipment") == []
+    assert await drifts(shop) == []
+    assert await shop.value("SELECT count(*) FROM statesvc.notification") == 2
+
+
+async def test_it_can_be_awaited_again_and_no_longer(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "A1")
+    await watch(shop, hours=49)
+    await awaits(shop, "A1", 24)
+    assert len((await watch(shop, hours=25)).observations) == 1
+    await awaits(shop, "A1", 24)
+    assert await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={})
+    assert not await stop_awaiting(
+        shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={}
+    )
+    assert (await watch(shop, hours=25)).observations == []
+    assert await shop.value("SELECT count(DISTINCT sequence) FROM statesvc.notification") == 2
+    verbs = await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")
+    assert [verb for (verb,) in verbs] == [*["await_shipment"] * 3, "stop_awaiting_shipment"]
+
+
+async def test_the_same_hours_again_change_nothing_and_others_count_from_the_first_time(
+    shop: Shop,
+) -> None:
+    await awaits(shop, "A1", 48)
+    await shop.database.clock.advance(10 * HOUR)
+    await awaits(shop, "A1", 48)
+    assert await shop.value("SELECT count(*) FROM statesvc.action") == 1
+    await awaits(shop, "A1", 24)
+    assert (await watch(shop, hours=13.9)).due == 0
+    assert len((await watch(shop, hours=0.2)).observations) == 1
+
+
+@pytest.mark.parametrize("scope", [CARRIER_ID, "*"])
+async def test_of_a_carrier_that_is_held_nothing_is_concluded_though_it_never_pushed(
+    shop: Shop, scope: str
+) -> None:
+    await awaits(shop, "A1")
+    await shop.connection.execute(
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true, now(), 't')",
+        (scope,),
+    )
+    report = await watch(shop, hours=49)
+    assert (report.due, report.put_off, report.observations) == (1, 1, [])
+    await shop.connection.execute("UPDATE statesvc.rollout SET hold = false")
+    report = await watch(shop, hours=2)
+    (since,) = [one.deadline.due_at for one in report.observations]
+    assert since == await shop.value(
+        "SELECT awaited_at + interval '48 hours' FROM statesvc.awaited_number"
+    ), "not when it was looked at"
+
+
+async def test_a_first_message_that_is_being_appended_goes_first(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.database.clock.advance(49 * HOUR)
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        lock = "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))"
+        await other.execute(lock, (shipment_id(CARRIER_ID, "A1", ""),))
+        assert (await watch(shop)).observations == []
+    assert len((await watch(shop)).observations) == 1
+
+
+async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    for number in range(7):
+        await awaits(shop, f"A{number}")
+    await shop.database.clock.advance(49 * HOUR)
+    reports = [await watch(shop) for _ in range(3)]
+    assert [(len(report.observations), report.is_full) for report in reports] == [
+        (3, True),
+        (3, True),
+        (1, False),
+    ]
+
+
+async def test_after_a_restore_nothing_is_concluded_before_carriers_had_time_to_push_again(
+    shop: Shop,
+) -> None:
+    await subscribe(shop)
+    await awaits(shop, "BEFORE", 1)
+    assert len((await watch(shop, hours=2)).observations) == 1
+    await awaits(shop, "AFTER", 1)
+    await shop.connection.execute(
+        "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back', statesvc.clock())"
+    )
+    assert (await watch(shop, hours=2)).put_off == 1
+    await shop.connection.execute("DELETE FROM statesvc.sealing_refusal")
+    await shop.as_owner(
+        "INSERT INTO statesvc.log_epoch (epoch, begins, started_at) VALUES (2, 1, statesvc.clock())"
+    )
+    assert (await watch(shop, hours=2)).put_off == 1
+    report = await watch(shop, hours=2.1)
+    assert [one.shipment.number for one in report.observations] == ["AFTER"], (
+        "what is in the backup is not raised again"
+    )
+    told = await shop.rows(
+        "SELECT tracking_number, coalesce(epoch, 1) FROM statesvc.notification ORDER BY created_at"
+    )
+    assert told == [("BEFORE", 1), ("AFTER", 2)]

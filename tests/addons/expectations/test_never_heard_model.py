@@ -1,0 +1,356 @@
+"""Awaited numbers against a model, on a real database whose clock stands still unless it is moved.
+
+Numbers are awaited, given up, heard of by their carrier or by an aggregator, erased; their carrier is held. Whatever comes, the model says
+which are raised, of which deadline and when, what each number answers now, and what it answered at any instant before. Broken variants show
+that the machine sees it.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from psycopg import AsyncConnection
+
+from events.vocabulary import Status
+from statesvc.addons.expectations import never_heard as watching
+from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.log.history import History
+from statesvc.log.json_compression import decompress_json
+from statesvc.privacy.erasure import Erasure, erase
+from statesvc.shipments import awaited as awaiting
+from statesvc.shipments.awaited import SHOWN_DAYS, AwaitedHours, await_number, stop_awaiting
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from statesvc.shipments.references import AttachedTo, NumberErasedError
+from tests.addons.expectations.test_expectation_model import FROZEN_CLOCK
+from tests.statesvc.worker.log_check import check_log
+from tests.world.api import Api, _scan
+from tests.world.database import Database
+from tests.world.story import Story
+
+T = TypeVar("T")
+EXAMPLE = count()
+"""Each example has numbers of its own: the log is not emptied."""
+EXAMPLES = settings(
+    max_examples=10,
+    stateful_step_count=20,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+NUMBERS = 3
+PLACES = st.integers(0, NUMBERS - 1)
+PUT_OFF = (timedelta(minutes=30), timedelta(minutes=90))
+HOLD = """
+INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', %s, now(), 't')
+ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold
+"""
+OBSERVED = "SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal"
+
+
+class Shown(NamedTuple):
+    """What a number answers; None: nothing."""
+
+    status: str
+    has_events: bool
+    flags: list[str]
+
+
+@dataclass
+class Number:
+    """A number in the model. `looked_at`: between which instants it is looked at next."""
+
+    number: str
+    hours: int | None = None
+    since: datetime | None = None
+    looked_at: tuple[datetime, datetime] | None = None
+    observed_at: datetime | None = None
+    has_events: bool = False
+    is_heard: bool = False
+    is_erased: bool = False
+    raised: list[tuple[datetime, datetime]] = field(default_factory=list)
+    """Deadline, and when it was observed."""
+
+    def shown(self) -> Shown | None:
+        if self.has_events:
+            return Shown("in_transit", has_events=True, flags=[])
+        if self.hours is None:
+            return None
+        return Shown("unknown", has_events=False, flags=["never_heard"] if self.observed_at else [])
+
+    def await_(self, hours: int, now: datetime) -> None:
+        if self.hours == hours and self.observed_at is None:
+            return
+        if self.hours is None or self.observed_at is not None:
+            self.since = now
+        assert self.since is not None
+        due = self.since + timedelta(hours=hours)
+        self.hours, self.observed_at, self.looked_at = hours, None, (due, due)
+
+    def stop(self) -> None:
+        self.hours = self.since = self.looked_at = self.observed_at = None
+
+    def look(self, now: datetime, *, is_held: bool) -> None:
+        if self.observed_at is not None:
+            if now >= self.observed_at + timedelta(days=SHOWN_DAYS):
+                self.stop()
+        elif self.looked_at is not None and now >= self.looked_at[0]:
+            assert self.since is not None
+            assert self.hours is not None
+            if is_held:
+                self.looked_at = now + PUT_OFF[0], now + PUT_OFF[1]
+                return
+            assert now >= self.looked_at[1], "time passes in longer steps"
+            if self.is_heard:
+                self.stop()
+            else:
+                self.observed_at = now
+                self.raised.append((self.since + timedelta(hours=self.hours), now))
+
+
+class Awaited(RuleBasedStateMachine):
+    """Runs in a thread of its own; the database is asked in the test's."""
+
+    loop: asyncio.AbstractEventLoop
+    api: Api
+    owner: AsyncConnection[Any]
+
+    def run(self, task: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(task, self.loop).result(60)
+
+    @initialize()
+    def start(self) -> None:
+        example = next(EXAMPLE)
+        self.numbers = [Number(f"1Z{example}P{place}") for place in range(NUMBERS)]
+        self.answers: list[tuple[datetime, Shown | None, str]] = []
+        """What was answered before a change and after it."""
+        self.shown: list[tuple[datetime, Shown | None]] = [(self.tick(), None)] * NUMBERS
+        self.said = 0
+        self.hold(held=False)
+
+    @rule(place=PLACES, hours=st.sampled_from([1, 12, 48]))
+    def await_number(self, place: int, hours: int) -> None:
+        one, now = self.numbers[place], self.tick()
+        asked = await_number(
+            self.api.connection, AttachedTo("ups", one.number), hours, actor="shop", why={}
+        )
+        if one.is_erased:
+            with pytest.raises(NumberErasedError):
+                self.run(asked)
+        else:
+            self.run(asked)
+            one.await_(hours, now)
+
+    @rule(place=PLACES)
+    def stop(self, place: int) -> None:
+        self.tick()
+        one = self.numbers[place]
+        assert self.run(
+            stop_awaiting(self.api.connection, AttachedTo("ups", one.number), actor="shop", why={})
+        ) is (one.hours is not None)
+        one.stop()
+
+    @rule(place=PLACES, by_carrier=st.sampled_from([True, False]))
+    def say(self, place: int, *, by_carrier: bool) -> None:
+        self.tick()
+        one = self.numbers[place]
+        if one.is_erased:
+            return
+        self.said += 1
+        named: dict[str, Any] = {} if by_carrier else {"parcel_carrier_id": "ups"}
+        scan = _scan(one.number, Status.IN_TRANSIT, minutes=self.said, **named)
+        self.run(self.api.carriers.say(scan, carrier_id="ups" if by_carrier else "aftership"))
+        one.is_heard = True
+        one.has_events |= by_carrier
+
+    @rule(place=PLACES)
+    def erase(self, place: int) -> None:
+        self.tick()
+        one = self.numbers[place]
+        if one.has_events or one.hours is None:
+            return
+        self.run(
+            erase(
+                self.api.connection,
+                Erasure(
+                    carrier_id="ups",
+                    tracking_number=one.number,
+                    why="asked to",
+                    actor="t",
+                    backup_days=7,
+                ),
+            )
+        )
+        one.stop()
+        one.is_erased = True
+
+    @rule(held=st.booleans())
+    def hold(self, *, held: bool) -> None:
+        """Hold all carriers, or let them go."""
+        self.is_held = held
+
+        async def change() -> None:
+            await self.api.connection.execute(HOLD.encode(), (held,))
+
+        self.run(change())
+
+    @rule(hours=st.sampled_from([2, 11, 13, 37, 24 * SHOWN_DAYS]))
+    def time_passes(self, hours: int) -> None:
+        now = self.tick(hours * 3600)
+        while self.run(observe_never_heard(self.api.connection, worker="watcher")).is_full:
+            pass
+        for one in self.numbers:
+            one.look(now, is_held=self.is_held)
+
+    @invariant()
+    def what_is_observed_and_answered_is_what_the_model_says(self) -> None:
+        if not hasattr(self, "numbers"):
+            return
+        raised = self.run(self._raised())
+        for one in self.numbers:
+            assert raised.get(one.number, []) == one.raised, one.number
+            assert self.run(self._shown(one.number)) == one.shown(), one.number
+        sealed_at = self.run(self._seal())
+        for one, before in zip(self.numbers, self.shown, strict=True):
+            if one.shown() != before[1]:
+                self.answers += [(*before, one.number), (sealed_at, one.shown(), one.number)]
+        self.shown = [(sealed_at, one.shown()) for one in self.numbers]
+
+    def teardown(self) -> None:
+        for at, shown, number in self.answers:
+            assert self.run(self._shown(number, as_of=at.isoformat())) == shown, (at, number)
+
+    def tick(self, seconds: int = 1) -> datetime:
+        """Move the clock; return what it shows."""
+        return self.run(self._tick(seconds))
+
+    async def _tick(self, seconds: int) -> datetime:
+        await self.api.connection.execute(
+            "UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,)
+        )
+        if seconds > 1:
+            await self.owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
+        row = await (await self.api.connection.execute("SELECT statesvc.clock()")).fetchone()
+        assert row is not None
+        now: datetime = row[0]
+        return now
+
+    async def _seal(self) -> datetime:
+        """Seal with an entry of now, so that there is a head of now."""
+        log = Story(self.api.connection, self.api.keyring)
+        await self._tick(1)
+        await log.act()
+        return (await log.seal()).created_at
+
+    async def _raised(self) -> dict[str, list[tuple[datetime, datetime]]]:
+        found: dict[str, list[tuple[datetime, datetime]]] = {}
+        for (canonical,) in await (await self.api.connection.execute(OBSERVED.encode())).fetchall():
+            entry = json.loads(decompress_json(canonical))
+            times = (
+                datetime.fromisoformat(entry["since"]),
+                datetime.fromisoformat(entry["recorded_at"]),
+            )
+            found.setdefault(entry["details"]["number"], []).append(times)
+        return found
+
+    async def _shown(self, number: str, **asked: str) -> Shown | None:
+        reply = await self.api.get(f"/v1/shipments/ups/{number}", params=asked)
+        assert reply.status in {200, 404}, reply.body
+        body = reply.body
+        return (
+            Shown(body["status"], body["version"] > 0, body["flags"])
+            if reply.status == 200
+            else None
+        )
+
+
+def by_chance(machine: type[Awaited]) -> None:
+    run_state_machine_as_test(machine, settings=EXAMPLES)
+
+
+def a_short_story(machine: type[Awaited]) -> None:
+    """Play a story: of three numbers one is heard of, one is not and is given up later, and one is awaited again."""
+    numbers = machine()
+    numbers.start()
+    for place in range(3):
+        numbers.await_number(place, 12)
+    numbers.say(0, by_carrier=False)
+    numbers.time_passes(13)
+    numbers.what_is_observed_and_answered_is_what_the_model_says()
+    numbers.stop(1)
+    numbers.await_number(2, 48)
+    numbers.what_is_observed_and_answered_is_what_the_model_says()
+    numbers.teardown()
+
+
+async def run_machine(api: Api, database: Database, run: Callable[[type[Awaited]], None]) -> None:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
+        await owner.execute(FROZEN_CLOCK.encode())
+        machine = type(
+            "AwaitedOnThisDatabase",
+            (Awaited,),
+            {"loop": asyncio.get_running_loop(), "api": api, "owner": owner},
+        )
+        await asyncio.to_thread(run, machine)
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_what_is_raised_and_answered_keeps_to_its_model_and_a_rebuild_says_the_same(
+    api: Api, database: Database
+) -> None:
+    await run_machine(api, database, by_chance)
+    task = Rebuild(
+        owner_dsn=database.owner_dsn,
+        actor="t",
+        processes=1,
+        progress=lambda *_: None,
+        archive=History(None),
+    )
+    shipments, drift = await task.compare()
+    assert (shipments > 0, drift) == (True, [])
+    await check_log(api.connection, api.keyring)
+
+
+async def _hears_nothing(*_: Any) -> set[tuple[str, str]]:
+    return set()
+
+
+def _knows_no_end(before: AwaitedHours | None, entry: Any) -> AwaitedHours:
+    at = datetime.fromisoformat(entry["recorded_at"])
+    return before or AwaitedHours(12, at, at + timedelta(hours=12), None)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        (watching, "heard_numbers", _hears_nothing),
+        (awaiting, "_after", _knows_no_end),
+        (awaiting, "SHOWN_DAYS", -1),
+    ],
+    ids=[
+        "raises what was heard of",
+        "what was given up is awaited in the past",
+        "what was observed is not shown in the past",
+    ],
+)
+async def test_the_machine_notices_what_is_broken(
+    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, broken: tuple[Any, str, Any]
+) -> None:
+    await run_machine(api, database, a_short_story)
+    monkeypatch.setattr(*broken)
+    with pytest.raises(AssertionError):
+        await run_machine(api, database, a_short_story)
