@@ -43,6 +43,9 @@ check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew, 
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.schema_check
 	$(BIN)/python -m tests.code_lists
+	@if [ -d tests/node/node_modules ]; then npm --prefix tests/node run --silent openapi-lint; \
+	elif [ -n "$$CI" ]; then echo 'npm ci --prefix tests/node first' >&2; exit 1; \
+	else echo 'OpenAPI is not linted: `npm ci --prefix tests/node` brings Spectral and Redocly'; fi
 	$(BIN)/python -m pytest -n 0 tests/events/test_schema.py
 
 client: $(READY_DEV) ## the OpenAPI document for the clients, and the generated parts of the Python client

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import httpx
 
@@ -73,20 +74,20 @@ class ExampleRecorder:
             return
         sent = request.headers.get("content-type", "")
         if sent in call.get("requestBody", {}).get("content", {}):
-            self._keep(
-                (call["operationId"], "request", sent),
-                request.content.decode(),
-                is_json=sent == "application/json",
-            )
+            self._keep((call["operationId"], "request", sent), request.content.decode())
         answered = response.headers.get("content-type", "").partition(";")[0]
         if answered in documented:
             place = (call["operationId"], "responses", str(response.status_code), answered)
-            self._keep(
-                place, (await response.aread()).decode(), is_json=answered == "application/json"
-            )
+            self._keep(place, (await response.aread()).decode())
 
-    def _keep(self, place: tuple[str, ...], body: str, *, is_json: bool) -> None:
-        example = json.loads(body) if is_json else body
+    def _keep(self, place: tuple[str, ...], body: str) -> None:
+        match place[-1]:
+            case "application/json":
+                example = json.loads(body)
+            case "application/x-www-form-urlencoded":
+                example = dict(parse_qsl(body))
+            case _:
+                example = body
         if place not in self._found or len(json.dumps(example)) > len(
             json.dumps(self._found[place])
         ):

@@ -125,14 +125,14 @@ class CanonicalLocation(BaseModel):
 
 
 _CONTRADICTIONS: Final[list[JsonValue]] = [
-    {"properties": {"kind": {"enum": [None, "scan"]}, "status": {"type": "null"}}},
+    {"properties": {"kind": {"enum": [None, "scan"]}, "status": {"const": None}}},
     {
         "required": ["kind", "status"],
         "properties": {"kind": {"enum": ["info", "unmapped"]}, "status": {"type": "string"}},
     },
     {
         "required": ["kind"],
-        "properties": {"kind": {"const": "unmapped"}, "carrier_code": {"type": "null"}},
+        "properties": {"kind": {"const": "unmapped"}, "carrier_code": {"const": None}},
     },
     {
         "required": ["corrects"],

@@ -95,14 +95,14 @@ class ExportParameters(ClosedModel):
 
 _WHOLE: dict[str, Any] = {
     "if": {"required": ["kind"], "properties": {"kind": {"const": "info"}}},
-    "then": {"properties": {"status": {"type": "null"}, "reason": {"type": "null"}}},
+    "then": {"properties": {"status": {"const": None}, "reason": {"const": None}}},
     "else": {
         "required": ["status"],
         "properties": {"status": {"not": {"enum": [None, Status.UNKNOWN]}}},
     },
 }
 _NAMED: dict[str, Any] = {
-    "if": {"properties": {"raw_type": {"type": "null"}, "raw_code": {"type": "null"}}},
+    "if": {"properties": {"raw_type": {"const": None}, "raw_code": {"const": None}}},
     "then": {"required": ["raw_text"], "properties": {"raw_text": {"type": "string"}}},
 }
 
@@ -212,6 +212,20 @@ class PreviewRequest(ClosedModel):
 
 class TeachRequest(PreviewRequest):
     """Mapping to teach, with a reason."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "raw_type": "X",
+                    "raw_code": "9Z",
+                    "meaning": {"kind": "scan", "status": "delivery_attempted"},
+                    "why": "their list of codes of 2026-11, page 4",
+                }
+            ],
+            **_NAMED,
+        }
+    )
 
     why: Annotated[
         str,

@@ -67,7 +67,7 @@ class MeantDeadLetters(ClosedModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "if": {"properties": {"kind": {"type": "null"}, "carrier_id": {"type": "null"}}},
+            "if": {"properties": {"kind": {"const": None}, "carrier_id": {"const": None}}},
             "then": {"required": ["cause"], "properties": {"cause": {"type": "string"}}},
         },
     )

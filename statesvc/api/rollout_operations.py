@@ -76,7 +76,7 @@ class RolloutChange(PartialChange):
     model_config = ConfigDict(
         json_schema_extra={
             "not": {
-                "properties": {"hold": {"type": "null"}},
+                "properties": {"hold": {"const": None}},
                 "propertyNames": {"enum": ["hold", "why"]},
             }
         },

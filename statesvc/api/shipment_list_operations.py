@@ -105,11 +105,10 @@ class ListParameters(PageParameters):
         Instant | None, Field(description="Only those that have not changed since this time.")
     ] = None
     stalled_for: Annotated[
-        timedelta | None,
+        # the bounds stand inside: beside `| None` they would be keywords that JSON Schema lacks
+        Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=STALLED_DAYS_MAX))] | None,
         BeforeValidator(_duration),
         Field(
-            gt=timedelta(0),
-            le=timedelta(days=STALLED_DAYS_MAX),
             description="Only those that are not at their end and of which nothing was heard for this long (ISO 8601: `P3D`, `PT36H`).",
         ),
     ] = None

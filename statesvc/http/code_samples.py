@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _EXAMPLES: Final = {"carrier_id": "ups", "tracking_number": "1ZTEST000300000011"}
 """Of parameters in a path; others stand there by their name, in capitals."""
 _JSON: Final = "application/json"
+_FORM: Final = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def _request(method: str, path: str, call: Mapping[str, Any]) -> _Request:
         for kind, each in call.get("requestBody", {}).get("content", {}).items()
         if "example" in each
     }
+    if _FORM in bodies:
+        bodies[_FORM] = urlencode(bodies[_FORM])
     kind = _JSON if _JSON in bodies else next(iter(bodies), None)
     return _Request(
         method=method,

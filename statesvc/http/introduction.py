@@ -33,7 +33,9 @@ TAGS: Final[Mapping[str, str]] = {
     "shipments": "Where they are, how they got there, and evidence of it.",
     "subscriptions": "Who is told of changes, and what became of it.",
     "log": "Every change in order, as pages or a stream, and proof that none was altered.",
-    "webhooks": "What carriers call, and what subscribers receive.",
+    # "webhooks" would collide with OpenAPI's object of that name in generated clients
+    "pushes": "Calls that carriers make.",
+    "notifications": "Calls that subscribers receive.",
     "events": "Statements of your own.",
     "messages": "What a carrier sent, byte for byte.",
     "reports": "How carriers kept their promises.",

@@ -12,9 +12,12 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import (
     DataclassField,
+    IntSchema,
     LiteralSchema,
     ModelField,
     ModelSchema,
+    NoneSchema,
+    TupleSchema,
     TypedDictField,
 )
 
@@ -33,6 +36,7 @@ _HEADERS: Final = {
     RATE_LIMIT_POLICY: "The key's quota: `q` calls in `w` seconds.",
     str(hdrs.RETRY_AFTER): "Wait this many seconds before the next try.",
 }
+_INT32_MAX: Final = 2**31 - 1
 _WAITED_FOR: Final = frozenset({"429", "503"})
 _SECURITY_SCHEMES: Final = {
     "key": {
@@ -119,6 +123,24 @@ class _Generator(GenerateJsonSchema):
             described.pop("additionalProperties", None)
         return described
 
+    def int_schema(self, schema: IntSchema) -> JsonSchemaValue:
+        """Describe an integer; typed clients hold it in 32 bits unless `format` says more."""
+        described = super().int_schema(schema)
+        if described.get("maximum", _INT32_MAX + 1) > _INT32_MAX:
+            described["format"] = "int64"
+        return described
+
+    def none_schema(self, schema: NoneSchema) -> JsonSchemaValue:  # noqa: ARG002 - pydantic's
+        """Describe a member that is always null: a typed client has no type for `null` alone."""
+        return {"const": None}
+
+    def tuple_schema(self, schema: TupleSchema) -> JsonSchemaValue:
+        """Describe a tuple; `items` too, for readers without `prefixItems` (OpenAPI 3.0's)."""
+        described = super().tuple_schema(schema)
+        if "prefixItems" in described:
+            described.setdefault("items", described["prefixItems"][0])
+        return described
+
     def literal_schema(self, schema: LiteralSchema) -> JsonSchemaValue:
         described = super().literal_schema(schema)
         is_vocabulary = (
@@ -168,6 +190,8 @@ def build_document(
             "version": version,
             "summary": "Where shipments are, how they got there, and proof of it",
             "description": INTRODUCTION,
+            "contact": {"name": "The operators of this installation"},
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "tags": [{"name": tag, "description": description} for tag, description in TAGS.items()],
         "servers": [{"url": "/", "description": "The service that serves this document"}],
@@ -248,7 +272,7 @@ def _hook(hook: Hook) -> dict[str, Any]:
         "operationId": f"receive_{hook.kind.replace('.', '_')}",
         "summary": hook.summary,
         "description": hook.description,
-        "tags": ["webhooks"],
+        "tags": ["notifications"],
         "parameters": [
             {
                 "name": name,
@@ -289,8 +313,7 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
         "responses": _responses(contract, schemas),
         "security": _security(contract),
     }
-    if contract.description:
-        described["description"] = contract.description
+    described["description"] = contract.description or f"{contract.summary}."
     if contract.rules:
         described["x-rules"] = [*contract.rules]
     if given := _parameters(contract, path):

@@ -60,7 +60,7 @@ class Tokens:
             "authentication or as `client_id` and `client_secret`. They are a secret of the carrier, `client_id:client_secret`.",
             scope=None,
             carrier_authenticated=True,
-            tag="webhooks",
+            tag="pushes",
             accepts={"application/x-www-form-urlencoded": TokenRequest},
             statuses={
                 OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"

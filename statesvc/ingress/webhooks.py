@@ -77,7 +77,7 @@ class Webhooks:
             "is taken, an object or not: to several carriers any other answer is final.",
             scope=None,
             carrier_authenticated=True,
-            tag="webhooks",
+            tag="pushes",
             is_body_optional=True,
             accepts={
                 "application/json": dict[str, Any],

@@ -175,7 +175,8 @@ def test_both_clients_repeat_the_same_calls(installed_client: Path) -> None:
         (installed_client / "statesvc_client" / "retries.py").read_text(),
     ]
     patterns = [
-        re.search(r"REPEATABLE_POSTS = (?:/|re\.compile\(r\")(.*\$)[/\"]", text) for text in written
+        re.search(r"REPEATABLE_POSTS = (?:/|re\.compile\(\s*r\")(.*\$)[/\"]", text)
+        for text in written
     ]
     in_node, in_python = (found[1] for found in patterns if found)
     assert in_node.replace(r"\/", "/") == in_python

@@ -37,7 +37,7 @@ class CodeMeaning(ClosedModel):
         ),
     ]
     status: Annotated[Status | None, Field(examples=["delivery_attempted"])] = None
-    reason: Annotated[Reason | None, Field(examples=["customer_unavailable"])] = None
+    reason: Annotated[Reason | None, Field(examples=["consignee_absent"])] = None
 
     @classmethod
     def of(cls, meaning: Meaning | None) -> "CodeMeaning | None":
