@@ -16,6 +16,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from tests.clients.cut_stream import is_lost
 from tests.clients.faulty_server import FaultyServer, answer
 from tests.clients.installed_client import CLIENTS, bytes_max
 from tests.clients.lost_answers import ONCE, effects, told_service
@@ -236,3 +237,15 @@ async def test_a_caller_submits_reads_and_follows(
         "resumedAtSecond": True,
         "refused": [404, "not_found"],
     }
+
+
+async def test_a_stream_that_is_cut_before_its_first_change_loses_nothing(
+    application: Path, service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
+) -> None:
+    async def follow(url: str) -> str:
+        command = ("node", "follower.js", url, BOOTSTRAP_KEY)
+        return (await asyncio.to_thread(run, *command, folder=application)).strip()
+
+    async with await service_maker(tmp_path, {}) as service:
+        await service.start("api", "worker", "sealer")
+        assert not await is_lost(service, follow)

@@ -92,7 +92,7 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
                 f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
                 "410: the log was restored from a backup and lost what the client has seen; `go_on_after` says where to go on. "
                 "`event: reset`: the id is not of this log; read what you need anew, what follows is from now on. "
-                "The first block has the `id` from which it begins, and no data. "
+                "`event: opened` comes first; with its `id` a client that is cut off before any change comes back. "
                 "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
                 scope="read",
                 credential=tickets.credential,

@@ -1,7 +1,7 @@
 """The newest transitions as frames, encoded once and shared by all clients. Pure.
 
 A frame is what goes over the wire (WHATWG HTML, section Server-sent events). An `id` is the place from which a client resumes: that of a
-transition, or where the stream began. Pings have none.
+transition, or where the stream began (`opened`). Pings have none.
 """
 
 from bisect import bisect_left
@@ -45,7 +45,16 @@ class StreamReset(TypedDict):
     tree_size: Annotated[int, Field(description="How many entries the log has.")]
 
 
-StreamedData = StreamedTransition | StreamReset
+class StreamOpened(TypedDict):
+    """The `data` of an event `opened`, the first of a stream."""
+
+    cursor: Annotated[
+        str,
+        Field(description="Where this stream begins: to come back with before its first change."),
+    ]
+
+
+StreamedData = StreamedTransition | StreamReset | StreamOpened
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +107,13 @@ def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
 
 def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
     """Format how long the client waits before it comes back, and from where: it may be cut off before the first transition."""
-    return b"retry: %d\nid: %b\n\n" % (round(retry_seconds * 1000), str(place).encode())
+    data: StreamOpened = {"cursor": str(place)}
+    # an event with data: parsers (eventsource-parser among them) drop the id of a block that has none
+    return b"retry: %d\nid: %b\nevent: opened\ndata: %b\n\n" % (
+        round(retry_seconds * 1000),
+        str(place).encode(),
+        orjson.dumps(data),
+    )
 
 
 def reset_frames(

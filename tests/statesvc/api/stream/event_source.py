@@ -35,7 +35,7 @@ def parse(block: bytes) -> Received:
 
 
 class EventSource:
-    """One connection. `blocks` ends where the server ends it. `began_at`: the id of the opening block."""
+    """One connection. `blocks` ends where the server ends it. `began_at`: the id of the opening event."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer
@@ -77,7 +77,8 @@ async def event_source(
         source = EventSource(answer)
         opening = await anext(source._blocks)  # noqa: SLF001 - it comes before all others
         assert opening.retry is not None
-        source.began_at = opening.id
+        # readers such as eventsource-parser see the id of an event alone, and an event has data
+        source.began_at = None if opening.data is None else opening.id
         yield source
     finally:
         answer.close()
