@@ -39,6 +39,7 @@ from statesvc.shipments.notification_trail import (
 )
 from statesvc.shipments.observation_trail import read_document, read_observations
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
+from statesvc.shipments.receivers import Receiver, read_receivers
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
 _SQL = queries("statesvc.shipments", "audit_trail")
@@ -144,6 +145,7 @@ async def read_audit_trail(
             NotificationKey(row["sequence"], row["subscription_id"]): row["available_at"]
             for row in await read("waiting", **keys)
         }
+    receivers = await read_receivers(connection, (key.subscription_id for key in notified))
     named = {
         row["version"]: (row["document"]["occurred_at"], row["document"]["recorded_at"])
         for row in shown
@@ -158,7 +160,13 @@ async def read_audit_trail(
         ],
         observations=observations,
         notifications=[
-            _notification(key, one, *named[key.sequence], waiting=waiting)
+            _notification(
+                key,
+                one,
+                *named[key.sequence],
+                receiver=receivers.get(key.subscription_id),
+                waiting=waiting,
+            )
             for key, one in notified.items()
         ],
         readings=_checked(AuditPersonalRead, readings),
@@ -172,12 +180,14 @@ def _notification(
     occurred_at: datetime,
     created_at: datetime,
     *,
+    receiver: Receiver | None,
     waiting: Mapping[NotificationKey, datetime] | None,
 ) -> AuditNotification:
     """Return the notification; its times are those of the event or observation. `waiting`: until when they wait today; None: not asked."""
     return {
         "webhook_id": one.webhook_id,
         "subscription_id": UUID(key.subscription_id),
+        "receiver": None if receiver is None else receiver.label,
         "type": type_of(one),
         "from": one.from_status,
         "to": one.to_status,

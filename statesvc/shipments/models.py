@@ -231,6 +231,12 @@ class AuditNotification(StatusChange):
 
     webhook_id: str
     subscription_id: UUID
+    receiver: Annotated[
+        str | None,
+        Field(
+            description="Name of the subscription, or its host; kept when the subscription is deleted."
+        ),
+    ]
     type: str
     sequence: int
     occurred_at: AwareDatetime

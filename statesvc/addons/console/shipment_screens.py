@@ -8,8 +8,6 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from yarl import URL
-
 from events.carriers import CARRIERS
 from events.vocabulary import Reason, Status
 from statesvc.addons.console.screen import (
@@ -62,7 +60,6 @@ _QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
 """Filters that are one click."""
 _TABS: Final = frozenset({"told", "record"})
 _EVENTS_MAX: Final = 1000
-_RECEIVERS_MAX: Final = 10
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
 """The lists of an audit."""
 _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
@@ -293,7 +290,6 @@ async def _record(
     lines = timeline_lines(
         page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]}
     )
-    names = await _receivers(visit, audit["notifications"])
     return {
         **values,
         "tab": visit.query("tab") if visit.query("tab") in _TABS else "",
@@ -311,9 +307,8 @@ async def _record(
         "same_parcel": [(other, path_of(other)) for other in shipment.get("same_parcel", [])],
         "lines": lines[::-1],
         "late": came_late(lines),
-        "told": told_of(audit["notifications"], causes, names),
+        "told": told_of(audit["notifications"], causes),
         "told_times": sorted(told_times(audit["notifications"])),
-        "names": names,
         "messages": len({event["message_id"] for event in audit["events"]}),
         "next_cursor": page["next_cursor"],
         "conflicts": [
@@ -337,26 +332,6 @@ async def _record(
         "seals": (seals := seals_of(full if full is not None else page["items"])),
         "seen": _step(seals, asked),
     }
-
-
-async def _receivers(
-    visit: PageRequest, notifications: Sequence[Mapping[str, Any]]
-) -> Mapping[str, str]:
-    """Return by id what to call the subscriptions that were notified: their names, or hosts; as far as the key may see them."""
-    if not visit.has(Scope.SUBSCRIPTIONS):
-        return {}
-    names: dict[str, str] = {}
-    for subscription_id in list(
-        dict.fromkeys(str(one["subscription_id"]) for one in notifications)
-    )[:_RECEIVERS_MAX]:
-        call = visit.call_api(
-            "GET /v1/subscriptions/{subscription_id}", subscription_id=subscription_id
-        )
-        if (found := await _unless(Code.NOT_FOUND, call)) is not None:
-            names[subscription_id] = (
-                found.get("name") or URL(found["url"]).authority or subscription_id[:8]
-            )
-    return names
 
 
 async def _whole_history(

@@ -143,21 +143,18 @@ def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
 
 
 def told_of(
-    notifications: Sequence[Event], causes: Mapping[int, int], names: Mapping[str, str]
+    notifications: Sequence[Event], causes: Mapping[int, int]
 ) -> Mapping[int, Sequence[str]]:
-    """Return by version who was notified of it, in sentences. `names`: of subscriptions, by id."""
+    """Return by version who was notified of it, in sentences."""
     told: dict[int, list[str]] = defaultdict(list)
     for one in notifications:
         if one["sequence"] > 0:
-            told[causes.get(one["sequence"], one["sequence"])].append(_told(one, names))
+            told[causes.get(one["sequence"], one["sequence"])].append(_told(one))
     return told
 
 
-def _told(notification: Event, names: Mapping[str, str]) -> str:
-    name = (
-        names.get(str(notification["subscription_id"]))
-        or f"subscription {str(notification['subscription_id'])[:8]}"
-    )
+def _told(notification: Event) -> str:
+    name = notification["receiver"] or f"subscription {str(notification['subscription_id'])[:8]}"
     attempts = notification["attempts"]
     if notification["covered_by"]:
         return f"{name}: left out, that of statement {notification['covered_by']} stood for it"

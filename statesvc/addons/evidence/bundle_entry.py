@@ -46,6 +46,12 @@ class BundleEntry:
         )
 
     @property
+    def number(self) -> int:
+        """Number of the statement, the same in every form of the evidence, the console and the API: the event's version."""
+        version: int = self.document["version"]
+        return version
+
+    @property
     def at(self) -> datetime:
         """Time at which the event happened."""
         return datetime.fromisoformat(self.document["occurred_at"])

@@ -44,7 +44,3 @@ CROSS JOIN LATERAL (
     SELECT * FROM statesvc.message m WHERE m.message_id = u.message_id AND m.received_at = u.received_at LIMIT 1
 ) m
 ORDER BY m.received_at, m.message_id;
-
--- name: receivers
--- Return where these subscriptions' notifications go.
-SELECT s.subscription_id::text, s.url, s.name FROM statesvc.subscription s WHERE s.subscription_id = ANY (%(subscription_ids)s::uuid[]);

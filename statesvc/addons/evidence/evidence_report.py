@@ -29,7 +29,7 @@ _NOT_SHOWN: Final = {
 class StatementLine:
     """One statement of the carrier, or one conclusion of ours. `occurred`: its own clock and zone; `recorded`: ours, when we knew it.
 
-    `number`: among the statements, as the first page names it; 0: it is none. `is_key`: it moved the state, or is the first or the last.
+    `number`: 0 for a line that is no statement. `is_key`: it moved the state, or is the first or the last.
     `zone`: whose zone the clock is in where the carrier stated none. `there`: the time in the place, computed.
     """
 
@@ -207,7 +207,7 @@ def _statement(
     )
     return StatementLine(
         index=entry.index,
-        number=0 if milestones is None else milestones.numbers.get(document["event_id"], 0),
+        number=0 if milestones is None else entry.number,
         occurred=short_time(document),
         zone=zone_source(document),
         there=local_time(document, entry.location),
@@ -226,7 +226,7 @@ def _corrects(correction: Mapping[str, Any], milestones: Milestones | None) -> s
     return (
         f"{verb} an earlier statement"
         if milestones is None or target is None
-        else f"{verb} statement {milestones.numbers[target]}"
+        else f"{verb} statement {target}"
     )
 
 

@@ -30,7 +30,7 @@ from statesvc.addons.evidence.bundle import (
 from statesvc.addons.evidence.dispute_fields import dispute_fields
 from statesvc.addons.evidence.evidence_report import page_one_of
 from statesvc.addons.evidence.merchant_statement import MerchantStatement
-from statesvc.addons.evidence.notifications import Reader, read_receivers, read_sent
+from statesvc.addons.evidence.notifications import Reader, read_sent
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids
@@ -52,6 +52,7 @@ from statesvc.shipments.find import (
     recorded_outside,
 )
 from statesvc.shipments.personal import Opener
+from statesvc.shipments.receivers import read_receivers
 
 _SQL = queries("statesvc.addons.evidence", "evidence")
 Connection = AsyncConnection[Any]
@@ -189,9 +190,20 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         ],
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
-        "receivers": await read_receivers(
-            connection, [document for document in documents if document["entry"] == "fanout"]
-        ),
+        "receivers": {
+            subscription_id: receiver.label
+            for subscription_id, receiver in (
+                await read_receivers(
+                    connection,
+                    (
+                        subscription_id
+                        for document in documents
+                        if document["entry"] == "fanout"
+                        for subscription_id in document["subscriptions"]
+                    ),
+                )
+            ).items()
+        },
         "sent": await read_sent(connection, reader, list(zip(documents, parts, strict=True))),
     }
     return GatheredEvidence(

@@ -37,16 +37,15 @@ class CorrectedDelivery:
 class Milestones:
     """`readings`: the status that each scan still stands for, by event id; one that was taken back is missing.
 
-    `numbers`: the place of each statement in the order in which they happened, from 1. `flags`: what each scan raised. `steps`: the scan
-    that stands for each step of a parcel's way. `targets`: what each correction corrects, by event id.
+    `flags`: what each scan raised. `steps`: the scan that stands for each step of a parcel's way. `targets`: the number of the statement
+    that each correction corrects, by event id.
     """
 
     readings: Mapping[str, Status]
-    numbers: Mapping[str, int]
     flags: Mapping[str, frozenset[Flag]]
     steps: Mapping[Status, BundleEntry]
     corrected: Sequence[CorrectedDelivery]
-    targets: Mapping[str, str]
+    targets: Mapping[str, int]
     picked_up: BundleEntry | None
     first_scan: BundleEntry | None
     delivery: BundleEntry | None
@@ -78,13 +77,13 @@ class Milestones:
         }
         return cls(
             readings=readings,
-            numbers={
-                entry.document["event_id"]: number for number, entry in enumerate(events, start=1)
-            },
             flags=flags_by_scan(stated.values()),
             steps=steps if delivery is None else {**steps, Status.DELIVERED: delivery},
             corrected=list(_corrected(events, readings, corrected.corrected_by)),
-            targets={correction: target for target, correction in corrected.corrected_by.items()},
+            targets={
+                correction: stated[target].version
+                for target, correction in corrected.corrected_by.items()
+            },
             picked_up=next((entry for status, entry in found if status is Status.PICKED_UP), None),
             first_scan=next((entry for status, entry in found if status in _HANDLED), None),
             delivery=delivery,

@@ -1,17 +1,15 @@
 """Bodies that subscribers were sent: for each attempt the one that its own commitment fits, or why it is not shown."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from psycopg import AsyncConnection
 
 from events.entry.kinds import FIRST_EPOCH
 from statesvc.addons.evidence.bundle import ERASED, OPENED, UNAVAILABLE, WITHHELD
-from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.delivery.full_payload import Past, read_past
 from statesvc.delivery.notification import Gap, Notification, body_of, stated_observation
@@ -24,8 +22,7 @@ from statesvc.shipments.notification_trail import (
     type_of,
 )
 from statesvc.shipments.personal import Opener
-
-_SQL = queries("statesvc.addons.evidence", "evidence")
+from statesvc.shipments.receivers import read_receivers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +107,14 @@ async def read_sent(
     past = await read_past(
         connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset()
     )
-    named = await _receivers(connection, {key.subscription_id for key in notified})
-    receivers = {subscription_id: host for subscription_id, host, _ in named}
+    receivers = await read_receivers(connection, (key.subscription_id for key in notified))
     return [
         {
             "webhook_id": notification.webhook_id,
             "subscription_id": key.subscription_id,
-            "receiver": receivers.get(key.subscription_id, ""),
+            "receiver": receivers[key.subscription_id].host
+            if key.subscription_id in receivers
+            else "",
             "type": notification.type,
             "change": {
                 "from": notification.from_status,
@@ -132,32 +130,6 @@ async def read_sent(
         for (body, state), numbers in _bodies(
             reader, [notification, *others], tried[key], past.get((shipment_id, key.sequence))
         ).items()
-    ]
-
-
-async def read_receivers(
-    connection: AsyncConnection[Any], fanouts: Sequence[Document]
-) -> dict[str, str]:
-    """Return whom the fan-outs name: the name, or else the host, of each subscription that is still there, by its id."""
-    named = {
-        subscription_id for document in fanouts for subscription_id in document["subscriptions"]
-    }
-    return {
-        subscription_id: name or host
-        for subscription_id, host, name in await _receivers(connection, named)
-    }
-
-
-async def _receivers(
-    connection: AsyncConnection[Any], subscription_ids: Collection[str]
-) -> list[tuple[str, str, str | None]]:
-    """Return id, host and name of each."""
-    cursor = await connection.execute(
-        _SQL["receivers"], {"subscription_ids": sorted(subscription_ids)}
-    )
-    return [
-        (subscription_id, urlsplit(url).hostname or "", name)
-        for subscription_id, url, name in await cursor.fetchall()
     ]
 
 

@@ -1,6 +1,4 @@
-"""Numbers, durations and our own words as people write them. Pure."""
-
-from datetime import timedelta
+"""Numbers and our own words as people write them. Pure."""
 
 from statesvc.addons.evidence.bundle_entry import BundleEntry
 
@@ -13,15 +11,6 @@ def spaced(name: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def duration(length: timedelta) -> str:
-    """Format in the largest unit of which there are two."""
-    seconds = int(length.total_seconds())
-    for name, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return counted(seconds // size, name)
-    return counted(seconds, "second")
 
 
 def carriers_words(entry: BundleEntry) -> str:

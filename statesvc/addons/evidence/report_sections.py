@@ -86,11 +86,11 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
     ]
     sections.append(
         ReportSection(
-            heading="What the customer was told",
+            heading="Which systems were notified",
             texts=[words.TOLD]
             if told
-            else ["Nothing, by this service: there was no subscription to it."],
-            columns=("When", "Who was told", "That it is", "Answer") if told else (),
+            else ["None, by this service: there was no subscription to this parcel."],
+            columns=("When", "System", "Of the status", "Answer") if told else (),
             widths=(26, 36, 24, 36),
             rows=told,
         )

@@ -16,7 +16,7 @@ from statesvc.addons.evidence.dispute_fields import AGGREGATORS, carrier_name
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
 from statesvc.addons.evidence.milestones import STEPS, Milestones
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison, compare_places
-from statesvc.addons.evidence.plain_words import carriers_words, counted, duration, spaced
+from statesvc.addons.evidence.plain_words import carriers_words, counted, spaced
 from statesvc.addons.evidence.printed_times import (
     day,
     local_time,
@@ -28,6 +28,7 @@ from statesvc.addons.evidence.proof_of_delivery import DeliveryProof
 from statesvc.addons.evidence.signers import signer_of, why_unsigned
 from statesvc.addons.evidence.to_be_weighed import remarks_of, used_twice
 from statesvc.addons.evidence.told import told_in_words
+from statesvc.background.duration import duration
 
 _AGREEMENT: Final[Mapping[Agreement, str]] = {
     Agreement.AGREES: "agrees",
@@ -389,9 +390,7 @@ def _delivery_known(delivery: BundleEntry) -> str:
         or later < timedelta(0)
     ):
         return f"{message}, and is entry {delivery.index} of the log."
-    return (
-        f"{message}, {duration(later)} after it happened, and is entry {delivery.index} of the log."
-    )
+    return f"{message}, {duration(later.total_seconds())} after it happened, and is entry {delivery.index} of the log."
 
 
 def _check(bundle: Mapping[str, Any]) -> Iterator[str]:

@@ -10,9 +10,10 @@ from statesvc.addons.evidence.back_dated import back_dated_entries
 from statesvc.addons.evidence.bundle_entry import ERASED_TEXT, BundleEntry
 from statesvc.addons.evidence.milestones import CorrectedDelivery, Milestones
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison
-from statesvc.addons.evidence.plain_words import counted, duration, spaced, words_of
+from statesvc.addons.evidence.plain_words import counted, spaced, words_of
 from statesvc.addons.evidence.printed_times import days_between, stated_time, utc
 from statesvc.addons.evidence.signers import other_signers
+from statesvc.background.duration import duration
 
 _NAMED_MAX: Final = 3
 _PARTS: Final[Mapping[str, str]] = {"city": "city", "postal_code": "postcode", "country": "country"}
@@ -28,20 +29,19 @@ def remarks_of(
     shipment = bundle["shipment"]
     by_flag = _scans_by_flag(entries, milestones)
     for corrected in milestones.corrected[:_NAMED_MAX]:
-        yield _corrected(corrected, milestones)
+        yield _corrected(corrected)
     for name in shipment["flags"]:
         scans = by_flag.get(name, [])
         if name == Flag.CONTRADICTED and scans:
             yield _contradicted(scans, milestones)
         else:
-            yield _sentence(words.REMARKS.get(name, spaced(name)) + _statements(scans, milestones))
+            yield _sentence(words.REMARKS.get(name, spaced(name)) + _statements(scans))
     events = sorted(
         (entry for entry in entries if entry.kind == "event"),
         key=lambda entry: (entry.at, entry.index),
     )
     for entry in list(other_signers(shipment, events, milestones))[:_NAMED_MAX]:
-        number = milestones.numbers[entry.document["event_id"]]
-        yield f"The carrier also named another signer: {entry.part['signed_by']}, {stated_time(entry.document)} (statement {number})."
+        yield f"The carrier also named another signer: {entry.part['signed_by']}, {stated_time(entry.document)} (statement {entry.number})."
     for each in compared:
         if each.agreement is Agreement.DIFFERS:
             yield f"The {_PARTS[each.part]} of the delivery ({each.carrier}) differs from the order's ({each.merchant})."
@@ -78,11 +78,10 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
     for scan in sorted(scans, key=lambda entry: entry.at)[:_NAMED_MAX]:
         after = ""
         if milestones.delivery is not None and scan.at > milestones.delivery.at:
-            after = f", {duration(scan.at - milestones.delivery.at)} after the delivery,"
+            after = f", {duration((scan.at - milestones.delivery.at).total_seconds())} after the delivery,"
         where = f" in {scan.location['city']}" if scan.location.get("city") else ""
-        number = milestones.numbers[scan.document["event_id"]]
         said.append(
-            f"On {stated_time(scan.document)}{after} the carrier also reported “{words_of(scan)}”{where} (statement {number})."
+            f"On {stated_time(scan.document)}{after} the carrier also reported “{words_of(scan)}”{where} (statement {scan.number})."
         )
     if len(scans) > _NAMED_MAX:
         said.append(
@@ -93,13 +92,11 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
     return " ".join(said)
 
 
-def _corrected(corrected: CorrectedDelivery, milestones: Milestones) -> str:
+def _corrected(corrected: CorrectedDelivery) -> str:
     """Describe a delivery that was taken back."""
     correction = corrected.correction.document
-    at = f"{stated_time(corrected.entry.document)} (statement {milestones.numbers[corrected.entry.document['event_id']]})"
-    by = (
-        f"{utc(correction['received_at'])} (statement {milestones.numbers[correction['event_id']]})"
-    )
+    at = f"{stated_time(corrected.entry.document)} (statement {corrected.entry.number})"
+    by = f"{utc(correction['received_at'])} (statement {corrected.correction.number})"
     if correction["event_id"].startswith(OWN_PREFIX):
         reads = spaced(corrected.reads) if corrected.reads else "no scan"
         return f"The carrier’s statement for {at} was first read here as a delivery; since {by} it is read as: {reads}."
@@ -107,10 +104,9 @@ def _corrected(corrected: CorrectedDelivery, milestones: Milestones) -> str:
     return f"The carrier reported a delivery for {at} and {reads}; that came on {by}."
 
 
-def _statements(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
+def _statements(scans: Sequence[BundleEntry]) -> str:
     named = [
-        f"statement {milestones.numbers[scan.document['event_id']]}, {stated_time(scan.document)}"
-        for scan in scans[:_NAMED_MAX]
+        f"statement {scan.number}, {stated_time(scan.document)}" for scan in scans[:_NAMED_MAX]
     ]
     return f" ({'; '.join(named)}{'; ...' if len(scans) > _NAMED_MAX else ''})" if named else ""
 

@@ -44,13 +44,13 @@ def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> 
     """Return what stands on the first page: who was told of the state that the shipment has, and who was not."""
     lines = told_lines(bundle, entries)
     if not lines:
-        return ["Nobody was told by this service: there was no subscription to this parcel."]
+        return ["No system was notified by this service: there was no subscription to this parcel."]
     status = spaced(bundle["shipment"]["status"])
     telling = [line for line in lines if line.status == status] or lines[-1:]
     confirmed = [line for line in telling if line.is_confirmed]
     shown = (confirmed or telling)[:_NAMED_MAX]
     said = [
-        f"{line.receiver} was {'told' if line.is_try else 'to be told'} “{line.status}” on {line.at}: {line.answer}."
+        f"{line.receiver}, a subscriber’s system, was {'' if line.is_try else 'to be '}notified of “{line.status}” on {line.at}: {line.answer}."
         for line in shown
     ]
     rest = len(lines) - len(shown)
@@ -96,7 +96,7 @@ def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator
 
 def _why_unsent(one: LoggedNotification) -> str:
     if one.covered_by is not None:
-        return f"left out, the one of change {one.covered_by} stood for it"
+        return f"left out: that of statement {one.covered_by} stood for it"
     if one.outcome is None:
         return "not ended yet"
     return "" if one.tries else f"{spaced(one.outcome)}, never attempted"

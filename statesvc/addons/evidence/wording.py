@@ -9,7 +9,8 @@ def _paragraphs(text: str) -> tuple[str, ...]:
 
 (BOTH_CLOCKS,) = _paragraphs("""
 “Happened” is the carrier's own clock and zone, as the carrier stated it. “Recorded” is when this service stored it, by the clock of its
-database, in UTC. A scan may be recorded long after it happened; the table is in the order in which things happened.
+database, in UTC. A scan may be recorded long after it happened. The table is in the order in which things happened; statements are numbered in the
+order in which they were recorded.
 """)
 
 (ONE_ZONE,) = _paragraphs("""

@@ -182,7 +182,7 @@ async def test_the_timeline_has_both_clocks_places_and_what_moved_the_status(
     assert text.index("Delivered · Springfield") < text.index("Picked up · Springfield"), (
         "the newest first"
     )
-    assert "picked up delivered event 2" in await tab.text(f"{PAGE}?tab=record")
+    assert "picked up delivered statement 2" in await tab.text(f"{PAGE}?tab=record")
     assert "said 1" not in text
     await tab.log_in("read")
     assert "What we concluded" not in await tab.text(f"{PAGE}?tab=record")
@@ -371,7 +371,7 @@ async def test_what_did_not_happen_is_listed(tab: Tab, scan: Statement) -> None:
     assert "Not in time: stalled" in text
     text = await tab.text(f"{PAGE}?tab=record")
     assert "no scan came for longer than is usual in its state" in text
-    assert "72 event 1" in text
+    assert "72 statement 1" in text
 
 
 async def test_a_change_is_shown_at_the_event_that_says_it(tab: Tab, scan: Statement) -> None:

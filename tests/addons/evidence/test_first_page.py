@@ -1,5 +1,6 @@
 """The first page answers a clerk: which scan contradicts, what was taken back, which parcel of the number, by which clock, who was told."""
 
+import json
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(database: An
         report = report_of(await bundle_of(log))
     assert report.summary.remarks == [
         (
-            "On 1 Mar 2026, 17:10 UTC, 8 hours after the delivery, the carrier also reported “in transit: scanned 550” in Springfield "
+            "On 1 Mar 2026, 17:10 UTC, 8 h after the delivery, the carrier also reported “in transit: scanned 550” in Springfield "
             "(statement 2). No later statement took the delivery back."
         )
     ]
@@ -240,10 +241,14 @@ async def test_who_was_told_is_said_in_words(database: Any) -> None:
         waiting = report_of(await bundle_of(log)).summary.told
         await deliver(log)
         page = await page_of(log)
-    assert waiting[0].startswith("subscriber.invalid was to be told “delivered” on ")
+    assert waiting[0].startswith(
+        "subscriber.invalid, a subscriber’s system, was to be notified of “delivered” on "
+    )
     assert waiting[0].endswith(": not ended yet.")
     (told,) = page.told
-    assert told.startswith("subscriber.invalid was told “delivered” on ")
+    assert told.startswith(
+        "subscriber.invalid, a subscriber’s system, was notified of “delivered” on "
+    )
     assert told.endswith(" UTC: confirmed (HTTP 204, 10 ms).")
 
 
@@ -253,4 +258,24 @@ async def test_a_receiver_is_called_by_the_name_of_its_subscription(database: An
         await log.say(scan(NUMBER, 70, Status.DELIVERED))
         await deliver(log)
         page = await page_of(log)
-    assert page.told[0].startswith("Example shop was told “delivered” on ")
+    assert page.told[0].startswith(
+        "Example shop, a subscriber’s system, was notified of “delivered” on "
+    )
+
+
+async def test_statements_are_numbered_as_the_console_and_the_api_number_them(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.DELIVERED))
+        await log.say(scan(NUMBER, 486, Status.IN_TRANSIT))
+        await log.say(scan(NUMBER, 10, Status.PICKED_UP))
+        await log.seal()
+        bundle = await bundle_of(log)
+    versions = {entry["index"]: json.loads(entry["canonical"]) for entry in bundle["entries"]}
+    report = report_of(bundle)
+    assert [line.number for line in report.statements] == [3, 1, 2]
+    assert all(line.number == versions[line.index]["version"] for line in report.statements)
+    (remark,) = (each for each in bundle["page_one"]["remarks"] if "in transit" in each)
+    assert "6 h 56 min after the delivery" in remark
+    assert "(statement 2)" in remark

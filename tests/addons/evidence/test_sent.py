@@ -136,8 +136,8 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
         shown = await bundle_of(log)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
     assert [one.answer for one in report_of(shown).told] == [
-        "left out, the one of change 3 stood for it",
-        "left out, the one of change 3 stood for it",
+        "left out: that of statement 3 stood for it",
+        "left out: that of statement 3 stood for it",
         "confirmed (HTTP 204, 10 ms)",
     ]
     assert both(shown, keys_of(shown)) == (True, True)

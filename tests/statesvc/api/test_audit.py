@@ -1,4 +1,5 @@
 from typing import Any
+from uuid import UUID
 
 import pytest
 from psycopg import AsyncConnection
@@ -95,7 +96,12 @@ async def test_notifications_come_with_their_fan_outs_their_end_and_all_tries(
     )
     await database.clock.advance(60)
     await deliver(api.carriers.connection, api.carriers.keyring)
+    subscription_id = UUID(waiting["subscription_id"])
+    await store.turn(
+        api.carriers.connection, subscription_id, "delete", actor="test", why="it has moved"
+    )
     (notified,) = (await audit(api, "5"))["notifications"]
+    assert notified["receiver"] == "example.test", "kept when the subscription is deleted"
     assert (notified["waiting"], notified["outcome"], notified["webhook_id"]) == (
         False,
         "delivered",
