@@ -19,13 +19,16 @@ class CopyFaultError(RuntimeError):
 
 async def read_copy_faults(connection: AsyncConnection[Any]) -> list[str]:
     """Return one sentence for each fault, with the command that repairs it."""
-    return [
+    rows = await (await connection.execute(_SQL["sequences_behind"])).fetchall()
+    return [sequence_fault(*row) for row in rows]
+
+
+def sequence_fault(sequence: str, column: str, next_value: int, highest: int) -> str:
+    """Say that a sequence is behind its column."""
+    return (
         f"the next value of {sequence} is {next_value}, and {column} has values up to {highest}: "
         f"statesvc psql --owner -c \"SELECT setval('{sequence}', {highest})\""
-        for sequence, column, next_value, highest in await (
-            await connection.execute(_SQL["sequences_behind"])
-        ).fetchall()
-    ]
+    )
 
 
 async def require_no_copy_faults(connection: AsyncConnection[Any]) -> None:

@@ -26,7 +26,7 @@ $$;
 CREATE SCHEMA IF NOT EXISTS statesvc_guard AUTHORIZATION statesvc_guard;
 GRANT USAGE ON SCHEMA statesvc TO statesvc_guard;
 GRANT INSERT ON statesvc.batch, statesvc.action, statesvc.unsealed TO statesvc_guard;
-GRANT SELECT ON statesvc.log_epoch TO statesvc_guard;
+GRANT SELECT ON statesvc.log_epoch, statesvc.sealed_batch TO statesvc_guard;
 GRANT USAGE ON SEQUENCE statesvc.batch_id_seq TO statesvc_guard;
 
 -- Whether a table of this name is of the log, or one of its partitions.

@@ -47,6 +47,7 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "SS001": Failure.IMMUTABLE,
         "SS003": Failure.NOT_ARCHIVED,
         "SS005": Failure.DUPLICATE,  # another transaction was first
+        "SS006": Failure.DEFECT,  # the sequence of batch ids is behind
         "23505": Failure.DUPLICATE,
         "42501": Failure.FORBIDDEN,
         "26000": Failure.MISROUTED,  # the prepared statement does not exist
@@ -87,6 +88,7 @@ _NO_PARTITION: Final = (
 )
 ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
     {
+        "SS006": "the next batch id exists already: `statesvc doctor` names the statement that sets the sequence",
         "26000": _CARRY,
         "42P05": _CARRY,
         "0A000": "most likely a migration changed what a prepared statement answers: connections are replaced within the hour, "

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 
 from statesvc.background.duration import duration
 from statesvc.database.clocks import clock_fault
+from statesvc.database.copy_faults import sequence_fault
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, Urgency
 from statesvc.health.running_processes import why_not_writable
@@ -40,11 +41,16 @@ async def storage_findings(
         return [_now("database", text, "AckAvailability")]
     row = await (await connection.execute(_SQL["fit_to_write"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    refusal, seconds, missing, clock = row
+    refusal, seconds, missing, clock, next_batch_id, sealed_batch_id = row
     if missing:
         return [
             _now("partitions", _without_partition(missing, clock, wall_clock()), "PartitionHorizon")
         ]
+    if sealed_batch_id is not None and next_batch_id <= sealed_batch_id:
+        behind = sequence_fault(
+            "statesvc.batch_id_seq", "statesvc.batch.batch_id", next_batch_id, sealed_batch_id
+        )
+        return [_now("database", f"nothing can be processed: {behind}", "CopiedDatabase")]
     if refusal is not None:
         return [
             _now(

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from psycopg import AsyncConnection
+from psycopg.errors import UniqueViolation
 
 from events.entry.kinds import FIRST_EPOCH
 from events.merkle.compact_range import CompactRange
@@ -125,20 +126,27 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
     first_indexes, batch_ids, recorded_froms, recorded_tos, entries = map(
         list, zip(*places, strict=True)
     )
-    placed = await connection.execute(
-        SQL["place_batches"],
-        {
-            "first_indexes": first_indexes,
-            "batch_ids": batch_ids,
-            "recorded_froms": recorded_froms,
-            "recorded_tos": recorded_tos,
-            "entries": entries,
-            "sealed_at": sealed_at,
-            "levels": [subtree.node.level for subtree in subtrees],
-            "positions": [subtree.node.position for subtree in subtrees],
-            "hashes": [subtree.hash for subtree in subtrees],
-        },
-    )
+    try:
+        placed = await connection.execute(
+            SQL["place_batches"],
+            {
+                "first_indexes": first_indexes,
+                "batch_ids": batch_ids,
+                "recorded_froms": recorded_froms,
+                "recorded_tos": recorded_tos,
+                "entries": entries,
+                "sealed_at": sealed_at,
+                "levels": [subtree.node.level for subtree in subtrees],
+                "positions": [subtree.node.position for subtree in subtrees],
+                "hashes": [subtree.hash for subtree in subtrees],
+            },
+        )
+    except UniqueViolation as error:
+        if error.diag.constraint_name != "sealed_batch_place":
+            raise
+        raise RefusalError(
+            f"one of the batches {batch_ids[0]} to {batch_ids[-1]} has the id of a sealed one: ids were given out twice"
+        ) from error
     row = await placed.fetchone()
     assert row is not None  # noqa: S101 - one row, always
     before_these = (
