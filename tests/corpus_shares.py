@@ -7,8 +7,9 @@ it rejected, the code unmapped or read by its category alone. Silent: anything e
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,11 @@ from tests.events.carriers.test_corpus import (
     read,
 )
 
-CORPORA: Final = (CORPUS, CORPUS.with_name("corpus-3"))
+CORPORA: Final = (
+    CORPUS,
+    *(CORPUS.with_name(name) for name in ("corpus-3", "corpus-4")),
+    CORPUS.with_name("corpus-4") / "earlier",
+)
 PAGE: Final = Path(__file__).parents[1] / "docs" / "carrier-shares.md"
 BEGIN, END = "<!-- shares -->\n", "<!-- shares end -->\n"
 LEFT_OUT: Final = ("page", "noreader")
@@ -85,23 +90,37 @@ def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> S
         normalized = read(carrier_id, body)
     except UnreadableMessageError:
         return Shares(payloads=1, events=len(expected), reported=len(expected))
+    readings = normalized.readings
     found = Shares(payloads=1, events=len(expected))
-    for number, event in enumerate(expected):
-        verdict = _verdict(normalized, number, event)
+    for reading, event in pairs(readings, expected):
+        verdict = _verdict(normalized, reading, event)
         setattr(found, verdict, getattr(found, verdict) + 1)
-    found.silent += max(0, len(normalized.readings) - len(expected))
-    found.assumed = sum(
-        reading.time.tz_source is TzSource.ASSUMED_UTC for reading in normalized.readings
-    )
-    found.unmapped = sum(reading.kind is Kind.UNMAPPED for reading in normalized.readings)
+    if not normalized.rejections:
+        found.silent += max(0, len(readings) - len(expected))
+    found.assumed = sum(reading.time.tz_source is TzSource.ASSUMED_UTC for reading in readings)
+    found.unmapped = sum(reading.kind is Kind.UNMAPPED for reading in readings)
     return found
 
 
-def _verdict(normalized: Normalized, number: int, expected: dict[str, Any]) -> str:
-    if number >= len(normalized.readings):
+def pairs(
+    readings: Sequence[Reading], expected: Sequence[dict[str, Any]]
+) -> Iterator[tuple[Reading | None, dict[str, Any]]]:
+    """Yield each expected event with the reading that fits it; those without one get the others, in their order."""
+    left, unmatched = list(readings), []
+    for event in expected:
+        fitting = next((each for each in left if not any(differences(each, event))), None)
+        if fitting is None:
+            unmatched.append(event)
+        else:
+            left.remove(fitting)
+            yield fitting, event
+    yield from zip_longest(left[: len(unmatched)], unmatched)
+
+
+def _verdict(normalized: Normalized, reading: Reading | None, expected: dict[str, Any]) -> str:
+    if reading is None:
         return "reported" if normalized.rejections else "silent"
-    reading = normalized.readings[number]
-    if not list(differences(reading, expected)):
+    if not any(differences(reading, expected)):
         return "right"
     return "reported" if _asks(reading) or normalized.rejections else "silent"
 
