@@ -30,7 +30,7 @@ def body(code: str = "OUTDLV", *, name: str = "shipmentStatus") -> bytes:
         (body(), [EVENT], "right"),
         (body("NEVERSEEN"), [EVENT | {"raw_code": None}], "reported"),
         (body(name="steps"), [EVENT], "reported"),
-        (b"{}", [EVENT], "silent"),
+        (b'{"shipment": {"strShipmentNo": "1"}, "shipmentStatus": []}', [EVENT], "silent"),
         (b"<html/>", [EVENT], "reported"),
         (body(), [EVENT | {"status": "delivered"}], "silent"),
         (body(), [], "silent"),

@@ -38,8 +38,6 @@ def normalize(
 
 
 def _trackings(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip"

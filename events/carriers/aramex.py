@@ -107,8 +107,6 @@ def _from_xml(document: kit.Document) -> Iterator[Update]:
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Update]:
-    if body in ({}, []):
-        return
     if (
         type(body) is not dict
         or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys()

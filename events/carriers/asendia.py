@@ -38,8 +38,6 @@ def normalize(
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         found = [(f"/{index}", member) for index, member in kit.objects(body, "", rejections)]
     elif type(body) is dict and type(body.get("data")) in (list, dict):

@@ -60,13 +60,13 @@ def _consignments(
 
 
 def _results(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not {"tracking_results", "errors"} & body.keys():
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post"
         )
     for index, result in kit.objects_at(body, "tracking_results", "", rejections):
+        if not {"trackable_items", "consignment"} & result.keys():
+            kit.objects_at(result, "trackable_items", f"/tracking_results/{index}", rejections)
         yield f"/tracking_results/{index}", result
 
 

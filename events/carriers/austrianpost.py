@@ -23,20 +23,19 @@ _INSIDE_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
     """Yield the events of one answer."""
-    where, parcel = _parcel(kit.read_json(body))
+    where, parcel = _parcel(kit.read_json(body), rejections)
     number = next((found for name in _NUMBERS if (found := kit.text(parcel.get(name)))), None)
     readings = kit.readings_of(_scans(parcel, where, received_at, rejections), number, rejections)
     expected = kit.text(kit.child(parcel, "estimatedDelivery").get("startDate"))
     return kit.with_estimate(readings, kit.estimate(expected, kit.ISO))
 
 
-def _parcel(body: object) -> tuple[str, kit.JsonObject]:
+def _parcel(body: object, rejections: kit.Rejections) -> tuple[str, kit.JsonObject]:
     if type(body) is dict and "sendungsEvents" in body:
         return "", body
-    if type(body) is dict and (
-        body == {} or "errors" in body or _PARCEL in kit.child(body, "data")
-    ):
-        return f"/data/{_PARCEL}", kit.child(body, "data", _PARCEL)
+    if type(body) is dict and ("errors" in body or _PARCEL in kit.child(body, "data")):
+        data = kit.child(body, "data")
+        return f"/data/{_PARCEL}", kit.object_at(data, _PARCEL, "/data", rejections)
     raise kit.UnreadableMessageError(
         kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Österreichische Post"
     )

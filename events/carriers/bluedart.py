@@ -49,6 +49,8 @@ def normalize(
         ]
         if not scans and not kit.as_list(details) and kit.text(shipment.get("Status")):
             scans = [(f"{where}/Status", _of_status(shipment))]
+        elif not {"Scans", "ScanDetail", *_ERRORS} & shipment.keys():
+            rejections.add(f"{where}/Scans", kit.NO_CONTAINER)
         signed_by = kit.child(shipment, "Scans", "DeliveryDetails").get(
             "ReceivedBy"
         ) or shipment.get("ReceivedBy")
@@ -106,8 +108,6 @@ def _in_json(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the shipments with their pointers, whatever wraps them."""
-    if body in ({}, []):
-        return
     if type(body) is list and (where or any(type(member) is dict for member in body)):
         for index, member in kit.objects(body, where, rejections):
             yield from _in_json(member, f"{where}/{index}", rejections)
@@ -128,6 +128,8 @@ def _in_json(
             yield where, body
     elif kit.as_list(body[inside]):
         yield from _in_json(body[inside], f"{where}/{inside}", rejections)
+    else:
+        rejections.note_nothing()
 
 
 def _in_xml(body: bytes) -> Iterator[tuple[str, kit.JsonObject]]:

@@ -59,8 +59,6 @@ def normalize(
 def _from_json(
     body: object, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not {"items", "error"} & body.keys():
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no items of bpost")
     if "items" not in body:

@@ -38,8 +38,6 @@ def normalize(
 
 
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and _CONSIGNMENTS in body:
         for index, consignment in kit.objects_at(body, _CONSIGNMENTS, "", rejections):
             yield from _of_consignment(consignment, f"/{_CONSIGNMENTS}/{index}", rejections)

@@ -34,8 +34,6 @@ def normalize(
 
 
 def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and "module" in body:
         for index, parcel in kit.objects_at(body, "module", "", rejections):
             yield f"/module/{index}", parcel

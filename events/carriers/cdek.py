@@ -48,8 +48,6 @@ def normalize(
 def _read(
     body: object, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, where, rejections):
             yield from _read(member, f"{where}/{index}", received_at, rejections)

@@ -49,8 +49,6 @@ def normalize(
 
 
 def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     found = (
         [("", body)]
         if type(body) is dict

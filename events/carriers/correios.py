@@ -83,8 +83,6 @@ def _event(event: _Element) -> kit.JsonObject:
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios"

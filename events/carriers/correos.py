@@ -39,8 +39,6 @@ def normalize(
 
 
 def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     found = (
         [("", body)]
         if type(body) is dict

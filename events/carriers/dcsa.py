@@ -98,8 +98,6 @@ def normalize(
 
 
 def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and "events" in body:
         yield from (
             (f"/events/{index}", _whole(event))

@@ -83,8 +83,6 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         found = [(f"/{index}", member) for index, member in kit.objects(body, "", rejections)]
     elif type(body) is dict and "ShipmentData" in body:

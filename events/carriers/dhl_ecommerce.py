@@ -60,8 +60,6 @@ def normalize(
 
 
 def _entries(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and _PACKAGES in body:
         yield from (
             (f"/{_PACKAGES}/{index}", entry)

@@ -272,8 +272,6 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoin
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Waybill]:
-    if body in ({}, []):
-        return
     if type(body) is dict and _TWIN in body:
         answer = Element(_TWIN)
         _grow(answer, kit.child(body, _TWIN))

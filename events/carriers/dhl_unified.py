@@ -116,8 +116,6 @@ def normalize(
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the shipments with their pointers: those of a list, of an answer, or the one that a push holds by itself."""
-    if body in ({}, []):
-        return
     if type(body) is list:
         found, base = kit.objects(body, "", rejections), ""
     elif type(body) is dict and "shipments" in body:

@@ -41,8 +41,6 @@ def normalize(
 
 
 def _waybills(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     found = (
         [("", body)]
         if type(body) is dict

@@ -205,8 +205,6 @@ def _traces(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[DpdParcel]:
-    if body in ({}, []):
-        return
     if type(body) is dict and _LIFE_CYCLE in body:
         yield from _life_cycle(body, rejections)
         return

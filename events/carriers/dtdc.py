@@ -61,8 +61,6 @@ def normalize(
 
 
 def _answers(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     found = (
         [("", body)]
         if type(body) is dict

@@ -54,8 +54,6 @@ def normalize(
 
 
 def _trackers(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost"

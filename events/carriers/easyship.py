@@ -68,8 +68,6 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if (
         type(body) is dict
         and (answer := next((name for name in _ANSWERS if name in body), None)) is not None

@@ -159,8 +159,6 @@ def _bare(printed: str | None) -> str | None:
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[EpcisEvent]:
-    if body in ({}, []):
-        return
     found = list(_listed(body, rejections))
     known = type(body) is dict and (kit.text(body.get("type")) in DOCUMENTS or "epcisBody" in body)
     if (

@@ -54,8 +54,6 @@ def normalize(
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not {"contenu", "listSuivis", "ok", "codeErreur"} & body.keys():
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Geodis"

@@ -118,8 +118,6 @@ def _printed(event: kit.JsonObject) -> str | None:
 
 
 def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and "unitno" in body:
         yield "", body
     elif type(body) is dict and "parcels" in body:

@@ -48,8 +48,6 @@ def normalize(
 
 
 def _parcels(body: object, received_at: datetime, rejections: kit.Rejections) -> Iterator[_Parcel]:
-    if body in ({}, []):
-        return
     if type(body) is not dict:
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
     if body.keys() >= _PUSH:

@@ -49,8 +49,6 @@ def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, ki
             "/data",
             [parcel for _, parcel in kit.objects_at(body, "data", "", rejections)],
         )
-    if body in ({}, []):
-        return
     found = [] if type(body) not in (list, dict) else kit.objects(body, where, rejections)
     known = kit.recognised(
         ((f"{where}/{index}", parcel) for index, parcel in found), {_NUMBER}, rejections

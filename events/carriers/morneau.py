@@ -35,13 +35,11 @@ def normalize(
 
 
 def _orders(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, "", rejections):
             yield from ((f"/{index}{where}", order) for where, order in _orders(member, rejections))
     elif type(body) is dict and _ORDER in body:
-        yield f"/{_ORDER}", kit.child(body, _ORDER)
+        yield f"/{_ORDER}", kit.object_at(body, _ORDER, "", rejections)
     elif type(body) is dict and "History" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():

@@ -48,8 +48,6 @@ def normalize(
 def _events(
     body: object, rejections: kit.Rejections
 ) -> Iterator[tuple[str, str | None, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and "data" in body:
         for index, parcel in kit.objects_at(body, "data", "", rejections):
             yield from _history(parcel, f"/data/{index}", rejections)

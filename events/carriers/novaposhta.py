@@ -53,8 +53,6 @@ def normalize(
 
 
 def _documents(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         yield from (
             (f"/{index}", document) for index, document in kit.objects(body, "", rejections)

@@ -36,8 +36,6 @@ def normalize(
 def _parcels(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of NZ Post"

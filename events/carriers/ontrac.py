@@ -89,14 +89,16 @@ def _shipments(document: kit.Document) -> Iterator[tuple[str, _Element]]:
 
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield the package that an answer is, or those that it lists."""
-    if body in ({}, []):
-        return
     if type(body) is list or (type(body) is dict and "Packages" in body):
         members: object = body["Packages"] if type(body) is dict else body
         base = "/Packages" if type(body) is dict else ""
         members_found = (
             (f"{base}/{index}", package)
-            for index, package in kit.objects(members, base, rejections)
+            for index, package in (
+                kit.objects_at(body, "Packages", "", rejections)
+                if type(body) is dict
+                else kit.objects(body, "", rejections)
+            )
         )
         found = kit.recognised(members_found, {"Events"}, rejections)
         if not found and (kit.as_list(members) or type(body) is list):

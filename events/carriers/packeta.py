@@ -65,8 +65,6 @@ def _from_xml(
 def _from_json(
     body: object, rejections: kit.Rejections
 ) -> Iterator[tuple[str, str | None, Fields]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not {"result", "fault"} & body.keys():
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no answer of Packeta")
     if "fault" in body:

@@ -35,8 +35,6 @@ def normalize(
 def _from_json(
     body: object, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, where, rejections):
             yield from _from_json(member, f"{where}/{index}", received_at, rejections)

@@ -56,8 +56,6 @@ def normalize(
 def _packages(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, where, rejections):
             yield from _packages(member, f"{where}/{index}", rejections)

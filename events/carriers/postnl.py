@@ -55,8 +55,6 @@ def normalize(
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         found = [(f"/{index}", shipment) for index, shipment in kit.objects(body, "", rejections)]
         known = kit.recognised(found, {"Barcode"}, rejections)

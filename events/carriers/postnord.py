@@ -47,8 +47,6 @@ def normalize(
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and type(body.get(_ROOT)) is dict:
         pointer = f"/{_ROOT}/shipments"
         for index, shipment in kit.objects_at(body[_ROOT], "shipments", f"/{_ROOT}", rejections):

@@ -49,8 +49,6 @@ def normalize(
 
 
 def _pieces(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not (_PIECES in body or _ERROR_FIELDS & body.keys()):
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no mail pieces of Royal Mail"

@@ -43,12 +43,11 @@ def normalize(
 
 
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not ("data" in body or "event" in body or "code" in body):
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no push or answer of 17TRACK")
     if body.get("event") == _STOPPED:
         rejections.note_nothing()
+        return
     for index, data in kit.objects_at(body, "data", "", rejections):
         where = f"/data/{index}" if type(body["data"]) is list else "/data"
         if "number" in data:

@@ -87,8 +87,6 @@ def _from_xml(document: kit.Document) -> Iterator[tuple[str, str | None, kit.Jso
 def _from_json(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, str | None, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express"

@@ -45,8 +45,6 @@ def normalize(
 def _trackings(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is dict and _TRACKINGS in body:
         for index, tracking in kit.objects_at(body, _TRACKINGS, where, rejections):
             if kit.text(kit.child(tracking, "metadata").get("topic")) == _OTHER_TOPIC:

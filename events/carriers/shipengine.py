@@ -66,10 +66,12 @@ def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) ->
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine"
         )
-    if (kit.text(push.get("resource_type")) or _TRACK) != _TRACK or kit.text(
-        tracking.get("status_code")
-    ) == _UNKNOWN:
+    is_untold = kit.text(tracking.get("status_code")) == _UNKNOWN
+    if "events" not in tracking and (
+        is_untold or (kit.text(push.get("resource_type")) or _TRACK) != _TRACK
+    ):
         rejections.note_nothing()
+        return []
     number = kit.text(tracking.get("tracking_number"))
     rollup = _rollup(push, tracking)
     readings = kit.carried_by(

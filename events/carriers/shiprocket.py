@@ -63,8 +63,6 @@ def normalize(
 
 
 def _histories(body: object, where: str, rejections: kit.Rejections) -> Iterator[_History]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, where, rejections):
             yield from _histories(member, f"{where}/{index}", rejections)

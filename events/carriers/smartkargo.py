@@ -34,8 +34,6 @@ def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) ->
 
 
 def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, event in kit.objects(body, "", rejections):
             if "eventType" not in event and "airWaybill" not in event:

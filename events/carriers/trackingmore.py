@@ -20,6 +20,7 @@ CLOCK: Final = kit.Clock(formats=FORMATS, midnight_is_day=True)
 
 _LEGS: Final = ("origin_info", "destination_info")
 _KNOWN_LEGS: Final = frozenset(_LEGS)
+_UNTOLD: Final = frozenset({None, "pending", "notfound"})
 _ERROR_FIELDS: Final = frozenset({"code", "meta", "message", "error", "errors"})
 _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 
@@ -44,8 +45,6 @@ def normalize(
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is not dict or not (_ERROR_FIELDS | _SHIPMENT | {"data"}) & body.keys():
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of TrackingMore"
@@ -73,8 +72,12 @@ def _scans(
         kit.home_of(_courier(shipment)),
     )
     if not shipment.keys() & _KNOWN_LEGS and not kit.holds_dated(shipment):
-        # the answer to the registration of a number
-        rejections.note_nothing()
+        status = kit.text(shipment.get("delivery_status")) or kit.text(shipment.get("status"))
+        if status in _UNTOLD:
+            # the answer to the registration of a number
+            rejections.note_nothing()
+        else:
+            rejections.add(f"{where}/{_LEGS[0]}", kit.NO_CONTAINER)
     for leg in _LEGS:
         pointer = f"{where}/{leg}/trackinfo"
         at_leg = kit.object_at(shipment, leg, where, rejections, required=False, but=_KNOWN_LEGS)

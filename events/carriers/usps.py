@@ -190,8 +190,6 @@ def _time(
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[UspsItem]:
-    if body in ({}, []):
-        return
     if type(body) not in (dict, list):
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but neither an object nor a list"
@@ -225,7 +223,7 @@ def _web_tools_items(
     for index, info in kit.objects_at(answer, "TrackInfo", where, rejections):
         pointer, scans = f"{where}/TrackInfo/{index}", []
         if not _WEB_TOOLS_LISTS & info.keys():
-            kit.objects_at(info, "TrackDetail", pointer, rejections, required=False)
+            kit.objects_at(info, "TrackDetail", pointer, rejections, required="Status" not in info)
         for name in sorted(_WEB_TOOLS_LISTS, reverse=True):
             for at, event in enumerate(kit.as_list(info.get(name))):
                 if type(event) is dict:

@@ -36,8 +36,6 @@ def normalize(
 
 
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, "", rejections):
             yield from (

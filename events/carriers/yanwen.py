@@ -34,8 +34,6 @@ def normalize(
 
 
 def _items(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    if body in ({}, []):
-        return
     if type(body) is list:
         for index, member in kit.objects(body, "", rejections):
             yield from ((f"/{index}{where}", item) for where, item in _items(member, rejections))

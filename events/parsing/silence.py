@@ -27,7 +27,7 @@ _DATE: Final = re.compile(
 _EPOCHS: Final = (range(10**9, 2 * 10**9 + 1), range(10**12, 2 * 10**12 + 1))
 _NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
 _ERROR: Final = re.compile(
-    r"err|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z"
+    r"err(?:or|code|msg|no|s?\Z)|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z"
 )
 """Names under which errors stand, and what is said of the message itself, as `squashed`."""
 _WORDS: Final = frozenset(
@@ -93,13 +93,11 @@ def is_empty(value: object) -> bool:
 
 
 def says_nothing(value: object, *, deep: bool = False) -> bool:
-    """Return whether nothing in a value of JSON could be a scan: it is an error or a notice, or an object without a date that holds none.
+    """Return whether a value of JSON is an error or a notice, and holds no dated object.
 
-    `deep`: the error or notice may stand anywhere within.
+    An empty object is neither: a format has its own word for `nothing yet`. `deep`: the error or notice may stand anywhere within.
     """
-    return is_empty(value) or (
-        not holds_dated(value) and (_is_flat(value) or _has_notice(value, deep=deep))
-    )
+    return not holds_dated(value) and _has_notice(value, deep=deep)
 
 
 def holds_dated(value: object, but: AbstractSet[str] = frozenset()) -> bool:
@@ -121,14 +119,6 @@ def holds_dated_list(value: dict[str, Any], but: AbstractSet[str]) -> bool:
         type(member) is list and holds_dated(member)
         for name, member in value.items()
         if name not in but and not _ERROR.search(squashed(name))
-    )
-
-
-def _is_flat(value: object) -> bool:
-    return (
-        type(value) is dict
-        and not _is_dated(value)
-        and all(is_empty(member) for member in value.values() if type(member) in (dict, list))
     )
 
 

@@ -101,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
 def _write_rejections(normalized: Normalized) -> int:
     for rejection in normalized.rejections:
         sys.stderr.write(f"rejected {rejection.pointer}: {rejection.why}\n")
+    if normalized == Normalized():
+        sys.stderr.write("no events\n")
     return 0
 
 

@@ -30,6 +30,22 @@ def changed_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
             yield f"{change} {'/'.join(map(str, path)) or 'root'}", json.dumps(became).encode()
 
 
+def bodies_with_a_bare_element(body: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield each list of objects by name, with the body in which it has one more: the first, without any container."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return
+    for path in _containers(value):
+        members = _at(value, path)
+        if not isinstance(members, list) or not members or not isinstance(members[0], dict):
+            continue
+        bare = {key: each for key, each in members[0].items() if not isinstance(each, dict | list | None)}
+        if bare and bare != members[0]:
+            changed = json.dumps(_put(value, path, [*members, bare])).encode()
+            yield "/".join(map(str, path)), changed
+
+
 def _containers(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the containers; of a list the first two members, which stand for the others."""
     children = (
