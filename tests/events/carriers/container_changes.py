@@ -40,7 +40,11 @@ def bodies_with_a_bare_element(body: bytes) -> Iterator[tuple[str, bytes]]:
         members = _at(value, path)
         if not isinstance(members, list) or not members or not isinstance(members[0], dict):
             continue
-        bare = {key: each for key, each in members[0].items() if not isinstance(each, dict | list | None)}
+        bare = {
+            key: each
+            for key, each in members[0].items()
+            if not isinstance(each, dict | list | None)
+        }
         if bare and bare != members[0]:
             changed = json.dumps(_put(value, path, [*members, bare])).encode()
             yield "/".join(map(str, path)), changed
