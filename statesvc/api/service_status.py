@@ -16,7 +16,6 @@ from statesvc.addons.archive.archive_identity import (
     read_archive_failures,
     read_refusal,
 )
-from statesvc.addons.expectations.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.duration import duration
@@ -32,6 +31,7 @@ from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readi
 from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
+from statesvc.shipments.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 
 _SQL = queries("statesvc.api", "service_status")
 

@@ -11,7 +11,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
+from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader
+from statesvc.bodies.body_record import BodyRecord
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath

@@ -8,8 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from statesvc.addons.archive.archive_file import BodyRecord
-from statesvc.addons.archive.day import FIRST, bounds
+from statesvc.bodies.body_record import FIRST, BodyRecord, bounds
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 

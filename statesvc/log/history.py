@@ -21,7 +21,6 @@ from psycopg import AsyncConnection, Rollback
 
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
-from statesvc.addons.archive.entry_row import LogEntry
 from statesvc.addons.archive.file_queries import (
     EntriesByKind,
     FileQuery,
@@ -36,6 +35,7 @@ from statesvc.files.archive_folder import ArchivePath
 from statesvc.log import entry_documents
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
+from statesvc.log.entry_row import LogEntry
 from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "history")

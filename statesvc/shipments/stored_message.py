@@ -10,8 +10,8 @@ from psycopg.rows import class_row
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import unsalted
-from statesvc.addons.archive.archive_file import BodyRecord
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
+from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.find_bodies import (
     ArchiveUnavailableError,
     BodyLocation,

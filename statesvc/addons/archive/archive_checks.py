@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from statesvc.addons.archive.archive_identity import read_refusal
 from statesvc.addons.archive.day_ledger import DayRecord, archives, due_days
 from statesvc.addons.archive.file_names import index_of
-from statesvc.addons.archive.month_ledger import LogMonth, due_months, months
+from statesvc.addons.archive.month_ledger import due_months
 from statesvc.cli.storage import hot_time
 from statesvc.files.archive_folder import (
     ArchivePath,
@@ -22,6 +22,7 @@ from statesvc.files.archive_folder import (
 )
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.health.finding import Finding, fail, ok, warn
+from statesvc.log.log_months import LogMonth, months
 from statesvc.maintenance.storage_forecast import Hot, size_text
 from statesvc.maintenance.table_sizes import read_stored_data
 from statesvc.settings.service_settings import Settings

@@ -14,7 +14,7 @@ from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives,
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.addons.archive.file_queries import file_faults
 from statesvc.addons.archive.lost_files import NotLostError, give_up
-from statesvc.addons.archive.month_ledger import LOG_LEDGER, LogMonth, months
+from statesvc.addons.archive.month_ledger import LOG_LEDGER
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
@@ -23,6 +23,7 @@ from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
 from statesvc.files.archive_errors import NoParquetError
 from statesvc.files.archive_folder import ArchivePath, archive_folder, file_fault
+from statesvc.log.log_months import LogMonth, months
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 

@@ -7,8 +7,8 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from struct import Struct
@@ -18,6 +18,7 @@ from uuid import UUID
 
 import orjson
 
+from statesvc.bodies.body_record import BodyRecord
 from statesvc.files.archive_folder import ArchivePath
 
 _BEGIN: Final = b"statesvc-bodies\x01"
@@ -37,18 +38,6 @@ _CHUNK_BYTES: Final = 1 << 20
 
 class ArchiveFileError(Exception):
     """The file is cut short, altered, or no archive. Names a place in the file, nothing of its content."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BodyRecord:
-    """One message's body as it is stored. `sealed` under the body's own key, which the file does not hold."""
-
-    message_id: UUID
-    received_at: datetime
-    carrier_id: str
-    commitment: bytes
-    headers: Mapping[str, str]
-    sealed: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
-from statesvc.addons.archive.month_ledger import months
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json_line, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.files.archive_errors import NoQueryError
 from statesvc.files.archive_folder import ArchivePath, archive_at, files_of
 from statesvc.files.object_path import ObjectStoreError
+from statesvc.log.log_months import months
 from statesvc.settings.service_settings import Settings
 
 _SHOWN_MAX: Final = 1000

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from datetime import date, datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -11,14 +11,12 @@ from psycopg.rows import class_row
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from statesvc.addons.archive.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key
+from statesvc.bodies.body_record import FIRST, BodyRecord, bounds
 from statesvc.database.queries import queries
 from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.addons.archive", "day")
-
-FIRST: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +69,6 @@ class BodyBatch:
             keys=self.keys,
             keyring=keyring,
         )
-
-
-def bounds(day: date) -> dict[str, datetime]:
-    """Return `from` and `until` for the statements: days are UTC's, like the partitions."""
-    begin = datetime.combine(day, time(tzinfo=UTC))
-    return {"from": begin, "until": begin + timedelta(days=1)}
 
 
 async def any_hold(connection: AsyncConnection[Any]) -> bool:

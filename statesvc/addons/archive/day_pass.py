@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
-from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
+from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader
 from statesvc.addons.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
 from statesvc.addons.archive.archive_pass import (
     ArchivePass,
@@ -42,6 +42,7 @@ from statesvc.addons.archive.day_ledger import (
 )
 from statesvc.addons.archive.verify_day import verify_day
 from statesvc.addons.archive.write_day import BODY_FILES, Pause, write_day
+from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived
 from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove

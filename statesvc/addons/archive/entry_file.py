@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statesvc.addons.archive.entry_row import TIMES, LogEntry
 from statesvc.files.archive_errors import EntryFileError
 from statesvc.files.archive_folder import ArchivePath, parquet_source
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME
+from statesvc.log.entry_row import TIMES, LogEntry
 
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9

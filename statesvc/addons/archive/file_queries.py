@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from statesvc.addons.archive.entry_row import LogEntry
 from statesvc.addons.archive.file_names import checkpoint_of, index_of
-from statesvc.addons.archive.month_ledger import LogMonth
 from statesvc.files.archive_errors import NoParquetError
 from statesvc.files.archive_folder import ArchivePath, file_fault
+from statesvc.log.entry_row import LogEntry
+from statesvc.log.log_months import LogMonth
 
 if TYPE_CHECKING:
     from statesvc.addons.archive.entry_file import EntryFile

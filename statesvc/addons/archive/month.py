@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.archive.entry_row import LogEntry
 from statesvc.addons.archive.month_ledger import Month
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import SignedHead, covering_head
 from statesvc.log.entry_kinds import ENTRY_KINDS
+from statesvc.log.entry_row import LogEntry
 
 _SQL = queries("statesvc.addons.archive", "month")
 RANGE_INDEXES: Final = 8_192

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from psycopg import AsyncConnection, Connection
-from psycopg.rows import class_row
+from psycopg import AsyncConnection
 
 from statesvc.addons.archive.archive_pass import ArchiveLedger, ArchiveProgress
 from statesvc.addons.archive.file_names import LOG_FILES
@@ -14,8 +13,6 @@ from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.addons.archive", "month_ledger")
 LOG_LEDGER = ArchiveLedger(_SQL)
-SHARE_MONTHS = _SQL["share_months"]
-"""A reader of the whole log does this first, on a session that lasts as long."""
 
 
 class Month(NamedTuple):
@@ -48,55 +45,6 @@ class WrittenMonth:
     def digests(self) -> dict[str, bytes]:
         """Digests by file name."""
         return _digests(self.file_name, self.sha256, self.index_sha256)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogMonth:
-    """A row of the ledger."""
-
-    month: date
-    begins: datetime
-    ends: datetime
-    begun_at: datetime
-    file_name: str | None
-    sha256: bytes | None
-    index_sha256: bytes | None
-    size_bytes: int | None
-    tree_size: int | None
-    first_index: int | None
-    last_index: int | None
-    first_batch: int | None
-    last_batch: int | None
-    events: int | None
-    conflicts: int | None
-    transitions: int | None
-    fanouts: int | None
-    attempts: int | None
-    observations: int | None
-    actions: int | None
-    written_at: datetime | None
-    verified_at: datetime | None
-    leaving_at: datetime | None
-    dropped_at: datetime | None
-    packed_at: datetime | None
-    lost_at: datetime | None
-    failures: int
-    failed_at: datetime | None
-    failure: str | None
-
-    @property
-    def entries(self) -> int:
-        """Number of entries of all kinds."""
-        counts = (
-            self.events,
-            self.conflicts,
-            self.transitions,
-            self.fanouts,
-            self.attempts,
-            self.observations,
-            self.actions,
-        )
-        return sum(count or 0 for count in counts)
 
 
 async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> list[Month]:
@@ -156,21 +104,6 @@ async def clock(connection: AsyncConnection[Any], *, hot_months: int) -> tuple[d
     if row is None:
         raise LookupError("a SELECT without FROM has one row")
     return row[0], row[1]
-
-
-async def months(connection: AsyncConnection[Any]) -> list[LogMonth]:
-    """Return the whole ledger, the oldest month first."""
-    return await (
-        await connection.cursor(binary=True, row_factory=class_row(LogMonth)).execute(
-            _SQL["months"]
-        )
-    ).fetchall()
-
-
-def archived_months(connection: Connection[Any]) -> list[LogMonth]:
-    """Return the months whose entries are no longer in the database."""
-    with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
-        return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]
 
 
 def _digests(file_name: str, sha256: bytes, index_sha256: bytes) -> dict[str, bytes]:

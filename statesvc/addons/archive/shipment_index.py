@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statesvc.addons.archive.entry_row import LogEntry
 from statesvc.files.archive_errors import EntryFileError
 from statesvc.files.archive_folder import ArchivePath, parquet_source
 from statesvc.files.object_path import ObjectStoreError
+from statesvc.log.entry_row import LogEntry
 
 GROUP_ROWS: Final = 16_384
 _BROKEN: Final = (

@@ -10,11 +10,12 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
-from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
+from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader
 from statesvc.addons.archive.archive_pass import NotVerifiedError
 from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, day_batches
 from statesvc.addons.archive.write_day import Pause
 from statesvc.bodies.body_key import open_committed
+from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.files.archive_folder import ArchivePath
 

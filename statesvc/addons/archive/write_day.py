@@ -16,9 +16,10 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError
-from statesvc.addons.archive.archive_file import ArchiveWriter, BodyRecord, FinishedFile
+from statesvc.addons.archive.archive_file import ArchiveWriter, FinishedFile
 from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, HotBody, day_batches
 from statesvc.bodies.body_key import open_committed
+from statesvc.bodies.body_record import BodyRecord
 from statesvc.files.archive_folder import ArchiveNames, ArchivePath
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))

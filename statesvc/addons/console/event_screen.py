@@ -10,10 +10,10 @@ from events.merkle.proof import verify_inclusion
 from statesvc.addons.console.screen import PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.addons.console.shipment_lines import timeline_lines
 from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
-from statesvc.addons.evidence.dispute_fields import carrier_name
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.shipments.plain_names import carrier_name
 
 PATH: Final = ONE + "/events/{version}"
 _PLACED: Final = frozenset(

@@ -19,10 +19,10 @@ from statesvc.addons.console.screen import (
     Values,
 )
 from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
-from statesvc.addons.evidence.bundle import FORMS
-from statesvc.addons.evidence.dispute_fields import carrier_name
+from statesvc.http.document_forms import FORMS
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.shipments.plain_names import carrier_name
 
 PATH: Final = ONE + "/evidence"
 TEMPLATE: Final = "shipment_evidence.html"

@@ -17,9 +17,9 @@ from statesvc.addons.console.screen import (
     Values,
     counted,
 )
-from statesvc.addons.expectations.rule_hours import NEVER, named_hours, rules_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.shipments.rule_hours import NEVER, named_hours, rules_of
 
 LIST: Final = "/console/expectations"
 _OF_CARRIER: Final = LIST + "/{carrier_id}/change"

@@ -14,11 +14,11 @@ from markupsafe import Markup, escape
 from statesvc import __version__
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.charts import meter
-from statesvc.addons.evidence.plain_words import spaced
-from statesvc.addons.evidence.printed_times import offset, stated_instant
 from statesvc.background.duration import duration
 from statesvc.delivery.outcome_words import outcome_words
 from statesvc.http.problem import OK
+from statesvc.shipments.plain_names import spaced
+from statesvc.shipments.printed_times import offset, stated_instant
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "

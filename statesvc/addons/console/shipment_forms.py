@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from statesvc.addons.console.screen import Done, DryRun, FormAction, PageRequest, Values, counted
 from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
-from statesvc.addons.evidence.dispute_fields import carrier_name
 from statesvc.http.keys.key_store import Scope
+from statesvc.shipments.plain_names import carrier_name
 
 _HOLDS: Final = "/v1/legal-holds"
 

@@ -9,9 +9,8 @@ from typing import Any, Final
 from events.vocabulary import Kind
 from projections.correction import OWN_PREFIX, correct
 from projections.fact import fact_from_canonical
-from statesvc.addons.evidence.plain_words import spaced
-from statesvc.addons.evidence.printed_times import carrier_time
-from statesvc.addons.evidence.wording import REMARKS
+from statesvc.shipments.plain_names import REMARKS, spaced
+from statesvc.shipments.printed_times import carrier_time
 
 Event = Mapping[str, Any]
 _COMPARED: Final[Mapping[str, str]] = {

@@ -35,12 +35,11 @@ from statesvc.addons.console.shipment_story import (
     told_of,
     told_times,
 )
-from statesvc.addons.evidence.dispute_fields import carrier_name
-from statesvc.addons.evidence.wording import REMARKS
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
+from statesvc.shipments.plain_names import REMARKS, carrier_name
 from statesvc.shipments.sought import searches
 
 LIST: Final = "/console/shipments"

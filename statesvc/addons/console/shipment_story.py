@@ -9,13 +9,13 @@ from typing import Any, Final
 from events.vocabulary import Kind, Status
 from projections.lifecycle import Flag
 from statesvc.addons.console.shipment_lines import Event, TimelineLine, what_it_says
-from statesvc.addons.evidence.plain_words import spaced
-from statesvc.addons.evidence.printed_times import (
+from statesvc.background.duration import duration
+from statesvc.shipments.plain_names import spaced
+from statesvc.shipments.printed_times import (
     local_time,
     stated_instant,
     stated_time_in_a_sentence,
 )
-from statesvc.background.duration import duration
 
 _LAG_SECONDS_MIN: Final = 60.0
 _STYLES: Final[Mapping[Status, str]] = {

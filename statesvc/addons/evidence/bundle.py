@@ -19,13 +19,6 @@ SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]
 
-FORMS: Final = {
-    ".json": "application/json",
-    ".html": "text/html",
-    ".pdf": "application/pdf",
-    ".zip": "application/zip",
-}
-"""Forms in which evidence is handed out: the end of a file's name, and its media type."""
 EvidencePart = Literal["document", "annex"]
 """Part of a PDF: its at most 18 pages, or everything."""
 

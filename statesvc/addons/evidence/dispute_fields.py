@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from events.carriers import CARRIERS
 from statesvc.addons.evidence.bundle_entry import BundleEntry
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, read_statement
 from statesvc.addons.evidence.milestones import Milestones
 from statesvc.addons.evidence.place_agreement import compare_places
+from statesvc.shipments.plain_names import carrier_name
 
 AGGREGATORS: Final = frozenset(
     {
@@ -29,11 +29,6 @@ AGGREGATORS: Final = frozenset(
 )
 """Those that report of other carriers' parcels, so that their name is not the carrier's."""
 DOCUMENT_FILE: Final = "evidence.pdf"
-
-
-def carrier_name(carrier_id: str) -> str:
-    """Return the carrier's name as people know it."""
-    return CARRIERS[carrier_id].name if carrier_id in CARRIERS else carrier_id
 
 
 def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from statesvc.addons.evidence.bundle import BUNDLE_FILE, FORMS
+from statesvc.addons.evidence.bundle import BUNDLE_FILE
 from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import time_of, write_json, write_line
 from statesvc.cli.service_calls import api_calls
+from statesvc.http.document_forms import FORMS
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ARGUMENTS: Final = ("carrier_id", "tracking_number")

@@ -13,12 +13,13 @@ import orjson
 from jinja2 import Environment, StrictUndefined, Template
 
 from statesvc.addons.evidence import wording as words
-from statesvc.addons.evidence.bundle import BUNDLE_FILE, FORMS, EvidencePart
+from statesvc.addons.evidence.bundle import BUNDLE_FILE, EvidencePart
 from statesvc.addons.evidence.dispute_fields import DOCUMENT_FILE
 from statesvc.addons.evidence.evidence_report import EvidenceReport, report_of
 from statesvc.addons.evidence.gather import GatheredEvidence
 from statesvc.addons.evidence.pdf import annex_pages, print_report
 from statesvc.addons.evidence.report_sections import annex_of, details_of, verification_of
+from statesvc.http.document_forms import FORMS
 
 ANNEX_FILE: Final = "evidence-annex.pdf"
 VERIFIER_FILE: Final = "verify_evidence.py"

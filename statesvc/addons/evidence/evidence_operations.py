@@ -8,7 +8,7 @@ from aiohttp import hdrs
 from pydantic import Field
 
 from events.identity.recipes import discriminator_of, number_of
-from statesvc.addons.evidence.bundle import FORMS, EvidencePart
+from statesvc.addons.evidence.bundle import EvidencePart
 from statesvc.addons.evidence.gather import (
     NothingSealedError,
     SeveralShipmentsError,
@@ -24,6 +24,7 @@ from statesvc.api.parameters import AsOf, Discriminator, Name
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.document_forms import FORMS
 from statesvc.http.faces import Asked
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import RawAnswer, operation

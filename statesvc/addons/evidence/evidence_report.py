@@ -10,13 +10,13 @@ from events.vocabulary import Kind
 from statesvc.addons.evidence import wording as words
 from statesvc.addons.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle
 from statesvc.addons.evidence.bundle_entry import ERASED_TEXT, WITHHELD_TEXT, BundleEntry
-from statesvc.addons.evidence.dispute_fields import carrier_name
 from statesvc.addons.evidence.milestones import Milestones
-from statesvc.addons.evidence.plain_words import carriers_words, spaced
-from statesvc.addons.evidence.printed_times import local_time, short_time, utc, zone_source
+from statesvc.addons.evidence.plain_words import carriers_words
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof, read_delivery_proofs
 from statesvc.addons.evidence.summary import EvidenceSummary, summary_of
 from statesvc.addons.evidence.told import ToldLine, receivers_of, told_lines
+from statesvc.shipments.plain_names import carrier_name, spaced
+from statesvc.shipments.printed_times import local_time, short_time, utc, zone_source
 
 _NOT_SHOWN: Final = {
     ERASED: ERASED_TEXT,

@@ -1,11 +1,7 @@
 """Numbers and our own words as people write them. Pure."""
 
 from statesvc.addons.evidence.bundle_entry import BundleEntry
-
-
-def spaced(name: str) -> str:
-    """Spell a word of ours as people write it."""
-    return name.replace("_", " ").replace(".", " ")
+from statesvc.shipments.plain_names import spaced
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,15 +5,15 @@ from typing import Any, Final
 
 from projections.correction import OWN_PREFIX
 from projections.lifecycle import Flag
-from statesvc.addons.evidence import wording as words
 from statesvc.addons.evidence.back_dated import back_dated_entries
 from statesvc.addons.evidence.bundle_entry import ERASED_TEXT, BundleEntry
 from statesvc.addons.evidence.milestones import CorrectedDelivery, Milestones
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison
-from statesvc.addons.evidence.plain_words import counted, spaced, words_of
-from statesvc.addons.evidence.printed_times import days_between, stated_time, utc
+from statesvc.addons.evidence.plain_words import counted, words_of
 from statesvc.addons.evidence.signers import other_signers
 from statesvc.background.duration import duration
+from statesvc.shipments.plain_names import REMARKS, spaced
+from statesvc.shipments.printed_times import days_between, stated_time, utc
 
 _NAMED_MAX: Final = 3
 _PARTS: Final[Mapping[str, str]] = {"city": "city", "postal_code": "postcode", "country": "country"}
@@ -35,7 +35,7 @@ def remarks_of(
         if name == Flag.CONTRADICTED and scans:
             yield _contradicted(scans, milestones)
         else:
-            yield _sentence(words.REMARKS.get(name, spaced(name)) + _statements(scans))
+            yield _sentence(REMARKS.get(name, spaced(name)) + _statements(scans))
     events = sorted(
         (entry for entry in entries if entry.kind == "event"),
         key=lambda entry: (entry.at, entry.index),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statesvc.addons.evidence.bundle_entry import BundleEntry
-from statesvc.addons.evidence.plain_words import counted, spaced
-from statesvc.addons.evidence.printed_times import utc
+from statesvc.addons.evidence.plain_words import counted
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.shipments.notification_trail import LoggedNotification, notifications_of
+from statesvc.shipments.plain_names import spaced
+from statesvc.shipments.printed_times import utc
 
 _NAMED_MAX: Final = 2
 

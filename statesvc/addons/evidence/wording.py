@@ -68,20 +68,6 @@ verify_evidence.py    checks it: one file of Python 3.9 or later, offline
 KEY is the log's public key, or a file of such keys. Take it from a source that you trust, not from these files.
 """
 
-REMARKS: Final = {
-    "contradicted": "one statement contradicts the others; it did not change the state",
-    "reopened": "it was cancelled or lost, and then scanned again",
-    "redelivered": "it was delivered twice: time and signature are those of the later delivery",
-    "backward": "one step comes later, by the carrier’s clock, than steps that follow it on a parcel’s way",
-    "delivered_while_returning": "it was delivered on its way back; the carrier did not say to whom",
-    "stalled": "no scan came for longer than is usual in its state",
-    "not_picked_up": "a label was made, and no scan shows that the carrier had the parcel",
-    "overdue": "the day that the carrier promised first is over",
-    "delivery_missed": "it was out for delivery, and not delivered that day",
-    "pickup_expiring": "it waits to be picked up, and will soon be sent back",
-}
-"""Meanings of a shipment's flags."""
-
 FLAGS: Final = {
     "contradicted": "contradicts the others",
     "reopened": "scanned again after its end",
@@ -89,4 +75,4 @@ FLAGS: Final = {
     "backward": "out of order",
     "delivered_while_returning": "delivered on its way back",
 }
-"""The same in the list of statements."""
+"""Meanings of a shipment's flags in the list of statements."""

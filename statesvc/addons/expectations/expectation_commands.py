@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from statesvc.addons.expectations.rule_hours import NEVER, named_hours, rules_of
 from statesvc.cli.api_calls import CallRefusedError, Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
+from statesvc.shipments.rule_hours import NEVER, named_hours, rules_of
 
 _INHERIT: Final = "inherit"
 _ALL_CARRIERS: Final = "*"

@@ -20,17 +20,17 @@ from statesvc.addons.expectations.observe import (
     carriers_to_put_off,
     write_observations,
 )
-from statesvc.database.arrays import Columns, encoded, texts, uuids
+from statesvc.database.arrays import encoded, uuids
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import BatchStamp, begin_batch
 from statesvc.log.event_store import reserve_streams
 from statesvc.shipments.awaited import SHOWN_DAYS
+from statesvc.shipments.awaited_numbers import NUMBERS, heard_numbers
 
 AT_ONCE: Final = 500
 PUT_OFF_AT_ONCE: Final = 5_000
 _SINCE: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _SQL = queries("statesvc.addons.expectations", "never_heard")
-_NUMBERS: Final[Columns] = {"carrier_ids": texts, "numbers": texts}
 Connection = AsyncConnection[Any]
 
 
@@ -106,19 +106,8 @@ async def _locked(connection: Connection, due: Sequence[DueNumber]) -> list[DueN
     return [by_id[each] for each in wanted if each in held]
 
 
-async def heard_numbers(
-    connection: Connection, numbers: Sequence[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """Return those of these numbers, each behind its carrier, of which something was heard."""
-    shipments = uuids([shipment_id(carrier_id, number, "") for carrier_id, number in numbers])
-    cursor = await connection.execute(
-        _SQL["heard"], {**encoded(numbers, _NUMBERS), "shipment_ids": shipments}, binary=True
-    )
-    return set(await cursor.fetchall())
-
-
 def _numbers(due: Iterable[DueNumber]) -> dict[str, Any]:
-    return encoded([(one.carrier_id, one.number) for one in due], _NUMBERS)
+    return encoded([(one.carrier_id, one.number) for one in due], NUMBERS)
 
 
 def _observation(one: DueNumber, now: BatchStamp) -> Observation:

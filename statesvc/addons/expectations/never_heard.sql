@@ -27,12 +27,6 @@ WHERE w.due_at <= (SELECT statesvc.clock()) ORDER BY w.number, w.carrier_id FOR 
 SELECT t.shipment_id FROM statesvc.stream t
 WHERE t.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY t.shipment_id FOR NO KEY UPDATE SKIP LOCKED;
 
--- name: heard
--- Return those of these numbers of which something was said, by their carrier or by another source of the parcel.
-SELECT u.carrier_id, u.number FROM unnest(%(carrier_ids)b::text[], %(numbers)b::text[], %(shipment_ids)b::uuid[]) AS u(carrier_id, number, shipment_id)
-WHERE EXISTS (SELECT FROM statesvc.stream t WHERE t.carrier_id = u.carrier_id AND t.number = u.number AND t.version > 0)
-    OR EXISTS (SELECT FROM statesvc.stream t WHERE t.parcel_id = u.shipment_id AND t.version > 0);
-
 -- name: settle
 -- Await these numbers no longer.
 DELETE FROM statesvc.awaited_number w

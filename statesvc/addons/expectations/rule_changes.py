@@ -14,7 +14,6 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from projections.expectations import DEFAULT_RULES, ExpectationRules
-from statesvc.addons.expectations.rule_hours import named_hours
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 from statesvc.shipments.expectation_rules import (
@@ -24,6 +23,7 @@ from statesvc.shipments.expectation_rules import (
     RuleBook,
     RuleScope,
 )
+from statesvc.shipments.rule_hours import named_hours
 
 _SQL = queries("statesvc.addons.expectations", "rule_changes")
 Connection = AsyncConnection[Any]

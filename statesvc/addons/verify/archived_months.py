@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg import Connection
 
 from events.entry.kinds import EntryName
-from statesvc.addons.archive.entry_row import LogEntry
 from statesvc.addons.archive.file_queries import file_faults, open_file
-from statesvc.addons.archive.month_ledger import LogMonth, archived_months
 from statesvc.addons.verify.fault import LogFault
 from statesvc.files.archive_errors import EntryFileError, UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectStoreError
+from statesvc.log.entry_row import LogEntry
+from statesvc.log.log_months import LogMonth, archived_months
 
 if TYPE_CHECKING:
     from statesvc.addons.archive.entry_file import EntryFile

@@ -19,7 +19,6 @@ from events.crypto.sealing import MasterKeys
 from events.entry.kinds import EntryName
 from events.entry.proposal import DedupeKey
 from events.merkle.node import HASH_BYTES
-from statesvc.addons.archive.entry_row import LogEntry
 from statesvc.addons.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.addons.verify.batches import BatchPositions, BatchRange, read_batches, untaken
 from statesvc.addons.verify.chain import Sums, add_events
@@ -34,6 +33,7 @@ from statesvc.addons.verify.parts import Parts
 from statesvc.addons.verify.version_order import positions_of
 from statesvc.database.queries import queries
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
+from statesvc.log.entry_row import LogEntry
 from statesvc.log.json_compression import decompress_json
 
 SQL = queries("statesvc.addons.verify", "entries")

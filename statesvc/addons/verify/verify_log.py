@@ -20,7 +20,6 @@ from psycopg import Connection
 
 from events.crypto.sealing import MasterKeys
 from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
-from statesvc.addons.archive.month_ledger import SHARE_MONTHS
 from statesvc.addons.verify.archived_months import ArchivedMonths
 from statesvc.addons.verify.batches import BatchRange
 from statesvc.addons.verify.chain import follow, suspicious
@@ -49,6 +48,7 @@ from statesvc.addons.verify.worker_pool import (
     connect,
     worker_pool,
 )
+from statesvc.log.log_months import SHARE_MONTHS
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 from statesvc.log.timestamp_store import SQL
 

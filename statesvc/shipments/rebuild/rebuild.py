@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.archive.month_ledger import SHARE_MONTHS, LogMonth, months
 from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.password_command import chosen_password_command
 from statesvc.database.queries import queries
 from statesvc.log.history import History
+from statesvc.log.log_months import SHARE_MONTHS, LogMonth, months
 from statesvc.shipments.rebuild.drift import Drift
 from statesvc.shipments.rebuild.folding import begin, compare_slice, connect, fill_slice
 from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slices

@@ -11,7 +11,7 @@ from events.merkle.checkpoint import Checkpoint
 from statesvc.addons.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.addons.archive.file_names import checkpoint_of, index_of
 from statesvc.addons.archive.month_files import prove
-from statesvc.addons.archive.month_ledger import LogMonth
+from statesvc.log.log_months import LogMonth
 from tests.world.attack import attack, places, verify
 from tests.world.log_archivist import Archivist, shipment
 

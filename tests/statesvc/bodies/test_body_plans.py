@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.addons.archive.day import FIRST, bounds
+from statesvc.bodies.body_record import FIRST, bounds
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 from tests.world.body_archivist import Archivist

@@ -29,3 +29,9 @@ FROM (
         AND w.observed_at > (SELECT statesvc.clock()) - interval '1 day'
     LIMIT %(count_max)s
 ) o;
+
+-- name: heard
+-- Return those of these numbers of which something was said, by their carrier or by another source of the parcel.
+SELECT u.carrier_id, u.number FROM unnest(%(carrier_ids)b::text[], %(numbers)b::text[], %(shipment_ids)b::uuid[]) AS u(carrier_id, number, shipment_id)
+WHERE EXISTS (SELECT FROM statesvc.stream t WHERE t.carrier_id = u.carrier_id AND t.number = u.number AND t.version > 0)
+    OR EXISTS (SELECT FROM statesvc.stream t WHERE t.parcel_id = u.shipment_id AND t.version > 0);

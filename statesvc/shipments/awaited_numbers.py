@@ -3,20 +3,24 @@
 A number of which something was heard meanwhile stays until its hours are over, because a push costs nothing more; it is left out here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.expectations.never_heard import heard_numbers
+from events.identity.ids import shipment_id
+from statesvc.database.arrays import Columns, encoded, texts, uuids
 from statesvc.database.queries import queries
 from statesvc.shipments.shipment_list import BEGINNING_OF_TIME, END_OF_TIME
 
 SCAN_MAX: Final = 1_000
 """Numbers that one page reads."""
 COUNT_MAX: Final = 1_000
-_SQL = queries("statesvc.addons.expectations", "awaited_numbers")
+NUMBERS: Final[Columns] = {"carrier_ids": texts, "numbers": texts}
+"""Columns of numbers, each behind its carrier, as statements take them."""
+_SQL = queries("statesvc.shipments", "awaited_numbers")
 
 
 class AwaitedPosition(NamedTuple):
@@ -94,3 +98,14 @@ async def never_heard_of_late(connection: AsyncConnection[Any]) -> NeverHeard:
         await connection.execute(_SQL["never_heard_of_late"], {"count_max": COUNT_MAX})
     ).fetchall()
     return NeverHeard(count, last_seconds, sorted(carriers))
+
+
+async def heard_numbers(
+    connection: AsyncConnection[Any], numbers: Sequence[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return those of these numbers, each behind its carrier, of which something was heard."""
+    shipments = uuids([shipment_id(carrier_id, number, "") for carrier_id, number in numbers])
+    cursor = await connection.execute(
+        _SQL["heard"], {**encoded(numbers, NUMBERS), "shipment_ids": shipments}, binary=True
+    )
+    return set(await cursor.fetchall())

@@ -1,0 +1,78 @@
+"""The ledger of archived months, for all who read the log."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import class_row
+
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.log", "log_months")
+SHARE_MONTHS = _SQL["share_months"]
+"""A reader of the whole log does this first, on a session that lasts as long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogMonth:
+    """A row of the ledger."""
+
+    month: date
+    begins: datetime
+    ends: datetime
+    begun_at: datetime
+    file_name: str | None
+    sha256: bytes | None
+    index_sha256: bytes | None
+    size_bytes: int | None
+    tree_size: int | None
+    first_index: int | None
+    last_index: int | None
+    first_batch: int | None
+    last_batch: int | None
+    events: int | None
+    conflicts: int | None
+    transitions: int | None
+    fanouts: int | None
+    attempts: int | None
+    observations: int | None
+    actions: int | None
+    written_at: datetime | None
+    verified_at: datetime | None
+    leaving_at: datetime | None
+    dropped_at: datetime | None
+    packed_at: datetime | None
+    lost_at: datetime | None
+    failures: int
+    failed_at: datetime | None
+    failure: str | None
+
+    @property
+    def entries(self) -> int:
+        """Number of entries of all kinds."""
+        counts = (
+            self.events,
+            self.conflicts,
+            self.transitions,
+            self.fanouts,
+            self.attempts,
+            self.observations,
+            self.actions,
+        )
+        return sum(count or 0 for count in counts)
+
+
+async def months(connection: AsyncConnection[Any]) -> list[LogMonth]:
+    """Return the whole ledger, the oldest month first."""
+    return await (
+        await connection.cursor(binary=True, row_factory=class_row(LogMonth)).execute(
+            _SQL["months"]
+        )
+    ).fetchall()
+
+
+def archived_months(connection: Connection[Any]) -> list[LogMonth]:
+    """Return the months whose entries are no longer in the database."""
+    with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
+        return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]
