@@ -13,7 +13,7 @@ from statesvc.addons.archive.month_ledger import LOG_LEDGER
 from statesvc.bodies.legal_holds import place_hold
 from statesvc.log.cursor import LogCursor
 from statesvc.log.feed import read_entries
-from tests.addons.archive import dying
+from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
 from tests.world.log_archivist import KINDS, Archivist, shipment

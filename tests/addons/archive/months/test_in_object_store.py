@@ -10,7 +10,7 @@ from statesvc.addons.archive.archive_checks import check_body_archive, check_log
 from statesvc.files.archive_folder import archive_at, writing_folder
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.settings.service_settings import load_settings
-from tests.addons.archive.test_round import killed_everywhere
+from tests.addons.archive.months.test_round import killed_everywhere
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.object_store import ObjectStore

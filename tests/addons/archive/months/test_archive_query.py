@@ -9,7 +9,7 @@ import pytest
 from tests.world.log_archivist import Archivist
 from tests.world.shell import Shell, use
 
-PAGE = Path(__file__).parents[3] / "docs" / "archive-queries.md"
+PAGE = Path(__file__).parents[4] / "docs" / "archive-queries.md"
 QUESTIONS = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from events.vocabulary import Status, Verdict
 from statesvc.addons.archive.key_packing import is_packing_due, pack_keys
-from tests.addons.archive.test_late import verdicts
+from tests.addons.archive.months.test_late import verdicts
 from tests.world.attack import attack, places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.story import scan

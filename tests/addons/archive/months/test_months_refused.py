@@ -12,7 +12,7 @@ import pytest
 from statesvc.addons.archive import archive_pass
 from statesvc.addons.archive.archive_identity import MARKER, read_refusal
 from statesvc.files.archive_folder import read_back
-from tests.addons.archive import dying
+from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
 from tests.world.log_archivist import Archivist

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.addons.archive.test_archive_erasure import cells
+from tests.addons.archive.months.test_archive_erasure import cells
 from tests.statesvc.api.test_erasure import dump
 from tests.statesvc.append.test_locked_shipments import LEFT, workers
 from tests.statesvc.privacy.legible_values import legible
