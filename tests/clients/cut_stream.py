@@ -57,6 +57,8 @@ class CuttingProxy:
             writer.write(await answer.readuntil(b"\r\n"))
             await writer.drain()
             if is_first:
+                # a browser drops what it has received and not yet read when the connection breaks
+                await asyncio.sleep(0.1)
                 self.cut.set()
                 return
             self.resumed.set()

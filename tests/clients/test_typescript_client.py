@@ -20,6 +20,7 @@ from tests.clients.cut_stream import is_lost
 from tests.clients.faulty_server import FaultyServer, answer
 from tests.clients.installed_client import CLIENTS, bytes_max
 from tests.clients.lost_answers import ONCE, effects, told_service
+from tests.clients.planted_errors import PLANTED
 from tests.clients.test_client_retries import (
     APPENDED,
     AWAY,
@@ -36,6 +37,11 @@ PROGRAMS: Final = Path(__file__).with_name("typescript")
 MODULES: Final = Path(__file__).parents[1] / "node" / "node_modules"
 SECRET: Final = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 DEPENDENCIES: Final = ("openapi-fetch", "openapi-typescript-helpers", "eventsource-parser")
+
+TSC_OPTIONS: Final = (
+    *("--strict", "--target", "es2022", "--module", "nodenext"),
+    *("--lib", "es2022,dom,dom.asynciterable"),
+)
 
 PROCESS: Final = "declare const process: { argv: string[], env: Record<string, string | undefined>, exit: (code: number) => never }"
 
@@ -91,16 +97,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, example in enumerate(examples()):
         application.joinpath(f"example_{number}.ts").write_text(example)
     names = [path.name for path in application.glob("*.ts")]
-    options = (
-        "--strict",
-        "--target",
-        "es2022",
-        "--module",
-        "nodenext",
-        "--lib",
-        "es2022,dom,dom.asynciterable",
-    )
-    run(MODULES / ".bin" / "tsc", *options, *names, folder=application)
+    run(MODULES / ".bin" / "tsc", *TSC_OPTIONS, *names, folder=application)
     return application
 
 
@@ -130,6 +127,24 @@ def run(*command: str | Path, folder: Path) -> str:
     )
     assert ended.returncode == 0, f"{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
     return ended.stdout
+
+
+def test_tsc_finds_each_planted_error(application: Path) -> None:
+    head = (
+        "import { Client } from 'statesvc-client'\nconst client = new Client('http://a.example')\n"
+    )
+    calls = "\n".join(f"void {call}" for _, call in PLANTED.values())
+    application.joinpath("planted.ts").write_text(head + calls)
+    ended = subprocess.run(
+        (MODULES / ".bin" / "tsc", *TSC_OPTIONS, "--noEmit", "planted.ts"),
+        cwd=application,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    lines = [int(line) for line in re.findall(r"planted\.ts\((\d+),", ended.stdout)]
+    assert lines == list(range(3, 3 + len(PLANTED))), ended.stdout
 
 
 @pytest.mark.parametrize(

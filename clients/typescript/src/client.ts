@@ -131,7 +131,7 @@ export class Client {
   }
 
   /** Follow changes of status, for ever: a lost connection is taken up where it ended. `after` "-1": from the first entry on. */
-  async * stream ({ after, carriers = [], statuses = [] }: { after?: string, carriers?: string[], statuses?: string[] } = {}): AsyncGenerator<Change> {
+  async * stream ({ after, carriers = [], statuses = [] }: { after?: string, carriers?: string[], statuses?: Array<Schemas['Status']> } = {}): AsyncGenerator<Change> {
     const query = new URLSearchParams([...carriers.map(each => ['carrier_id', each]), ...statuses.map(each => ['status', each])])
     let lastId = after
     let pause = 1

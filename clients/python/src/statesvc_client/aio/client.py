@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from statesvc_client.aio.shipments import Shipments
     from statesvc_client.aio.subscriptions import Subscriptions
     from statesvc_client.changes import Change
+    from statesvc_client.core.arguments import Status
     from statesvc_client.core.models.feed_entry import FeedEntry
 
 
@@ -113,7 +114,7 @@ class AsyncClient:
         *,
         after: str | None = None,
         carriers: Sequence[str] = (),
-        statuses: Sequence[str] = (),
+        statuses: Sequence["Status"] = (),
     ) -> AsyncIterator["Change"]:
         """Follow changes of status; see `Log.stream`."""
         return self.log.stream(after=after, carriers=carriers, statuses=statuses)

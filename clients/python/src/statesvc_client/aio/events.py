@@ -2,21 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import date
 from typing import Any
 
+from statesvc_client.arguments import written
 from statesvc_client.core.client import AuthenticatedClient
 from statesvc_client.core.models.canonical_event import CanonicalEvent
 from statesvc_client.core.models.event_verdict import EventVerdict
 from statesvc_client.core.models.line_verdict import LineVerdict
 from statesvc_client.core.models.line_verdicts import LineVerdicts
-
-
-def _written(value: object) -> str:
-    """Write a time as the API takes it."""
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(f"a member of an event cannot be a {type(value).__name__}")
 
 
 class Events:
@@ -46,7 +39,7 @@ class Events:
     ) -> EventVerdict | LineVerdicts:
         lines = b"\n".join(
             json.dumps(
-                event.to_dict() if isinstance(event, CanonicalEvent) else event, default=_written
+                event.to_dict() if isinstance(event, CanonicalEvent) else event, default=written
             ).encode()
             for event in events
         )

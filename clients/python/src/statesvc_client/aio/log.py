@@ -3,17 +3,18 @@
 import json
 import logging
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import httpx
 from httpx_sse import aconnect_sse
 
 from statesvc_client.answers import value
 from statesvc_client.changes import Change
-from statesvc_client.core.api.log import get_checkpoint, list_transitions, read_feed
+from statesvc_client.core.api.log import get_checkpoint, read_feed
+from statesvc_client.core.arguments import Status
 from statesvc_client.core.client import AuthenticatedClient
 from statesvc_client.core.models.feed import Feed
 from statesvc_client.core.models.feed_entry import FeedEntry
-from statesvc_client.core.models.status import Status
 from statesvc_client.core.models.streamed_transition import StreamedTransition
 from statesvc_client.core.models.transition_feed import TransitionFeed
 from statesvc_client.errors import CursorLostError
@@ -35,7 +36,7 @@ class Log:
         *,
         after: str | None = None,
         carriers: Sequence[str] = (),
-        statuses: Sequence[str] = (),
+        statuses: Sequence[Status] = (),
     ) -> AsyncIterator[Change]:
         """Follow changes of status, for ever: a lost connection is taken up where it ended, nothing is missed or repeated.
 
@@ -102,20 +103,20 @@ class Log:
         *,
         after: str = "-1",
         carriers: Sequence[str] = (),
-        statuses: Sequence[str] = (),
+        statuses: Sequence[Status] = (),
         page_size: int = 500,
     ) -> AsyncIterator[TransitionFeed]:
         """Iterate over past changes of status by pages; go on with `stream(after=page.cursor)`."""
-        chosen = [Status(status) for status in statuses]
+        chosen: dict[str, Any] = {
+            "limit": page_size,
+            "carrier_id": list(carriers),
+            "status": list(statuses),
+        }
         while True:
-            answer = await list_transitions.asyncio_detailed(
-                client=self._core,
-                after=after,
-                limit=page_size,
-                carrier_id=list(carriers),
-                status=chosen,
+            response = await self._core.get_async_httpx_client().request(
+                "GET", "/v1/feed/transitions", params={**chosen, "after": after}
             )
-            page = value(answer.parsed)
+            page = TransitionFeed.from_dict(response.json())
             yield page
             after = page.cursor
             if page.next_cursor is None:

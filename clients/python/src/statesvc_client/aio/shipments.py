@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Unpack
 from uuid import UUID
 
+from statesvc_client.aio.resource import Resource
 from statesvc_client.answers import value
+from statesvc_client.arguments import checked
 from statesvc_client.core.api.shipments import (
     await_shipment,
     erase_shipment,
@@ -14,29 +16,27 @@ from statesvc_client.core.api.shipments import (
     get_shipment_by_id,
     get_shipment_history,
     get_shipment_references,
-    list_shipments,
     look_up_shipments,
     set_shipment_references,
     stop_awaiting_shipment,
 )
-from statesvc_client.core.client import AuthenticatedClient
+from statesvc_client.core.arguments import ShipmentFilters
 from statesvc_client.core.models.audit import Audit
 from statesvc_client.core.models.awaited_shown import AwaitedShown
 from statesvc_client.core.models.awaited_within import AwaitedWithin
 from statesvc_client.core.models.detailed_shipment import DetailedShipment
+from statesvc_client.core.models.detailed_shipment_page import DetailedShipmentPage
 from statesvc_client.core.models.erasure_answer import ErasureAnswer
 from statesvc_client.core.models.erasure_request import ErasureRequest
 from statesvc_client.core.models.looked_up_number import LookedUpNumber
 from statesvc_client.core.models.number_to_look_up import NumberToLookUp
 from statesvc_client.core.models.numbers_to_look_up import NumbersToLookUp
 from statesvc_client.core.models.parcel_number import ParcelNumber
-from statesvc_client.core.models.reason import Reason
 from statesvc_client.core.models.references import References
 from statesvc_client.core.models.references_metadata import ReferencesMetadata
 from statesvc_client.core.models.shipment import Shipment
 from statesvc_client.core.models.shipment_event import ShipmentEvent
 from statesvc_client.core.models.shipment_references import ShipmentReferences
-from statesvc_client.core.models.status import Status
 from statesvc_client.core.types import UNSET
 from statesvc_client.paths import evidence_path
 
@@ -48,11 +48,8 @@ _MEDIA_TYPES = {
 }
 
 
-class Shipments:
+class Shipments(Resource):
     """Calls with the scope `read`; audit and evidence take `audit`, references `ingest`, personal fields `pii`."""
-
-    def __init__(self, core: AuthenticatedClient) -> None:
-        self._core = core
 
     async def get(
         self,
@@ -88,46 +85,15 @@ class Shipments:
         shipment: Shipment = value(answer.parsed)
         return shipment
 
-    async def list(
-        self,
-        *,
-        tracking_number: str | None = None,
-        reference: str | None = None,
-        carrier_id: str | None = None,
-        status: str | None = None,
-        reason: str | None = None,
-        updated_after: datetime | None = None,
-        updated_before: datetime | None = None,
-        stalled_for: str | None = None,
-        details: bool = False,
-        page_size: int = 100,
+    def list(
+        self, *, page_size: int = 100, **filters: Unpack[ShipmentFilters]
     ) -> AsyncIterator[DetailedShipment]:
-        """Iterate over shipments in the order of their last change, page by page.
+        """Iterate over shipments in the order of their last change, page by page; `order="newest"` begins with the latest.
 
         `stalled_for`: an ISO 8601 duration (`P3D`). `details`: each with the place of its last scan and the order id.
         """
-        cursor: str | None = None
-        while True:
-            answer = await list_shipments.asyncio_detailed(
-                client=self._core,
-                limit=page_size,
-                cursor=cursor,
-                tracking_number=tracking_number,
-                reference=reference,
-                carrier_id=carrier_id,
-                status=None if status is None else Status(status),
-                reason=None if reason is None else Reason(reason),
-                updated_after=updated_after,
-                updated_before=updated_before,
-                stalled_for=stalled_for,
-                details=details,
-            )
-            page = value(answer.parsed)
-            for shipment in page.items:
-                yield shipment
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        chosen = checked(filters, ShipmentFilters)
+        return self._items("/v1/shipments", DetailedShipmentPage, chosen, page_size)
 
     async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[LookedUpNumber]:
         """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer is in their order."""

@@ -2,19 +2,17 @@
 
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Any
+from typing import Unpack
+from urllib.parse import quote
 from uuid import UUID
 
+from statesvc_client.aio.resource import Resource
 from statesvc_client.answers import value
+from statesvc_client.arguments import checked
 from statesvc_client.core.api.subscriptions import (
-    change_subscription,
-    create_subscription,
     delete_subscription,
     get_notification,
     get_subscription,
-    list_attempts,
-    list_notifications,
-    list_subscriptions,
     pause_subscription,
     replay_subscription,
     resend_notification,
@@ -22,57 +20,50 @@ from statesvc_client.core.api.subscriptions import (
     rotate_subscription_secret,
     test_subscription,
 )
-from statesvc_client.core.client import AuthenticatedClient
-from statesvc_client.core.models.attempt_shown import AttemptShown
-from statesvc_client.core.models.list_notifications_outcome_type_0 import (
-    ListNotificationsOutcomeType0,
+from statesvc_client.core.arguments import (
+    AttemptFilters,
+    NotificationFilters,
+    SubscriptionChanges,
+    SubscriptionFields,
+    SubscriptionFilters,
 )
+from statesvc_client.core.models.attempt_shown import AttemptShown
+from statesvc_client.core.models.attempt_shown_page import AttemptShownPage
 from statesvc_client.core.models.notification_detail import NotificationDetail
 from statesvc_client.core.models.notification_shown import NotificationShown
+from statesvc_client.core.models.notification_shown_page import NotificationShownPage
 from statesvc_client.core.models.replay_input import ReplayInput
 from statesvc_client.core.models.replay_progress import ReplayProgress
-from statesvc_client.core.models.subscription_change import SubscriptionChange
 from statesvc_client.core.models.subscription_detail import SubscriptionDetail
-from statesvc_client.core.models.subscription_input import SubscriptionInput
 from statesvc_client.core.models.subscription_made import SubscriptionMade
 from statesvc_client.core.models.subscription_shown import SubscriptionShown
+from statesvc_client.core.models.subscription_shown_page import SubscriptionShownPage
 from statesvc_client.core.models.trial_shown import TrialShown
 from statesvc_client.core.types import UNSET
 
+PATH = "/v1/subscriptions"
 
-class Subscriptions:
+
+def _path(subscription_id: UUID) -> str:
+    return f"{PATH}/{quote(str(subscription_id), safe='')}"
+
+
+class Subscriptions(Resource):
     """Fields of a subscription are those of the API: `carriers`, `statuses`, `types`, `payload`, `rate_per_second`, ..."""
 
-    def __init__(self, core: AuthenticatedClient) -> None:
-        self._core = core
-
-    async def create(self, url: str, *, why: str | None = None, **fields: Any) -> SubscriptionMade:
+    async def create(
+        self, url: str, *, why: str | None = None, **fields: Unpack[SubscriptionFields]
+    ) -> SubscriptionMade:
         """Subscribe; the answer has the `secret`, which is shown this once."""
-        body = SubscriptionInput.from_dict({"url": url, **fields})
-        return value(
-            (
-                await create_subscription.asyncio_detailed(
-                    client=self._core, body=body, statesvc_why=why or UNSET
-                )
-            ).parsed
-        )
+        body = {"url": url, **checked(fields, SubscriptionFields)}
+        return await self._send("POST", PATH, SubscriptionMade, body, why)
 
-    async def list(self, *, page_size: int = 100) -> AsyncIterator[SubscriptionShown]:
+    def list(
+        self, *, page_size: int = 100, **filters: Unpack[SubscriptionFilters]
+    ) -> AsyncIterator[SubscriptionShown]:
         """Iterate over the subscriptions of the key's owner."""
-        cursor: str | None = None
-        while True:
-            page = value(
-                (
-                    await list_subscriptions.asyncio_detailed(
-                        client=self._core, limit=page_size, cursor=cursor
-                    )
-                ).parsed
-            )
-            for subscription in page.items:
-                yield subscription
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        chosen = checked(filters, SubscriptionFilters)
+        return self._items(PATH, SubscriptionShownPage, chosen, page_size)
 
     async def get(self, subscription_id: UUID) -> SubscriptionDetail:
         """Return a subscription with how its receiver does."""
@@ -81,14 +72,15 @@ class Subscriptions:
         )
 
     async def change(
-        self, subscription_id: UUID, *, why: str | None = None, **fields: Any
+        self,
+        subscription_id: UUID,
+        *,
+        why: str | None = None,
+        **fields: Unpack[SubscriptionChanges],
     ) -> SubscriptionShown:
         """Change the given fields; the others stay."""
-        body = SubscriptionChange.from_dict(fields)
-        answer = await change_subscription.asyncio_detailed(
-            subscription_id, client=self._core, body=body, statesvc_why=why or UNSET
-        )
-        return value(answer.parsed)
+        body = checked(fields, SubscriptionChanges)
+        return await self._send("PATCH", _path(subscription_id), SubscriptionShown, body, why)
 
     async def delete(self, subscription_id: UUID, *, why: str | None = None) -> None:
         """Unsubscribe."""
@@ -155,51 +147,29 @@ class Subscriptions:
             if cursor is None:
                 return
 
-    async def attempts(
-        self, subscription_id: UUID, *, page_size: int = 100
-    ) -> AsyncIterator[AttemptShown]:
-        """Iterate over the attempts, the newest first."""
-        cursor: str | None = None
-        while True:
-            answer = await list_attempts.asyncio_detailed(
-                subscription_id, client=self._core, limit=page_size, cursor=cursor
-            )
-            page = value(answer.parsed)
-            for attempt in page.items:
-                yield attempt
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-
-    async def notifications(
+    def attempts(
         self,
         subscription_id: UUID,
         *,
-        outcome: str | None = None,
-        since: datetime | None = None,
-        carrier_id: str | None = None,
-        tracking_number: str | None = None,
         page_size: int = 100,
+        **filters: Unpack[AttemptFilters],
+    ) -> AsyncIterator[AttemptShown]:
+        """Iterate over the attempts, the newest first."""
+        path, chosen = f"{_path(subscription_id)}/attempts", checked(filters, AttemptFilters)
+        return self._items(path, AttemptShownPage, chosen, page_size)
+
+    def notifications(
+        self,
+        subscription_id: UUID,
+        *,
+        page_size: int = 100,
+        **filters: Unpack[NotificationFilters],
     ) -> AsyncIterator[NotificationShown]:
-        """Iterate over the notifications with their attempts, the newest first. `outcome`: `waiting`, `delivered`, `given_up`, ..."""
-        cursor: str | None = None
-        while True:
-            answer = await list_notifications.asyncio_detailed(
-                subscription_id,
-                client=self._core,
-                outcome=UNSET if outcome is None else ListNotificationsOutcomeType0(outcome),
-                since=since or UNSET,
-                carrier_id=carrier_id or UNSET,
-                tracking_number=tracking_number or UNSET,
-                limit=page_size,
-                cursor=cursor,
-            )
-            page = value(answer.parsed)
-            for notification in page.items:
-                yield notification
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        """Iterate over the notifications with their attempts, the newest first."""
+        path = f"{_path(subscription_id)}/notifications"
+        return self._items(
+            path, NotificationShownPage, checked(filters, NotificationFilters), page_size
+        )
 
     async def notification(
         self, subscription_id: UUID, webhook_id: str, *, personal: bool = False
