@@ -1268,6 +1268,7 @@ CREATE TABLE statesvc.subscription (
     disabled_why text,
     missed_since timestamp with time zone,
     deleted_at timestamp with time zone,
+    max_age_seconds double precision,
     CONSTRAINT subscription_parcels_check CHECK ((parcels = ANY (ARRAY['all'::text, 'once'::text]))),
     CONSTRAINT subscription_payload_check CHECK ((payload = ANY (ARRAY['thin'::text, 'full'::text]))),
     CONSTRAINT subscription_rate_per_second_check CHECK ((rate_per_second > (0)::double precision)),

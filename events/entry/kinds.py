@@ -73,7 +73,9 @@ class Provenance:
     received_at: datetime
     normalizer: str
     normalizer_version: str
-    bound: Mapping[str, str] = field(init=False, compare=False, repr=False)
+    notify: bool = True
+    """False: its changes are sent to no subscription, as asked for when it was submitted."""
+    bound: Mapping[str, Any] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", _source(self))
@@ -170,13 +172,15 @@ def _statement(event: Event) -> dict[str, Any]:
     }
 
 
-def _source(source: Provenance) -> dict[str, str]:
+def _source(source: Provenance) -> dict[str, Any]:
     return {
         "message_id": str(source.message_id),
         "body_commitment": source.body_commitment.hex(),
         "received_at": rfc3339(source.received_at),
         "normalizer": source.normalizer,
         "normalizer_version": source.normalizer_version,
+        # absent where it is true: entries of 0.1.0 keep their bytes
+        "notify": None if source.notify else False,
     }
 
 

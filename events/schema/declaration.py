@@ -238,6 +238,9 @@ BOUND: Final = (
     Field("received_at", TIME, NEVER, ALWAYS, "When the message came."),
     Field("normalizer", TEXT, NEVER, ALWAYS, "The code that read it."),
     Field("normalizer_version", TEXT, NEVER, ALWAYS, "And its version."),
+    Field(
+        "notify", FLAG, NEVER, AT_TIMES, "False: submitted with the wish that nobody is notified."
+    ),
     Field("part_commitment", HASH, NEVER, AT_TIMES, "Binds the sealed personal part."),
     Field("signer_digest", HASH, NEVER, AT_TIMES, "Keyed digest of the signer."),
 )

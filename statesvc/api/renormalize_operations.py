@@ -51,6 +51,12 @@ class RenormalizeCarrier(ClosedModel):
         Asked(flag="--rate", metavar="N"),
     ] = None
     dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
+    notify: Annotated[
+        bool,
+        Field(
+            description="`false`: no subscription is sent what the corrections change; their entries in the log say so."
+        ),
+    ] = True
     why: Annotated[
         str,
         Field(
@@ -136,7 +142,7 @@ async def renormalize_carrier(
         raise Problem(Code.INVALID_REQUEST, text, violations=[Violation("/body/read_by", text)])
     bound_to = {
         "renormalize": carrier.carrier_id,
-        **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run"}),
+        **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run", "notify"}),
     }
     run = HistoryReread(
         walk=HistoryWalk(
@@ -148,6 +154,7 @@ async def renormalize_carrier(
             seconds=SECONDS_MAX,
             per_second=wanted.per_second,
             dry_run=wanted.dry_run,
+            notify=wanted.notify,
         ),
         request=HistoryRequest(
             actor=call.caller.actor, why=wanted.why, since=wanted.since, read_by=wanted.read_by

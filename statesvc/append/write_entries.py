@@ -114,7 +114,11 @@ async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
 
 async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
     """Write fan-outs, and the notifications in the outbox."""
-    changes = [OutboxChange.of(change, batch.traceparents) for change in batch.changes]
+    changes = [
+        OutboxChange.of(change, batch.traceparents)
+        for change in batch.changes
+        if change.row.proposal.source.notify
+    ]
     fanned_out = fan_out(
         changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels)
     )

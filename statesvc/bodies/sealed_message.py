@@ -4,11 +4,15 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring, body_context
 from events.crypto.sealing import SealingKey, commitment, salted
 from statesvc.database.arrays import Array, byteas, ints, texts, uuids
+
+SILENT: Final = {"statesvc-notify": "false"}
+"""Headers of a message whose changes are sent to no subscription. No carrier can send it: only listed headers are stored."""
 
 
 @dataclass(frozen=True, slots=True)

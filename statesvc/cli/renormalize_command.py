@@ -18,6 +18,13 @@ _STATED: Final = ("since", "read_by", "per_second", "dry_run", "why")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_fields(parser, _OPERATION, "carrier_id", *_STATED)
+    parser.add_argument(
+        "--no-notify",
+        dest="notify",
+        action="store_false",
+        default=None,
+        help="send no subscription what the corrections change",
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -32,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> Mapping[str, Json]:
-    order = {name: value for name in _STATED if (value := getattr(options, name)) is not None}
+    stated = (*_STATED, "notify")
+    order = {name: value for name in stated if (value := getattr(options, name)) is not None}
     found: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in ("changes", "moved")}
     beyond: Counter[str] = Counter()
     codes: dict[str, list[Json]] = {"codes": [], "codes_left": []}

@@ -51,7 +51,8 @@ class EndOutcome(StrEnum):
     GIVEN_UP = "given_up"
     """It is a dead letter, which a human may replay."""
     CANCELLED = "cancelled"
-    """Its subscription was deleted after tries; what was never tried is covered by the entry of the deletion."""
+    """Its subscription was deleted after tries; what was never tried is covered by the entry of the deletion. Without a try: older than
+    the subscription's `max_age_seconds`."""
     LATE = "late"
     """Not an end, but tries that were recorded after it, because their notifier had lost its lease."""
 

@@ -77,6 +77,11 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """Not sent: its subscription takes nothing this old."""
+
+
+@dataclass(frozen=True, slots=True)
 class RetryLater:
     """Try once more, later. `disable`: not before the subscription is enabled again."""
 
@@ -89,7 +94,7 @@ class GiveUp:
     """Give up after the last attempt: it becomes a dead letter."""
 
 
-NextStep = Finish | RetryLater | GiveUp
+NextStep = Finish | Cancel | RetryLater | GiveUp
 
 
 def next_step(

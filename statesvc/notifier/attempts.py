@@ -29,7 +29,8 @@ from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 class AttemptResult:
     """A delivery with its outcome.
 
-    Without an answer it was not tried: too many attempts ended without a verdict, or it is `expired`, too old for its type.
+    Without an answer it was not tried: too many attempts ended without a verdict, it is `expired`, too old for its type, or it tells what
+    is too old for its subscription.
     """
 
     delivery: Delivery
@@ -154,7 +155,7 @@ class Attempts:
         expired = delivery.gives_up_at is not None and started_at >= delivery.gives_up_at
         answer = (
             None
-            if expired or delivery.attempts > ATTEMPTS_MAX
+            if expired or delivery.is_too_old or delivery.attempts > ATTEMPTS_MAX
             else await self._answer(delivery, started_at, body)
         )
         end = (

@@ -46,6 +46,8 @@ class Delivery(QueuedNotification):
     """Another notification of its shipment waited for its end when it was claimed."""
     gives_up_at: datetime | None = None
     """Time at which it becomes too old to be tried."""
+    is_too_old: bool = False
+    """What it tells had happened too long ago for its subscription when it was recorded."""
     destination: Destination
     secrets: tuple[Secret, ...] = field(repr=False)
     older: OlderSignature | None = None
@@ -140,6 +142,7 @@ class _Row(NamedTuple):
     is_full: bool
     pii: bool
     give_up_seconds: float | None
+    is_too_old: bool | None
     sealed_secrets: list[bytes]
     sealed_login: bytes | None
     sealed_headers: bytes | None
@@ -208,6 +211,7 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
         gives_up_at=None
         if row.give_up_seconds is None
         else row.queued_at + timedelta(seconds=row.give_up_seconds),
+        is_too_old=bool(row.is_too_old),
         notification=notification,
         destination=destination,
         secrets=secrets,

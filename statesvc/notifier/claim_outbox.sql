@@ -67,7 +67,8 @@ WITH tick AS MATERIALIZED (
 -- another one of its shipment waits; each looked up by itself, for the planner expects more than there are. The time by which it was decided, also where nothing is leased.
 SELECT l.subscription_id, l.shipment_id, l.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch,
     n.carrier_id, n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url,
-    s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, s.sealed_headers, s.second_signature,
+    s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8,
+    n.created_at - n.occurred_at > make_interval(secs => s.max_age_seconds), s.sealed_secrets, s.sealed_login, s.sealed_headers, s.second_signature,
     k.sealed_key, s.rate_per_second IS NOT NULL, f.shipment_id IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, t.at
 FROM tick t
 LEFT JOIN leased l ON true

@@ -24,7 +24,7 @@ from statesvc.delivery.attempt_entry import (
 )
 from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
-from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
+from statesvc.delivery.outcome import Cancel, Finish, GiveUp, NextStep, RetryLater, next_step
 from statesvc.health.notices import Notice, write_notices
 from statesvc.log.actions import append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
@@ -123,7 +123,7 @@ def _key(delivery: Delivery) -> Key:
 
 def _next_step(finished: AttemptResult) -> NextStep:
     if finished.answer is None:
-        return GiveUp()
+        return Cancel() if finished.delivery.is_too_old else GiveUp()
     return next_step(
         finished.answer.outcome,
         attempts=finished.delivery.attempts,
@@ -141,6 +141,9 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
                 concluded.ends.append(
                     EndedNotification.of(one.delivery, EndOutcome.DELIVERED, _made(one))
                 )
+            case Cancel():
+                concluded.finished.append(_key(one.delivery))
+                concluded.ends.append(EndedNotification.of(one.delivery, EndOutcome.CANCELLED, ()))
             case RetryLater(delay_seconds, disable):
                 concluded.later.append((*_key(one.delivery), delay_seconds))
                 concluded.open += _made(one)

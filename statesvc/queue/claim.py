@@ -57,6 +57,8 @@ class Message:
     """True if it falls to the candidate."""
     fallback_for: str | None = None
     """The reading that it falls to and that did not lease it in time."""
+    notify: bool = True
+    """False: it was put into the inbox with `SILENT`."""
 
     @property
     def is_suspect(self) -> bool:

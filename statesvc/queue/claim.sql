@@ -3,7 +3,8 @@
 -- for the disk: a crash of the server undoes a lease together with the work under it, and its token then holds nothing.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
     normalized_by, normalized, postponed, rescued_from, headers ->> 'traceparent',
-    (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), stable, in_share, fallback_for, buried_for, complete
+    (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), stable, in_share, fallback_for,
+    headers ->> 'statesvc-notify' IS DISTINCT FROM 'false', buried_for, complete
 FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true, true);
 
 -- name: extend

@@ -175,6 +175,7 @@ def read_message(
             received_at=message.received_at,
             normalizer=normalizer,
             normalizer_version=read_by,
+            notify=message.notify,
         ),
         carrier_id=carrier.carrier_id,
         events=events,

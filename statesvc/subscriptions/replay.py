@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection
 
 from events.entry.kinds import rfc3339
@@ -24,6 +25,7 @@ from statesvc.log.actions import Action, append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts, fanouts_again
 from statesvc.log.history import History
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
 
 PAGE_ROWS: Final = 500
@@ -156,10 +158,10 @@ async def _page(
         _SQL["page"], {**bounds, **window, "limit": PAGE_ROWS}, binary=True
     )
     found = [_Found(*row) for row in await cursor.fetchall()]
-    said_before = await _said_before(
-        connection, request.subscription_id, [one for one in found if not one.written]
-    )
-    matched = [one for one in found if one not in said_before]
+    missed = [one for one in found if not one.written]
+    left_out = await _said_before(connection, request.subscription_id, missed)
+    left_out |= await _silent(connection, missed)
+    matched = [one for one in found if one not in left_out]
     wanted = [
         one for one in matched if not one.waiting and (request.delivered_too or not one.delivered)
     ]
@@ -176,6 +178,22 @@ async def _page(
         progress.put += put
         progress.never_written += never_written
     progress.after = found[-1].position if len(found) == PAGE_ROWS else end
+
+
+async def _silent(connection: AsyncConnection[Any], missed: Sequence[_Found]) -> set[_Found]:
+    """Return those that nobody was to be notified of, as it was asked for when their event was submitted."""
+    if not missed:
+        return set()
+    rows = [(one.shipment_id, one.sequence, one.at) for one in missed]
+    cursor = await connection.execute(
+        _SQL["events"], columns(rows, ("shipment_ids", "sequences", "ats")), binary=True
+    )
+    silent = {
+        (shipment_id, version)
+        for shipment_id, version, canonical in await cursor.fetchall()
+        if orjson.loads(decompress_json(canonical)).get("notify") is False
+    }
+    return {one for one in missed if (one.shipment_id, one.sequence) in silent}
 
 
 async def _said_before(

@@ -44,6 +44,13 @@ SELECT x.at, x.shipment_id, x.sequence, x.written, EXISTS (
             AND a.outcome = 'delivered') AS delivered
 FROM next x ORDER BY x.at, x.shipment_id, x.sequence;
 
+-- name: events
+-- Return the events that these changes name.
+SELECT e.shipment_id, e.version, e.canonical
+FROM unnest(%(shipment_ids)s::uuid[], %(sequences)s::int[], %(ats)s::timestamptz[]) AS u(shipment_id, version, at)
+JOIN statesvc.event e ON e.shipment_id = u.shipment_id AND e.version = u.version
+    AND e.recorded_at BETWEEN u.at - interval '1 day' AND u.at + interval '1 day';
+
 -- name: put
 -- Write what was never written, from the log, under the webhook-id that it would have had, and put all into the outbox; settles their dead
 -- letters. Attempts are numbered on. Return what is in the outbox now: which change, the leaf hash of its event, or the fan-out that says

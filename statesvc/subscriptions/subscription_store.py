@@ -45,7 +45,7 @@ CHANGEABLE: Final = (
         "pii",
         "rate_per_second",
     ),
-    *("coalesce", "give_up_after", "headers", "signature"),
+    *("coalesce", "give_up_after", "max_age_seconds", "headers", "signature"),
 )
 
 _WIDENING: Final = frozenset(
@@ -89,6 +89,8 @@ class SubscriptionRequest:
     """True: once too many notifications wait, the latest of each shipment replaces those before it."""
     give_up_after: Mapping[str, float] = field(default_factory=dict)
     """Seconds by type: what has waited longer is not tried again."""
+    max_age_seconds: float | None = None
+    """What had happened longer ago when it was recorded is not sent; None: everything is."""
 
 
 class SharedSecretNeededError(Exception):
@@ -123,6 +125,7 @@ class Subscription:
     rate_per_second: float | None
     coalesce: bool
     give_up_after: dict[str, float]
+    max_age_seconds: float | None
     has_login: bool
     may_have_public_keys: bool
     """False: all that signs is shared, so nothing has to be opened to show it."""
@@ -181,6 +184,7 @@ async def create(
                 "rate_per_second": request.rate_per_second,
                 "coalesce": request.coalesce,
                 "give_up_after": Jsonb(dict(request.give_up_after)),
+                "max_age_seconds": request.max_age_seconds,
                 "sealed_secrets": seal_secrets(keyring, subscription_id, [secret]),
                 "sealed_login": seal_login(keyring, subscription_id, request.login),
             },
@@ -227,6 +231,7 @@ async def is_as_wished(
             "key_type",
             "rate_per_second",
             "coalesce",
+            "max_age_seconds",
         )
     )
     filters = all(

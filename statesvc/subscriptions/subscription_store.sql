@@ -1,16 +1,16 @@
 -- name: insert
 -- Make a subscription.
 INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, parcels, payload, pii,
-    signature, rate_per_second, coalesces, give_up_after, name, description, header_names, sealed_headers, second_signature, sealed_secrets, sealed_login)
+    signature, rate_per_second, coalesces, give_up_after, max_age_seconds, name, description, header_names, sealed_headers, second_signature, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
     %(shipments)s::text[], %(parcels)s, %(payload)s, %(pii)s, %(key_type)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
-    %(name)s, %(description)s, %(header_names)s::text[], %(sealed_headers)b::bytea, %(signature)s::jsonb, %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
+    %(max_age_seconds)s::float8, %(name)s, %(description)s, %(header_names)s::text[], %(sealed_headers)b::bytea, %(signature)s::jsonb, %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
 ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: find
 -- Return one subscription that is not deleted.
 SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.max_age_seconds, s.sealed_login IS NOT NULL AS has_login,
     s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
@@ -20,7 +20,7 @@ WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 -- Return the subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a
 -- position.
 SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.max_age_seconds, s.sealed_login IS NOT NULL AS has_login,
     s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
@@ -72,6 +72,7 @@ UPDATE statesvc.subscription SET
     payload = CASE WHEN 'payload' = ANY (%(named)s::text[]) THEN %(payload)s::text ELSE payload END,
     pii = CASE WHEN 'pii' = ANY (%(named)s::text[]) THEN %(pii)s::boolean ELSE pii END,
     give_up_after = CASE WHEN 'give_up_after' = ANY (%(named)s::text[]) THEN %(give_up_after)s::jsonb ELSE give_up_after END,
+    max_age_seconds = CASE WHEN 'max_age_seconds' = ANY (%(named)s::text[]) THEN %(max_age_seconds)s::float8 ELSE max_age_seconds END,
     rate_per_second = CASE WHEN 'rate_per_second' = ANY (%(named)s::text[]) THEN %(rate_per_second)s::float8 ELSE rate_per_second END,
     coalesces = CASE WHEN 'coalesce' = ANY (%(named)s::text[]) THEN %(coalesce)s::boolean ELSE coalesces END
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;

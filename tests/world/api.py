@@ -30,6 +30,7 @@ from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
+from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
@@ -282,7 +283,10 @@ async def api(
             carriers=known_carriers,
             limits=call_limits,
         )
-        served = [*routes(context), *subscription_routes(context)]
+        submission = submission_routes(
+            pool=pool, keyring=keyring, waker=waker, writer="api-1", archive=History(None)
+        )
+        served = [*routes(context), *subscription_routes(context), *submission]
         keys = Keys(pool, remembered_seconds=remembered_seconds)
         console = console_routes(
             served,

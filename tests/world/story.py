@@ -96,7 +96,9 @@ class Story:
     origin: str = NOWHERE.origin or ""
     publication: Publication = field(default=NOWHERE)
 
-    async def say(self, *readings: Reading, carrier_id: str = "ups", commit: bool = True) -> None:
+    async def say(
+        self, *readings: Reading, carrier_id: str = "ups", commit: bool = True, notify: bool = True
+    ) -> None:
         """Apply a carrier's message as a worker does it."""
         source = Provenance(
             message_id=uuid4(),
@@ -104,6 +106,7 @@ class Story:
             received_at=MORNING,
             normalizer=carrier_id,
             normalizer_version="1",
+            notify=notify,
         )
         events = tuple(
             identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id))

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from statesvc.addons.evidence.bundle_entry import BundleEntry
 from statesvc.addons.evidence.plain_words import counted
+from statesvc.delivery.attempt_entry import EndOutcome
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.shipments.notification_trail import LoggedNotification, notifications_of
 from statesvc.shipments.plain_names import spaced
@@ -45,7 +46,15 @@ def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> 
     """Return what stands on the first page: who was told of the state that the shipment has, and who was not."""
     lines = told_lines(bundle, entries)
     if not lines:
-        return ["No system was notified by this service: there was no subscription to this parcel."]
+        silent = any(entry.document.get("notify") is False for entry in entries)
+        return [
+            "No system was notified by this service: "
+            + (
+                "its history was imported with notifications switched off."
+                if silent
+                else "there was no subscription to this parcel."
+            )
+        ]
     status = spaced(bundle["shipment"]["status"])
     telling = [line for line in lines if line.status == status] or lines[-1:]
     confirmed = [line for line in telling if line.is_confirmed]
@@ -100,6 +109,8 @@ def _why_unsent(one: LoggedNotification) -> str:
         return f"left out: that of statement {one.covered_by} stood for it"
     if one.outcome is None:
         return "not ended yet"
+    if one.outcome == EndOutcome.CANCELLED and not one.tries:
+        return "not sent, it had happened longer ago than this receiver asked to be told"
     return "" if one.tries else f"{spaced(one.outcome)}, never attempted"
 
 

@@ -65,6 +65,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="say what becomes of the messages of FILE, or of the first at the source",
     )
+    become.add_argument(
+        "--no-notify",
+        action="store_true",
+        help="send no subscription what the messages change: for the import of a history",
+    )
     become.add_argument("--dry-run", action="store_true", help="count and classify, take nothing")
     become.add_argument(
         "--sample",

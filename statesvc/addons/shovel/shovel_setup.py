@@ -51,7 +51,9 @@ def read_mapping(options: argparse.Namespace) -> TaskMapping:
         raise CommandError(
             f"the mapping {options.mapping} can't be read: {error}", exit_code=2
         ) from None
-    return parse_mapping(text, name=options.mapping.name, carriers=CARRIERS)
+    return parse_mapping(
+        text, name=options.mapping.name, carriers=CARRIERS, notify=not options.no_notify
+    )
 
 
 async def checked_source(options: argparse.Namespace) -> Source:
@@ -207,7 +209,11 @@ def child_command(options: argparse.Namespace, number: int) -> list[str]:
         given += ["--rate", str(options.rate / options.processes)]
     given += [
         flag
-        for flag, is_set in (("--until-empty", options.until_empty), ("--restore", options.restore))
+        for flag, is_set in (
+            ("--until-empty", options.until_empty),
+            ("--restore", options.restore),
+            ("--no-notify", options.no_notify),
+        )
         if is_set
     ]
     return [sys.executable, "-m", "statesvc", "shovel", *given]

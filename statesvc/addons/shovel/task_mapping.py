@@ -36,6 +36,7 @@ from events.errors import Cause
 from statesvc.addons.shovel.celery_task import Task, UnreadableTaskError, as_bytes, read_task
 from statesvc.addons.shovel.source import ShovelError
 from statesvc.addons.shovel.source_message import Taken
+from statesvc.bodies.sealed_message import SILENT
 
 _ROOTS: Final = ("args", "kwargs", "headers", "body")
 
@@ -130,9 +131,12 @@ def _content(identity: bytes, task: Task) -> bytes | None:
 class TaskMapping:
     """The rules of one file, checked."""
 
-    def __init__(self, file: _File, carriers: Mapping[str, Carrier]) -> None:
+    def __init__(
+        self, file: _File, carriers: Mapping[str, Carrier], *, notify: bool = True
+    ) -> None:
         self._file = file
         self._carriers = carriers
+        self._added_headers = {} if notify else SILENT
 
     @property
     def rules(self) -> tuple[MappingRule, ...]:
@@ -233,7 +237,7 @@ class TaskMapping:
             rule=number,
             carrier_id=carrier.carrier_id,
             body=body,
-            headers=orjson.dumps(headers).decode(),
+            headers=orjson.dumps(headers | self._added_headers).decode(),
         )
 
     def _carrier(self, rule: MappingRule, task: Task) -> Carrier | None:
@@ -253,8 +257,13 @@ def unread_identity(body: bytes) -> bytes:
     return b"unread\x1f" + body
 
 
-def parse_mapping(text: str, *, name: str, carriers: Mapping[str, Carrier]) -> TaskMapping:
-    """Parse a mapping. Raises ShovelError, which says where the file is wrong and what may be meant. `name`: of the file, for its words."""
+def parse_mapping(
+    text: str, *, name: str, carriers: Mapping[str, Carrier], notify: bool = True
+) -> TaskMapping:
+    """Parse a mapping. Raises ShovelError, which says where the file is wrong and what may be meant. `name`: of the file, for its words.
+
+    `notify` False: no subscription is sent what the messages change.
+    """
     try:
         file = _File.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -269,7 +278,7 @@ def parse_mapping(text: str, *, name: str, carriers: Mapping[str, Carrier]) -> T
                 raise ShovelError(
                     f"{name}: rule {number} names no carrier: {named!r}{_meant(named, carriers)}; `statesvc carriers` lists them"
                 )
-    return TaskMapping(file, carriers)
+    return TaskMapping(file, carriers, notify=notify)
 
 
 def _flaw(error: Mapping[str, Any]) -> str:

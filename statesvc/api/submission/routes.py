@@ -27,8 +27,9 @@ from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Held, Submitted, read_clock, submit
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.middleware import whole_body
-from statesvc.http.operation import Operation, Reply, Route, answer, operation
+from statesvc.http.operation import Operation, Reply, Route, answer, operation, parameters
 from statesvc.http.problem import CREATED, OK, Code, Problem, Violation
 from statesvc.log.history import History
 from statesvc.shipments.models import text_of
@@ -73,6 +74,18 @@ class LineVerdicts(TypedDict):
 Verdicts = EventVerdict | LineVerdicts
 
 
+class SubmissionParameters(ClosedModel):
+    """Handling of the events."""
+
+    notify: Annotated[
+        bool,
+        Field(
+            description="`false`: no subscription is sent what these events change, as for the import of a history. Their entries in "
+            "the log say so; state, history, stream and feed have them as any others."
+        ),
+    ] = True
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """The handler."""
@@ -86,16 +99,17 @@ class Submission:
     async def receive(self, request: web.Request) -> Reply[Verdicts]:
         """Append the events; answer after they are durable, with what they did."""
         body = await whole_body(request)
+        notify = parameters(request, SubmissionParameters).notify
         if request.content_type in _LINES:
-            return await self._many(body)
+            return await self._many(body, notify=notify)
         if request.content_type == _JSON:
-            return await self._one(body)
+            return await self._one(body, notify=notify)
         raise Problem(
             Code.UNSUPPORTED_MEDIA_TYPE,
             f"send one event as {_JSON}, or one per line as {_LINES[0]}",
         )
 
-    async def _one(self, body: bytes) -> Reply[Verdicts]:
+    async def _one(self, body: bytes, *, notify: bool) -> Reply[Verdicts]:
         (event,) = await self._in_reach([_event(body, self.keyring.carrier_digest)])
         if isinstance(event, InvalidEventError):
             violations = [Violation(f"/body{fault.pointer}", fault.why) for fault in event.faults]
@@ -104,7 +118,7 @@ class Submission:
                 "this is no canonical event; /docs shows its fields",
                 violations=violations,
             )
-        submitted = await self._submit([event], body)
+        submitted = await self._submit([event], body, notify=notify)
         (verdict,) = submitted.verdicts
         if verdict is Verdict.CONFLICT:
             raise Problem(
@@ -119,7 +133,7 @@ class Submission:
         }
         return answer(applied, status=CREATED if verdict is Verdict.APPENDED else OK)
 
-    async def _many(self, body: bytes) -> Reply[Verdicts]:
+    async def _many(self, body: bytes, *, notify: bool) -> Reply[Verdicts]:
         numbered = lines(body)
         if len(numbered) > LINES_MAX:
             raise Problem(
@@ -131,8 +145,9 @@ class Submission:
         )
         read = [(number, event) for (number, _), event in zip(numbered, stated, strict=True)]
         events = [event for _, event in read if isinstance(event, Event)]
+        taken = _taken(body, numbered, read)
         verdicts = iter(
-            (await self._submit(events, _taken(body, numbered, read))).verdicts if events else ()
+            (await self._submit(events, taken, notify=notify)).verdicts if events else ()
         )
         results: list[LineVerdict] = []
         for number, event in read:
@@ -158,9 +173,15 @@ class Submission:
             for event in stated
         ]
 
-    async def _submit(self, events: Sequence[Event], body: bytes) -> Submitted:
+    async def _submit(self, events: Sequence[Event], body: bytes, *, notify: bool) -> Submitted:
         outcome = await submit(
-            self.pool, self.keyring, events, body=body, writer=self.writer, archive=self.archive
+            self.pool,
+            self.keyring,
+            events,
+            body=body,
+            writer=self.writer,
+            archive=self.archive,
+            notify=notify,
         )
         if isinstance(outcome, Held):
             raise Problem(
@@ -228,6 +249,7 @@ def routes(
         "verdict for each line.",
         scope="ingest",
         tag="events",
+        parameters=SubmissionParameters,
         accepts={_JSON: CanonicalEvent, _LINES[0]: bytes},
         response=cast("type[Verdicts]", Verdicts),
         statuses={

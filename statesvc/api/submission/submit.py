@@ -65,12 +65,16 @@ async def submit(
     body: bytes,
     writer: str,
     archive: History,
+    notify: bool = True,
 ) -> Submitted | Held:
-    """Apply `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
+    """Apply `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice.
+
+    `notify` False: no subscription is sent what they change.
+    """
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
 
     async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:
-        return await _submit(connection, keyring, events, sealed, writer=writer)
+        return await _submit(connection, keyring, events, sealed, writer=writer, notify=notify)
 
     policy = RetryPolicy(
         tries=_TRIES, archive=archive, locked_until=time.monotonic() + _LOCKED_SECONDS
@@ -85,6 +89,7 @@ async def _submit(
     sealed: SealedMessage,
     *,
     writer: str,
+    notify: bool,
 ) -> Submitted | Held:
     async with pipelined_transaction(connection) as pipeline:
         carrier_ids = sorted({event.carrier_id for event in events})
@@ -94,7 +99,7 @@ async def _submit(
         received_at, held = await begun.rows()
         if held:
             return Held(tuple(held))
-        read = _read(keyring, events, sealed, received_at)
+        read = _read(keyring, events, sealed, received_at, notify=notify)
         batch = await append(AppendBatch(pipeline, keyring, [read], writer))
         if batch.wrote:
             await _store(pipeline, sealed, batch, received_at, writer=writer)
@@ -102,7 +107,12 @@ async def _submit(
 
 
 def _read(
-    keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, received_at: datetime
+    keyring: Keyring,
+    events: Sequence[Event],
+    sealed: SealedMessage,
+    received_at: datetime,
+    *,
+    notify: bool,
 ) -> Read:
     source = Provenance(
         message_id=sealed.message_id,
@@ -110,6 +120,7 @@ def _read(
         received_at=received_at,
         normalizer=canonical.CARRIER_ID,
         normalizer_version=canonical.CARRIER.stable,
+        notify=notify,
     )
     return Read(
         source=source,

@@ -46,6 +46,7 @@ async def requested(asked: SubscriptionInput, allowed: Sequence[Network]) -> Sub
         rate_per_second=asked.rate_per_second,
         coalesce=asked.coalesce,
         give_up_after=ages(asked.give_up_after_seconds),
+        max_age_seconds=asked.max_age_seconds,
     )
 
 

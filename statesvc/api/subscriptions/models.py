@@ -38,6 +38,7 @@ FILTER_MAX = 200
 NO_CONTROLS: Final = r"^[^\x00-\x1f\x7f]*$"
 RATE_MAX = 10_000
 GIVE_UP_SECONDS_MAX = 30 * 24 * 3600
+MAX_AGE_SECONDS_MAX = 10 * 365 * 24 * 3600
 
 
 def _of_catalogue(kind: str) -> str:
@@ -113,6 +114,16 @@ GiveUpAfter = Annotated[
     Field(
         description="By type, how many seconds a notification may wait; its next attempt makes a dead letter of an older one. A type"
         " that is left out, or null: never for its age."
+    ),
+]
+MaxAge = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=MAX_AGE_SECONDS_MAX,
+        allow_inf_nan=False,
+        description="What had happened longer ago than this when it was recorded, as in an imported history, is not sent; it is listed "
+        "with the outcome `cancelled`. Null: everything is sent.",
     ),
 ]
 Shipments = Annotated[
@@ -205,6 +216,7 @@ class SubscriptionMembers(ClosedModel):
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
     give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
+    max_age_seconds: MaxAge = None
 
 
 class SubscriptionInput(SubscriptionMembers):
@@ -399,6 +411,7 @@ class SubscriptionShown(TypedDict):
     rate_per_second: float | None
     coalesce: bool
     give_up_after_seconds: AgeLimits
+    max_age_seconds: float | None
     state: Annotated[
         Literal["active", "paused", "disabled"],
         Field(

@@ -71,6 +71,7 @@ def subscription_shown(
         "give_up_after_seconds": {
             kind.value: one.give_up_after.get(kind) for kind in NotificationType
         },
+        "max_age_seconds": one.max_age_seconds,
         "state": one.state,
         "created_at": one.created_at,
         "created_by": one.created_by,

@@ -59,6 +59,7 @@ _PLAIN: Final = (
     "payload",
     "parcels",
     "rate_per_second",
+    "max_age_seconds",
 )
 """Members that a command states by a flag each."""
 

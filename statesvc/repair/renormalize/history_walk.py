@@ -48,6 +48,7 @@ class Rereader:
         message_ids: Sequence[UUID],
         *,
         dry_run: bool = False,
+        notify: bool = True,
     ) -> RenormalizeReport:
         """Read up to MESSAGES_AT_ONCE messages by the stable version and the mappings of now; append what they lack."""
         await self.mappings.refresh(connection)
@@ -56,6 +57,7 @@ class Rereader:
             keyring=self.keyring,
             writer=self.writer,
             dry_run=dry_run,
+            notify=notify,
             archive=self.archive,
         )
         return await reread(connection, task, message_ids, self.mappings)
@@ -85,6 +87,7 @@ class HistoryWalk:
     seconds: float | None = None
     per_second: float | None = None
     dry_run: bool = False
+    notify: bool = True
     after_part: Callable[[RenormalizeReport, int], None] = lambda _report, _left: None
     """Called with the report of a part, and how many messages of its page are left."""
     report: RenormalizeReport = field(init=False, default_factory=RenormalizeReport)
@@ -118,6 +121,8 @@ class HistoryWalk:
         """Record the walk as an action of an operator."""
         version = self.rereader.carriers[self.carrier_id].stable
         stated = {**details, "version": version, **self.report.recorded, "done": is_done}
+        if not self.notify:
+            stated["notify"] = False
         async with self.connections.connection() as connection, connection.transaction():
             await record_action(
                 connection,
@@ -130,7 +135,11 @@ class HistoryWalk:
     async def _read_part(self, message_ids: Sequence[UUID], *, left: int) -> None:
         async with self.connections.connection() as connection:
             report = await self.rereader.read(
-                connection, self.carrier_id, message_ids, dry_run=self.dry_run
+                connection,
+                self.carrier_id,
+                message_ids,
+                dry_run=self.dry_run,
+                notify=self.notify,
             )
         self.report.add(report)
         self.asked += len(message_ids)

@@ -74,6 +74,8 @@ class RereadTask:
     keyring: Keyring
     writer: str
     dry_run: bool = False
+    notify: bool = True
+    """False: no subscription is sent what the corrections change."""
     rolls_back: bool = False
     """Does all of it, under the locks of a batch, and rolls it back: the report says what would change down to the notifications."""
     archive: ArchivePath | None = None
@@ -222,7 +224,8 @@ def _plan(
             report.added += len(missing)
             events = [*missing, *plan_read(caused, each.proposals, report)]
             if events:
-                reads.append(replace(each.read, events=tuple(events), rejections=()))
+                source = replace(each.read.source, notify=task.notify)
+                reads.append(replace(each.read, source=source, events=tuple(events), rejections=()))
             continue
         report.unopened.add(each.settled.message_id)
         if events := plan_unread(caused, carrier, logged.mappings, report):
@@ -289,6 +292,7 @@ def _unread(
         received_at=settled.received_at,
         normalizer=task.carrier.carrier_id,
         normalizer_version=mappings.version(task.carrier.stable),
+        notify=task.notify,
     )
     return Read(
         source=source,

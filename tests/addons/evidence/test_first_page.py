@@ -279,3 +279,13 @@ async def test_statements_are_numbered_as_the_console_and_the_api_number_them(
     (remark,) = (each for each in bundle["page_one"]["remarks"] if "in transit" in each)
     assert "6 h 56 min after the delivery" in remark
     assert "(statement 2)" in remark
+
+
+async def test_a_history_that_was_submitted_silently_says_so(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, name="Shop")
+        await log.say(scan(NUMBER, 70, Status.DELIVERED), notify=False)
+        page = await page_of(log)
+    assert page.told == [
+        "No system was notified by this service: its history was imported with notifications switched off."
+    ]

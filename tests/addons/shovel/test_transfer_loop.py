@@ -174,3 +174,15 @@ async def test_another_message_with_an_id_that_was_there_is_a_dead_letter_and_co
     again = await world.shovel(str(path), "--batch", batch)
     assert "7 taken: 0 into the inbox, 0 to the dead letters, 7 were there already" in again
     assert "have the id" not in again
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("processes", ["1", "2"])
+async def test_messages_of_a_history_are_marked_so_that_nobody_is_notified(
+    world: World, tmp_path: Path, processes: str
+) -> None:
+    path = tmp_path / "old.ndjson"
+    path.write_text(json.dumps({"task": TASK, "id": "one", "args": [body(1)]}))
+    await world.shovel(str(path), "--no-notify", "--processes", processes)
+    headers = "SELECT headers ->> 'statesvc-notify' FROM statesvc.body"
+    assert await world.rows(headers) == [("false",)]

@@ -220,3 +220,21 @@ async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent
     )
     assert await world.attempts() == [("delivered", 204, 1)]
     assert await world.outbox() == []
+
+
+async def test_what_had_happened_too_long_ago_is_not_sent_and_is_listed_as_cancelled(
+    world: Any, receiver: Any, until: Any
+) -> None:
+    await world.subscribe(max_age_seconds=86_400.0)
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1)
+
+    async def ended() -> bool:
+        return sorted(await world.ends()) == [("cancelled", 0), ("delivered", 1)]
+
+    async with world.notifier():
+        await until(ended)
+    assert len(receiver.received) == 1, "the other subscription has no such bound"
+    assert await world.rows("SELECT FROM statesvc.dead_letter") == []
+    assert await world.outbox() == []

@@ -1,9 +1,13 @@
 """Effects of a batch on the log and on the shipments, as a push is worked on."""
 
+import json
 from typing import Any
 from uuid import UUID
 
-from tests.world.shop import Shop, says, shipment
+from statesvc.bodies.sealed_message import SILENT, seal_message
+from statesvc.ingress.group_commit import put
+from statesvc.subscriptions.subscription_store import SubscriptionRequest, create
+from tests.world.shop import CARRIER_ID, Shop, says, shipment
 
 SHIPMENT = """
     SELECT status, reason, flags, delivered_at, attempts, terminal, estimated_delivery, signed_by_event_id, last_event_at, status_since
@@ -244,3 +248,16 @@ async def test_one_notification_for_each_change_and_subscription(shop: Shop) -> 
         (3, "shipment.status_changed", "in_transit", "delivered", 2),
     ]
     assert await shop.value("SELECT count(*) FROM statesvc.outbox") == 4
+
+
+async def test_a_silent_message_moves_its_shipment_and_notifies_nobody(shop: Shop) -> None:
+    request = SubscriptionRequest(url="https://subscriber.invalid/")
+    await create(shop.connection, shop.keyring, request, actor="test", owner="bootstrap")
+    body = says(PICKED_UP, MOVING)
+    await put(shop.connection, [seal_message(shop.keyring, CARRIER_ID, body, json.dumps(SILENT))])
+    await shop.work()
+    assert await shop.transitions("A1") == [("unknown", "in_transit", 2)]
+    assert [event["notify"] for event in await shop.events("A1")] == [False, False]
+    assert await shop.value("SELECT count(*) FROM statesvc.outbox") == 0
+    await shop.say(DELIVERED)
+    assert await shop.value("SELECT count(*) FROM statesvc.outbox") == 1

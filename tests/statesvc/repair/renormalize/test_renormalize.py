@@ -25,6 +25,7 @@ from statesvc.repair.history_reread import CODES_MAX, HistoryPosition, HistoryRe
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
+from statesvc.subscriptions.subscription_store import SubscriptionRequest, create
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
@@ -39,7 +40,9 @@ def history(
     shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any
 ) -> HistoryReread:
     bounds = {
-        name: scope.pop(name) for name in ("messages_max", "per_second", "dry_run") if name in scope
+        name: scope.pop(name)
+        for name in ("messages_max", "per_second", "dry_run", "notify")
+        if name in scope
     }
     place = {name: scope.pop(name) for name in ("position", "page") if name in scope}
     walk = HistoryWalk(
@@ -108,6 +111,19 @@ async def test_a_misread_event_is_corrected_by_an_event_that_points_to_it(shop: 
     assert (wrong["normalizer_version"], correction["normalizer_version"]) == ("2", "1")
     assert correction["message_id"] == wrong["message_id"]
     assert await check_log(shop.connection, shop.keyring) > 0
+
+
+async def test_corrections_may_notify_nobody_and_the_action_says_so(shop: Shop) -> None:
+    request = SubscriptionRequest(url="https://subscriber.invalid/")
+    await create(shop.connection, shop.keyring, request, actor="test", owner="bootstrap")
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+    report = await again(shop, notify=False)
+    assert (report.corrected, report.transitions, report.notifications) == (1, 1, 0)
+    (_, correction) = await shop.events("A1")
+    assert correction["notify"] is False
+    action = "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' -> 'notify' FROM statesvc.action WHERE verb = 'renormalize'"
+    assert await shop.value(action) is False
 
 
 async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(shop: Shop) -> None:
