@@ -17,6 +17,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.command_parser import VALUED, CommandParser, TopParser
 from statesvc.cli.command_table import COMMANDS
 from statesvc.cli.presentation import Presentation, present
+from statesvc.cli.removed_commands import refusal
 from statesvc.settings.renamed_variables import RENAMES
 
 
@@ -39,16 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _open_standard_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    called = _command_of(given)
+    words = _words(given)
+    called = words[0] if words else None
     # given arguments, the process is its caller's; and loading a command is half a second of computing by itself
     if arguments is None and called in _COMPUTE_FOR_LONG:
         lower_priority(niceness=_NICENESS)
     if arguments is None and called in _READ_FOR_LONG:
         run_in_idle_time()
-    return explained(lambda: _parse_and_run(given, called))
+    return explained(lambda: _parse_and_run(given, words))
 
 
-def _parse_and_run(given: Sequence[str], called: str | None) -> int:
+def _parse_and_run(given: Sequence[str], words: Sequence[str]) -> int:
+    if removed := refusal(words, given):
+        raise CommandError(removed, exit_code=2)
+    called = words[0] if words else None
     parser, modules = build_parser({called} if called is not None else ())
     if not given:
         parser.print_help()
@@ -90,15 +95,15 @@ def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandMo
     return parser, modules
 
 
-def _command_of(given: Sequence[str]) -> str | None:
-    """Return the first word that is neither an option of ours nor its value."""
-    words = iter(given)
-    for word in words:
+def _words(given: Sequence[str]) -> list[str]:
+    """Return the words that are neither options nor the values of ours."""
+    rest, words = iter(given), list[str]()
+    for word in rest:
         if word in VALUED:
-            next(words, None)
+            next(rest, None)
         elif not word.startswith("-"):
-            return word
-    return None
+            words.append(word)
+    return words
 
 
 def _read_env_file(given: str | None) -> None:

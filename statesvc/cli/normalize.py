@@ -1,4 +1,4 @@
-"""`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included; or why (`--explain`).
+"""`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included.
 
 Needs no database. So there is no digest key of an installation: of a scan without any code, which its text identifies, the event
 id printed here is not the one that the log would give.
@@ -14,14 +14,12 @@ from typing import Any, Final
 
 import orjson
 
-from events.attribution import attribute
 from events.errors import UnreadableMessageError
 from events.event import Event, Normalized
 from events.identity.ids import carrier_code, identify
 from events.parsing.times import is_zone
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.explain import write_explanation
 
 _KEY: Final = b"statesvc normalize"
 
@@ -33,19 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--version", help="the normalizer's version (default: the one that reads messages now)"
     )
     parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="which values of the body gave what, and which were ignored",
-    )
-    parser.add_argument(
-        "--personal",
-        action="store_true",
-        help="with --explain: print texts, signers and addresses too",
-    )
-    parser.add_argument(
         "--json",
         action="store_true",
-        help="with --explain: one document, for scripts (events are JSON lines anyway)",
+        help="the default: events are JSON lines anyway",
     )
     parser.add_argument(
         "--zone",
@@ -70,7 +58,6 @@ def run(options: argparse.Namespace) -> int:
             exit_code=2,
         )
     version = options.version or carrier.stable
-    normalizer = carrier.normalizers[version]
     body = _read(options.file)
     received_at = options.received_at or datetime.now(UTC)
     identified = partial(
@@ -80,14 +67,6 @@ def run(options: argparse.Namespace) -> int:
         normalized = (carrier.in_zone(options.zone) if options.zone else carrier).read(
             body, received_at, version
         )
-        if options.explain:
-            attribution = attribute(
-                body, normalizer=normalizer, received_at=received_at, identify=identified
-            )
-            write_explanation(
-                attribution, normalizer=normalizer, personal=options.personal, as_json=options.json
-            )
-            return _write_rejections(normalized)
         events = [identified(reading) for reading in normalized.readings]
     except UnreadableMessageError as error:
         sys.stderr.write(f"{error.cause.value}: {error.detail}\n")

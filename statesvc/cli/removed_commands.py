@@ -1,0 +1,25 @@
+"""Commands and options that a release removed, and what to use instead.
+
+A row is all that a removal needs: the command line refuses it, and a test holds it to docs/promises.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+REMOVED: Final[Mapping[str, str]] = {
+    "normalize --explain": "change a value of the file and compare what "
+    "`statesvc normalize CARRIER FILE` prints",
+}
+"""Sentences without a full stop, by the words of a command and its options."""
+
+
+def refusal(words: Sequence[str], given: Sequence[str]) -> str | None:
+    """Return what to say where a removed command, or option, is called."""
+    options = {word.partition("=")[0] for word in given if word.startswith("-")}
+    for removed, instead in REMOVED.items():
+        name = [word for word in removed.split() if not word.startswith("-")]
+        if list(words[: len(name)]) == name and options.issuperset(
+            {*removed.split()}.difference(name)
+        ):
+            return f"`statesvc {removed}` was removed: {instead}"
+    return None
