@@ -274,7 +274,7 @@ def _silent(sample: Sample) -> Iterator[Finding]:
             page="RoleDown",
         )
         if process.is_replaced:
-            yield trouble
+            yield replace(trouble, page=None)
         elif process.role in _TAKES_WEBHOOKS:
             text = f"{seen}: frozen, killed or cut off; what is sent to it is not answered"
             yield replace(trouble, urgency=Urgency.NOW, text=text)

@@ -14,9 +14,9 @@ from statesvc.cells.directory import CellDirectory
 from statesvc.cli.cell_databases import address_of
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
-from statesvc.cli.status import MARKS
+from statesvc.health.finding import Urgency
 
-_RANKS: Final = {"away": 0, "NOW": 1, "DO": 2, "note": 3, "ok": 4}
+_RANKS: Final = {"away": 0, **{urgency.label: rank for rank, urgency in enumerate(Urgency, 1)}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CellStatus:
         if self.status is None:
             return "away"
         return min(
-            (MARKS[trouble.urgency] for trouble in self.status.troubles),
+            (trouble.urgency.label for trouble in self.status.troubles),
             key=_RANKS.__getitem__,
             default="ok",
         )
@@ -77,7 +77,7 @@ def show_cells(cells: Iterable[CellStatus]) -> None:
         for trouble in () if cell.status is None else cell.status.troubles:
             page = None if trouble.page is None else f"docs/runbook/{trouble.page}.md"
             lines.append(
-                (cell.name, MARKS[trouble.urgency], f"{trouble.about}: {trouble.text}", page)
+                (cell.name, trouble.urgency.label, f"{trouble.about}: {trouble.text}", page)
             )
     if lines:
         write_line("")

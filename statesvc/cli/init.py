@@ -55,10 +55,8 @@ def run(options: argparse.Namespace) -> int:
     archive = options.archive if options.archive is not None else _asked_archive()
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:
         target.write(settings_file(documented_settings(), chosen=_archive_settings(archive)))
-    if not archive:
-        write_line(
-            "no archive: with DATABASE_URL everything stays in the database for good (STATESVC_ARCHIVE_DIR)"
-        )
+    if not archive and "DATABASE_URL" in os.environ:
+        write_line("no archive: everything stays in the database for good (STATESVC_ARCHIVE_DIR)")
     write_line(f"{file}: edit it, then `statesvc --env-file {file} up`")
     return 0
 

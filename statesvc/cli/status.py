@@ -16,10 +16,10 @@ from statesvc.cli.api_calls import Calls
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.presentation import paint
 from statesvc.cli.service_calls import api_calls, away
+from statesvc.health.finding import Urgency
 from statesvc.telemetry.colour import Colour
 
-MARKS: Final = {"now": "NOW", "human": "DO", "note": "note"}
-COLOURS: Final = {"NOW": Colour.RED, "DO": Colour.YELLOW, "note": Colour.DIM}
+_COLOURS: Final = {Urgency.NOW: Colour.RED, Urgency.HUMAN: Colour.YELLOW, Urgency.NOTE: Colour.DIM}
 _PROMISES: Final = {"settled": "Messages", "notified": "Notifications"}
 _DAYS: Final = 8
 _GAP: Final = "  "
@@ -87,9 +87,11 @@ def _show_troubles(troubles: Sequence[Mapping[str, Any]]) -> None:
     indent = " " * (_MARK_WIDTH + about_width + len(_GAP))
     causes = [one for one in troubles if one.get("cause") is None]
     for index, one in enumerate(causes):
-        mark = MARKS[one["urgency"]]
+        urgency = Urgency(one["urgency"])
         _write_indented(
-            f"{mark:<{_MARK_WIDTH}}{one['about']:<{about_width}}{_GAP}", one["text"], COLOURS[mark]
+            f"{urgency.label:<{_MARK_WIDTH}}{one['about']:<{about_width}}{_GAP}",
+            one["text"],
+            _COLOURS[urgency],
         )
         page = one["page"]
         if page is None or page in {other["page"] for other in causes[index + 1 :]}:
@@ -145,7 +147,7 @@ def _accounted(promise: Mapping[str, Any]) -> str:
         return (
             f"{name}: not counted yet"
             if seconds is None
-            else f"{name}: none in {_DAYS} days ({checked})"
+            else f"{name}: none in the {_DAYS} days up to {duration(seconds)} ago; newer ones are counted next"
         )
     if not waiting and not missing:
         return f"{name}: all {expected:,} of {_DAYS} days accounted for ({checked})"

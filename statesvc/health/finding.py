@@ -17,6 +17,11 @@ class Urgency(StrEnum):
     OK = "ok"
     """All is well. Of checks that say so; `GET /v1/status` has none."""
 
+    @property
+    def label(self) -> str:
+        """Label that says when to act, the same on the command line and in the console."""
+        return {"now": "NOW", "human": "TODAY"}.get(self.value, self.value)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -51,9 +56,11 @@ def fail(about: str, text: str) -> Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Return them by urgency, what follows from another right behind it. A cause that was not found is none."""
+    """Return them by urgency, those with a page first; what follows from another right behind it. A cause that was not found is none."""
     order = list(Urgency)
-    found = sorted(findings, key=lambda finding: order.index(finding.urgency))
+    found = sorted(
+        findings, key=lambda finding: (order.index(finding.urgency), finding.page is None)
+    )
     causes = {finding.page for finding in found if finding.cause is None}
     ranked = [
         finding if finding.cause in causes else replace(finding, cause=None) for finding in found

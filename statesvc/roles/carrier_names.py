@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from events.carriers import CARRIERS
 from statesvc.settings.carrier_settings import (
@@ -14,6 +15,8 @@ from statesvc.settings.carrier_settings import (
     SettingError,
 )
 from statesvc.settings.service_settings import Settings
+
+_ACCEPTED: Final = "accepted-carriers"
 
 
 def unknown_carriers(settings: Settings) -> Iterator[str]:
@@ -41,6 +44,22 @@ def require_known_carriers(settings: Settings) -> None:
     """Check the carriers that settings name. Raises SettingError."""
     if unknown := list(unknown_carriers(settings)):
         raise SettingError("; ".join(unknown))
+
+
+def note_accepted_carriers(settings: Settings) -> None:
+    """Store beside the embedded server's data which carriers this service's settings let in, for commands in other shells."""
+    accepted = sorted(filter(settings.authenticates, CARRIERS))
+    (settings.database.data_dir / _ACCEPTED).write_text("".join(f"{each}\n" for each in accepted))
+
+
+def accepted_carriers(settings: Settings) -> set[str]:
+    """Return the carriers that the service on the embedded server lets in, by its own settings."""
+    if settings.database.database_url is not None:
+        return set()
+    try:
+        return set((settings.database.data_dir / _ACCEPTED).read_text().split())
+    except OSError:
+        return set()
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

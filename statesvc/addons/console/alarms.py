@@ -3,7 +3,7 @@
 Pure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,12 +14,6 @@ _ALIKE: Final = frozenset(
 )
 """Pages of findings that are one thing to do, however many carriers or causes they name."""
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_LABELS: Final[Mapping[Urgency, str]] = {
-    Urgency.NOW: "NOW",
-    Urgency.HUMAN: "TODAY",
-    Urgency.NOTE: "NOTE",
-    Urgency.OK: "WELL",
-}
 
 
 @dataclass(slots=True)
@@ -32,7 +26,7 @@ class Alarm:
     @property
     def label(self) -> str:
         """Label that says when to act."""
-        return _LABELS[self.first.urgency]
+        return self.first.urgency.label.upper()
 
 
 def alarms_of(findings: Sequence[Finding]) -> list[Alarm]:

@@ -171,7 +171,19 @@ class ScreenFrame:
                         Code.BAD_REQUEST,
                         "this form is not of your session: open its page again and send it from there",
                     )
-            return await answer(PageRequest(request, session, self._calls, self._screens))
+            visit = PageRequest(request, session, self._calls, self._screens)
+            try:
+                return await answer(visit)
+            except Problem as problem:
+                if problem.code is not Code.MISSING_SCOPE:
+                    raise
+                return await self.response(
+                    visit,
+                    "refused.html",
+                    "Not for this session",
+                    {"why": problem.detail},
+                    status=problem.response().status,
+                )
 
         return self._readable(call)
 
@@ -254,7 +266,14 @@ class ScreenFrame:
 
     async def _unknown(self, visit: PageRequest) -> web.StreamResponse:
         return await self.response(
-            visit, "unknown.html", "There is no such page", {}, status=NOT_FOUND
+            visit,
+            "refused.html",
+            "There is no such page",
+            {
+                "why": f"No page of the console has the address {visit.request.path}. "
+                "The screens are in the menu, parcels behind the search."
+            },
+            status=NOT_FOUND,
         )
 
     def _disclosed(self, disclosure: PersonalDataRequest) -> Answer:

@@ -1,5 +1,6 @@
 """The runbook where the pager leads: its pages as they are in docs/runbook, in the console's own frame."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -16,6 +17,7 @@ from statesvc.runbook import INDEX, pages, read, title
 
 LIST: Final = "/console/runbook"
 ONE: Final = LIST + "/{page}"
+_COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 
 
 async def show_index(_visit: PageRequest) -> Mapping[str, Any]:
@@ -35,7 +37,7 @@ async def show_page(visit: PageRequest) -> Mapping[str, Any]:
 def _html(name: str) -> Markup:
     """Return a page without its heading, which the frame shows. Its HTML is escaped; its links lead to pages of the console or nowhere."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = reader.parse(read(name).partition("\n")[2])
+    tokens = reader.parse(_COMMENT.sub("", read(name).partition("\n")[2]))
     for place, token in enumerate(tokens):
         if token.type in {"fence", "code_block"}:
             token.attrSet("tabindex", "0")

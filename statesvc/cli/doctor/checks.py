@@ -35,12 +35,13 @@ from statesvc.database.kms.root_key import is_outdated
 from statesvc.database.migration_files import MigrationError, compare, read_migrations
 from statesvc.database.migrator import read_ledger
 from statesvc.database.partitions import missing_partitions
+from statesvc.database.postgres_programs import VARIABLE as POSTGRES_BIN
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn
 from statesvc.ingress.scheme_words import described
 from statesvc.maintenance.due_times import seconds_in_future
-from statesvc.roles.carrier_names import unknown_carriers
+from statesvc.roles.carrier_names import accepted_carriers, unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX
 from statesvc.settings.carrier_settings import WEBHOOK_SECRET_PREFIX
@@ -75,11 +76,14 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
             f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}",
         )
         return
+    is_packaged = settings.database.database_url is None and POSTGRES_BIN not in environment
     try:
         async with await connect(
             dsns.service, direct=not dsns.is_pooled, limits=FINDING
         ) as connection:
-            async for finding in _database(connection, settings, is_pooled=dsns.is_pooled):
+            async for finding in _database(
+                connection, settings, is_pooled=dsns.is_pooled, is_packaged=is_packaged
+            ):
                 yield finding
         async for finding in check_logins(dsns, settings):
             yield finding
@@ -137,7 +141,13 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
         yield warn("carriers", f"{words}; {'; '.join(points)}") if points else ok("carriers", words)
     for point, package in INSTALLED.items():
         yield ok("carriers", f"{point} is brought by {package}")
-    closed = len(CARRIERS) - len(signed) - len(unsigned)
+    elsewhere = sorted(accepted_carriers(settings).difference(signed, unsigned))
+    if elsewhere:
+        yield ok(
+            "carriers",
+            f"{', '.join(elsewhere)} proven by settings of the running service that this shell lacks: give it the same to check them",
+        )
+    closed = len(CARRIERS) - len(signed) - len(unsigned) - len(elsewhere)
     if closed:
         yield ok(
             "carriers",
@@ -168,12 +178,12 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 
 async def _database(
-    connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool
+    connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool, is_packaged: bool
 ) -> AsyncIterator[Finding]:
     if fault := encoding_fault(connection):
         yield fail("encoding", fault)
         return
-    async for finding in check_server(connection):
+    async for finding in check_server(connection, is_packaged=is_packaged):
         yield finding
     try:
         state = compare(read_migrations(), await read_ledger(connection))

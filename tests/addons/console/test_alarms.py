@@ -42,6 +42,13 @@ def test_roles_that_do_not_run_are_one_each() -> None:
     assert [alarm.first for alarm in alarms_of([NO_WORKER, other])] == [NO_WORKER, other]
 
 
+def test_a_held_carrier_stands_above_processes_that_were_started_again() -> None:
+    held = Finding(urgency=Urgency.NOTE, about="usps", text="on hold", page="CarrierHeld")
+    again = Finding(urgency=Urgency.NOTE, about="processes", text="was started again")
+    assert worst_first([again, again, held, NO_WORKER]) == [NO_WORKER, held, again, again]
+    assert alarms_of([dead_letters("a")])[0].label == Urgency.HUMAN.label == "TODAY"
+
+
 def test_nothing_is_left_out() -> None:
     held = Finding(urgency=Urgency.NOTE, about="usps", text="on hold", page="CarrierHeld")
     findings = [NO_WORKER, late("ups", "RoleDown"), dead_letters("a"), dead_letters("b"), held]

@@ -167,7 +167,9 @@ async def test_a_path_that_nothing_has_is_a_page_too(tab: Tab) -> None:
     missing = await tab.get("/console/nowhere/at/all")
     assert (missing.status, missing.content_type) == (404, "text/html")
     assert "There is no such page" in await missing.text()
-    assert (await tab.get("/console/shipments/ups/1Z1")).status == 403
+    refused = await tab.get("/console/shipments/ups/1Z1")
+    assert refused.status == 403
+    assert 'aria-label="Screens"' in await refused.text(), "the menu leads on"
 
 
 async def test_the_left_column_counts_what_waits(tab: Tab) -> None:

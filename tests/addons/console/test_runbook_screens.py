@@ -16,6 +16,7 @@ async def test_every_page_is_shown_and_leads_to_pages_that_there_are(tab: Tab) -
         assert response.status == 200, name
         body = text.partition('<div class="prose">')[2]
         assert "style=" not in body
+        assert "&lt;!--" not in body
         assert "<script" not in body.partition("</main>")[0]
         linked = set(re.findall(r'href="/console/runbook/(\w+)', body))
         assert linked <= set(pages()), name

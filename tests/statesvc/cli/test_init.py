@@ -82,6 +82,12 @@ def test_an_archive_that_is_named_is_set_with_the_months_of_the_log(tmp_path: Pa
     }
 
 
-def test_without_an_archive_it_says_what_that_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_an_archive_it_says_what_that_means_for_a_database_of_ones_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    assert main(["init", "embedded.env"]) == 0
+    assert "archive" not in capsys.readouterr().out
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db/statesvc")
     assert main(["init"]) == 0
     assert "everything stays in the database for good" in capsys.readouterr().out

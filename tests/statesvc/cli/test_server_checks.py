@@ -32,6 +32,9 @@ def test_a_server_that_lacks_minor_releases_is_told_which() -> None:
     assert finding.urgency is Urgency.HUMAN
     assert "PostgreSQL 18.4 has known faults" in finding.text
     assert "18.6 (2026-08-13)" in finding.text
+    packaged = check_minor(180004, is_packaged=True)
+    assert packaged is not None
+    assert packaged.urgency is Urgency.NOTE, "no package has it, so that nobody can end a warning"
     behind_by_one = check_minor(170011)
     assert behind_by_one is not None
     assert "that 17.12 (2026-11-12) repairs" in behind_by_one.text
