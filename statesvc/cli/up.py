@@ -52,14 +52,15 @@ def run(options: argparse.Namespace, *, ask_seconds: float = ASK_SECONDS) -> int
     port = settings.http.port if options.port is None else options.port
     if options.demo and not 0 < options.demo_rate <= 10_000:
         raise CommandError("--demo-rate must lie between 0 and 10000", exit_code=2)
-    require_usable(settings, host=host)
+    require_usable(settings, host=host, port=port)
     configure_logging(
         process="up",
         output_format=log_format(settings.telemetry),
         level=settings.telemetry.log_level,
     )
     try:
-        ports = choose_ports(host, port, ROLES)
+        reserved = {fixed for _, fixed in settings.fixed_ports.values()}
+        ports = choose_ports(host, port, ROLES, reserved=reserved)
     except PortTakenError as error:
         raise CommandError(str(error)) from error
     # it finds the place of a process's title by the environment, which changes now

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import psycopg
 import structlog
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.pooled import PooledConnection, PooledCursor
@@ -27,8 +27,8 @@ from statesvc.database.session_settings import (
 )
 from statesvc.database.sql_errors import login_fault
 
-RECONNECT_SECONDS: Final = 3.0
-"""A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
+RECONNECT_SECONDS: Final = 0.5
+"""Longest pause between two tries to connect while somebody waits for a connection."""
 _FAILURE_SECONDS: Final = 30.0
 """Interval at which a pool logs that connections still fail for the same reason."""
 _PREPARE_AFTER: Final = 2
@@ -43,17 +43,33 @@ class PoolLimits(SessionLimits):
 
     connections_max: int
     acquire_seconds: float
+    away_seconds: float = float("inf")
+    """Time to acquire while no connection can be opened, where that is shorter."""
+    waiting_max: int = 0
+    """Requests that may wait for a connection at a time; 0: any number."""
     connections_min: int = 2
     idle_seconds: float = 60.0
     """Time after which the pool gives up one that was not needed meanwhile: where connections are few, somebody else waits for it."""
 
 
+class PoolBusyError(PoolTimeout):
+    """All connections are in use, and the database answers those that have one."""
+
+
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
     """psycopg's, with connections that may find out that the server is of no use to anybody. `fault`: why the last one did not open."""
 
-    def __init__(self, conninfo: str, **options: Any) -> None:  # noqa: ANN401 - psycopg's, passed on
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        away_seconds: float = float("inf"),
+        **options: Any,  # noqa: ANN401 - psycopg's, passed on
+    ) -> None:
         super().__init__(conninfo, open=False, **options)
         self.fault: psycopg.Error | None = None
+        self._away_seconds = away_seconds
+        self._served_at = float("-inf")
         self._replaced_at = float("-inf")
         self._said: tuple[ConnectionCause | None, float] = (None, float("-inf"))
 
@@ -70,8 +86,43 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             self._said = (cause, now)
             _log.warning("connection_failed", pool=self.name, error=error)
 
+    def served_within(self, seconds: float) -> bool:
+        """Return whether a connection came back in that time from someone whom the database answered."""
+        return time.monotonic() - self._served_at <= seconds
+
+    async def getconn(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - psycopg's
+    ) -> AsyncConnection[Any]:
+        """Obtain a connection, and give it back with `putconn`.
+
+        Raises PoolBusyError where others are served, otherwise PoolTimeout or TooManyRequests.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        began = time.monotonic()
+        while True:
+            allowed = seconds if self.fault is None else min(seconds, self._away_seconds)
+            left = began + allowed - time.monotonic()
+            try:
+                # psycopg's next try to connect may be seconds away; a new request makes one at once
+                return await super().getconn(
+                    left if self.fault is None else min(left, RECONNECT_SECONDS)
+                )
+            except PoolTimeout as error:
+                if self.fault is not None and time.monotonic() < began + allowed:
+                    continue
+                if self.served_within(seconds):
+                    raise PoolBusyError(str(error)) from None
+                raise
+            except TooManyRequests as error:
+                if self.fault is None:
+                    raise PoolBusyError(str(error)) from None
+                raise
+
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
         """Return a connection; one with a fault takes its siblings along."""
+        if not conn.closed:
+            self._served_at = time.monotonic()
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
             if isinstance(conn, PooledConnection) and isinstance(
                 conn.fault, psycopg.errors.ReadOnlySqlTransaction
@@ -137,6 +188,8 @@ def make_pool(
         min_size=min(limits.connections_min, limits.connections_max),
         max_size=limits.connections_max,
         timeout=limits.acquire_seconds,
+        away_seconds=limits.away_seconds,
+        max_waiting=limits.waiting_max,
         reconnect_timeout=RECONNECT_SECONDS,
         max_idle=limits.idle_seconds,
         configure=configure,

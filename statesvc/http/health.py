@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import psycopg
 from aiohttp import web
 
-from statesvc.database.pool import Connections, connection_fault
+from statesvc.database.pool import Connections, Pool, PoolBusyError, connection_fault
 from statesvc.health.storable import storage_findings
 from statesvc.http.operation import Route, answer, operation
 from statesvc.http.problem import Code, Problem
@@ -97,8 +97,10 @@ class Readiness:
         return [*(await self.failing()).values()]
 
     async def _ask(self) -> str | None:
+        has_connection = False
         try:
             async with asyncio.timeout(READY_SECONDS), self._pool.connection() as connection:
+                has_connection = True
                 found = await storage_findings(
                     connection, migrations=self._migrations, wall_clock=self._wall_clock
                 )
@@ -106,12 +108,19 @@ class Readiness:
         except psycopg.errors.UndefinedTable:
             return "the database has no schema yet: run `statesvc migrate`"
         except (psycopg.Error, TimeoutError) as error:
+            is_late = isinstance(error, TimeoutError | PoolBusyError) and not has_connection
+            if is_late and self._is_busy():
+                return None
             why = connection_fault(self._pool)
             if why is not None:
                 return f"no connection to the database: {why}"
             return (
                 f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"
             )
+
+    def _is_busy(self) -> bool:
+        """Return whether the question only waited behind calls that the database answers."""
+        return isinstance(self._pool, Pool) and self._pool.served_within(READY_SECONDS)
 
 
 def health_routes(readiness: Ready) -> list[Route]:

@@ -17,6 +17,7 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler as NextHandler
 from pydantic import BaseModel, ValidationError
 
+from statesvc.database.pool import PoolBusyError
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.http.keys.api_keys import CALLER, Keys
@@ -34,6 +35,7 @@ _NUMBERS: Final[dict[type, re.Pattern[str]]] = {
     int: re.compile(r"-?[0-9]+"),
     float: re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"),
 }
+_BUSY_SECONDS: Final = 1
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 """The second is what aiohttp reports for a request without a Content-Type."""
@@ -293,19 +295,29 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
             )
         return translated.response()
     except psycopg.Error as error:
-        if failure(error) not in _AWAY:
-            return _defect(request, error)
-        _log.warning(
-            "database_unavailable",
-            route=_route(request),
-            error_type=type(error).__name__,
-            sqlstate=error.sqlstate,
-        )
-        return Problem(
-            Code.DATABASE_UNAVAILABLE, "the database does not answer now; try again"
-        ).response()
+        return _database_problem(request, error)
     except Exception as error:  # noqa: BLE001 - the last line: the client gets a problem, the log the traceback
         return _defect(request, error)
+
+
+def _database_problem(request: web.Request, error: psycopg.Error) -> web.StreamResponse:
+    if isinstance(error, PoolBusyError):
+        return Problem(
+            Code.TOO_MANY_REQUESTS,
+            "more calls wait for the database than it answers in time; wait a little",
+            headers={hdrs.RETRY_AFTER: str(_BUSY_SECONDS)},
+        ).response()
+    if failure(error) not in _AWAY:
+        return _defect(request, error)
+    _log.warning(
+        "database_unavailable",
+        route=_route(request),
+        error_type=type(error).__name__,
+        sqlstate=error.sqlstate,
+    )
+    return Problem(
+        Code.DATABASE_UNAVAILABLE, "the database does not answer now; try again"
+    ).response()
 
 
 def _problem_of(request: web.Request, error: Problem | UnreadableArchiveError) -> Problem:

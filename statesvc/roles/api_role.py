@@ -60,7 +60,7 @@ async def run(launch: Launch) -> int:
     allowed = settings.notifier.subscriber_allow
     tombstones = tombstones_of(settings)
     async with (
-        open_runtime(launch, api_limits(), channels=[SEALED]) as base,
+        open_runtime(launch, api_limits(settings), channels=[SEALED]) as base,
         AsyncExitStack() as stack,
     ):
         ingress_pool = await stack.enter_async_context(
@@ -68,7 +68,13 @@ async def run(launch: Launch) -> int:
         )
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
         readers = await stack.enter_async_context(
-            pool_of(launch, base.dsns, name="statesvc reader", limits=reader_limits(), writes=False)
+            pool_of(
+                launch,
+                base.dsns,
+                name="statesvc reader",
+                limits=reader_limits(settings),
+                writes=False,
+            )
         )
         readable = ReadablePool(base.pool, readers)
         targets = await stack.enter_async_context(
@@ -197,7 +203,11 @@ async def open_replica(
         return
     dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
     async with pool_of(
-        launch, dsns, name="statesvc replica", limits=replica_limits(base.plan), writes=False
+        launch,
+        dsns,
+        name="statesvc replica",
+        limits=replica_limits(launch.settings, base.plan),
+        writes=False,
     ) as pool:
         yield Replica(
             pool,

@@ -16,8 +16,11 @@ from statesvc.database.room import Bound
 from statesvc.database.session_settings import SessionLimits
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 
-API_ACQUIRE_SECONDS: Final = 0.5
-"""Time to acquire: with every connection busy for that long, a 503 with Retry-After serves a caller better than a longer queue."""
+API_ACQUIRE_SECONDS: Final = 5.0
+API_AWAY_SECONDS: Final = 0.5
+"""While no connection can be opened, a 503 with Retry-After serves a caller better than waiting."""
+API_WAITING_KEYS: Final = 2
+"""The queue for connections holds all calls that so many keys may have under way."""
 REPLICA_ACQUIRE_SECONDS: Final = 0.25
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
@@ -133,27 +136,31 @@ def misrouted_limits(settings: Settings) -> PoolLimits:
     return replace(ingress_limits(settings), connections_min=0)
 
 
-def api_limits() -> PoolLimits:
-    """Return the limits of the connections that answer the API."""
+def api_limits(settings: Settings) -> PoolLimits:
+    """Return the limits of the connections that answer the API: calls wait for one in a queue with a bound in time and number."""
     return PoolLimits(
         connections_max=1,
         connections_min=1,
         acquire_seconds=API_ACQUIRE_SECONDS,
+        away_seconds=API_AWAY_SECONDS,
+        waiting_max=API_WAITING_KEYS * settings.api.calls_per_key_max,
         statement_seconds=API_STATEMENT_SECONDS,
         lock_seconds=API_LOCK_SECONDS,
         idle_in_transaction_seconds=API_IDLE_SECONDS,
     )
 
 
-def reader_limits() -> PoolLimits:
+def reader_limits(settings: Settings) -> PoolLimits:
     """Return the limits of the connection that reads while the database takes no writes: there is none until then."""
-    return replace(api_limits(), connections_min=0)
+    return replace(api_limits(settings), connections_min=0)
 
 
-def replica_limits(plan: ConnectionPlan) -> PoolLimits:
+def replica_limits(settings: Settings, plan: ConnectionPlan) -> PoolLimits:
     """Return the limits of the connections to a standby: the primary is there for who would have to wait."""
     return replace(
-        api_limits(), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_max=plan.pools["api"] + 1
+        api_limits(settings),
+        acquire_seconds=REPLICA_ACQUIRE_SECONDS,
+        connections_max=plan.pools["api"] + 1,
     )
 
 

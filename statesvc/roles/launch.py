@@ -14,7 +14,7 @@ from statesvc.telemetry.logs import configure_logging, log_format
 
 def run_role(launch: Launch) -> int:
     """Block until the role has ended. Raises SettingError before it begins."""
-    require_usable(launch.settings, host=launch.host)
+    require_usable(launch.settings, host=launch.host, port=launch.port)
     configure_logging(
         process=launch.name,
         output_format=log_format(launch.settings.telemetry),

@@ -1,6 +1,7 @@
 """Checks before a role, or `up`, does anything: settings that a role could not work with, in words, and once."""
 
 import socket
+from typing import Final
 
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_error import EmbeddedServerError
@@ -16,11 +17,14 @@ from statesvc.settings.http_settings import listen_hosts
 from statesvc.settings.service_settings import CheckpointSettings, DatabaseSettings, Settings
 from statesvc.telemetry.tracing import ExporterUnavailableError, require_exporters
 
+_WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
-def require_usable(settings: Settings, *, host: str) -> None:
-    """Check the settings. Raises SettingError. `host`: where it is to listen."""
+
+def require_usable(settings: Settings, *, host: str, port: int) -> None:
+    """Check the settings. Raises SettingError. `host`, `port`: where it is to listen."""
     require_known_carriers(settings)
     _require_host(host)
+    _require_own_port(settings, host, port)
     Dsns.from_settings(settings.database)
     _require_master_key(settings)
     _require_postgres(settings.database)
@@ -77,6 +81,16 @@ def _require_master_key(settings: Settings) -> None:
         key_sources(settings)
     except (MasterKeyError, KmsError) as error:
         raise SettingError(str(error)) from error
+
+
+def _require_own_port(settings: Settings, host: str, port: int) -> None:
+    """Check that the service's port is not that of another setting on the same address."""
+    hosts = {*listen_hosts(host), *_WILDCARDS}
+    for setting, (other, fixed) in settings.fixed_ports.items():
+        if fixed == port and (other in hosts or not _WILDCARDS.isdisjoint(listen_hosts(host))):
+            raise SettingError(
+                f"{setting} is {fixed}, which is also the port of the service (STATESVC_PORT, or --port): choose another for one of them"
+            )
 
 
 def _require_host(host: str) -> None:

@@ -339,6 +339,16 @@ class Settings:
         }
 
     @property
+    def fixed_ports(self) -> dict[str, tuple[str, int]]:
+        """Addresses that settings fix beside the service's own, by the setting."""
+        fixed = {}
+        if self.http.metrics_port:
+            fixed["STATESVC_METRICS_PORT"] = (self.http.metrics_host, self.http.metrics_port)
+        if self.database.embedded_port and self.database.database_url is None:
+            fixed["STATESVC_EMBEDDED_PORT"] = ("127.0.0.1", self.database.embedded_port)
+        return fixed
+
+    @property
     def checkpoint_file(self) -> Path | None:
         """File that stores the newest checkpoint outside the database; next to the embedded server always."""
         if self.sealer.checkpoint_file is not None or self.database.database_url is not None:

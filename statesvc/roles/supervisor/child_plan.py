@@ -4,7 +4,7 @@ import ipaddress
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -218,26 +218,30 @@ def _probe(name: str) -> socket.socket:
     return probe
 
 
-def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
-    """Choose ports: the first name gets `first`, each other the next number, or any free port where that is taken."""
+def choose_ports(
+    host: str, first: int, names: Iterable[str], *, reserved: Collection[int] = ()
+) -> dict[str, int]:
+    """Choose ports: the first name gets `first`, each other the next number, or any free port where that is taken or `reserved`."""
     chosen: dict[str, int] = {}
     for offset, name in enumerate(names):
         wanted = first + offset if first else 0
-        if 0 < wanted <= 65535 and is_free(host, wanted):
+        if offset == 0 and first:
+            if not is_free(host, first):
+                raise PortTakenError(host, first)
+            chosen[name] = first
+        elif 0 < wanted <= 65535 and wanted not in reserved and is_free(host, wanted):
             chosen[name] = wanted
-        elif offset == 0 and first:
-            raise PortTakenError(host, first)
         else:
-            chosen[name] = any_free(host)
+            chosen[name] = any_free(host, reserved=reserved)
     return chosen
 
 
-def any_free(host: str) -> int:
-    """Return a port that is free now."""
+def any_free(host: str, *, reserved: Collection[int] = ()) -> int:
+    """Return a port that is free now, and not `reserved`."""
     names = listen_hosts(host)
     while True:
         with _probe(names[0]) as probe:
             probe.bind((names[0], 0))
             port: int = probe.getsockname()[1]
-        if is_free(host, port):
+        if port not in reserved and is_free(host, port):
             return port

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import PoolTimeout
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.pool import Pool, PoolBusyError, PoolLimits, make_pool
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.direct import connect_direct
@@ -132,6 +132,52 @@ async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unava
                 async with pool.connection():
                     pass
     assert failure(refused.value) is Failure.UNAVAILABLE
+
+
+async def test_a_database_that_is_back_is_found_within_half_a_second(
+    database: Any, server: Server
+) -> None:
+    limits = replace(LIMITS, connections_max=1, acquire_seconds=0.2)
+    async with proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
+        dsn = make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
+        async with make_pool(dsn, name="statesvc test", limits=limits) as pool:
+            await pool.wait()
+            proxy.cut()
+            # psycopg's own next try would be two seconds after the second one
+            while proxy.refused < 2:
+                assert not await _answers(pool)
+            proxy.heal()
+            async with asyncio.timeout(1.5):
+                while not await _answers(pool):
+                    pass
+
+
+async def test_more_requests_than_connections_wait_and_all_are_served(database: Any) -> None:
+    limits = replace(LIMITS, connections_max=2, waiting_max=100)
+    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool:
+
+        async def read() -> None:
+            async with pool.connection() as connection:
+                await connection.execute("SELECT pg_sleep(0.02)")
+
+        async with asyncio.TaskGroup() as readers:
+            for _ in range(100):
+                readers.create_task(read())
+
+
+@pytest.mark.parametrize("waiting_max", [1, 100])
+async def test_a_busy_pool_is_told_from_a_database_that_does_not_answer(
+    database: Any, waiting_max: int
+) -> None:
+    limits = replace(LIMITS, connections_max=1, acquire_seconds=0.2, waiting_max=waiting_max)
+    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool:
+
+        async def read() -> None:
+            async with pool.connection() as connection:
+                await connection.execute("SELECT pg_sleep(0.08)")
+
+        ended = await asyncio.gather(*(read() for _ in range(10)), return_exceptions=True)
+        assert {type(error) for error in ended if error is not None} == {PoolBusyError}
 
 
 async def test_a_transaction_exists_only_where_the_code_opens_one(pool: Pool) -> None:

@@ -9,6 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from pydantic import BaseModel, ConfigDict, Field
 
+from statesvc.database.pool import PoolBusyError
 from statesvc.http.app import build_app
 from statesvc.http.call import WHY_HEADER, why_details
 from statesvc.http.keys.api_keys import Keys
@@ -87,6 +88,12 @@ ROUTES = [
     ),
     Route(
         "GET",
+        "/busy",
+        failing(PoolBusyError("no connection was free")),
+        operation(operation_id="call_8", summary="", scope=None),
+    ),
+    Route(
+        "GET",
         "/broken",
         failing(psycopg.errors.UndefinedTable("no table")),
         operation(operation_id="call_5", summary="", scope=None),
@@ -122,6 +129,7 @@ def aiohttp_app() -> web.Application:
         ("GET", "/defect", 500, "internal_error"),
         ("GET", "/broken", 500, "internal_error"),
         ("GET", "/away", 503, "database_unavailable"),
+        ("GET", "/busy", 429, "too_many_requests"),
         ("GET", "/slow", 503, "timed_out"),
     ],
 )
@@ -134,7 +142,7 @@ async def test_each_error_is_a_problem_with_its_code(
     assert problem["title"] == PROBLEM_KINDS[Code(code)].title
     assert problem["type"] == f"/docs#problem-{code}"
     assert "Miller" not in await answer.text()
-    assert ("Retry-After" in answer.headers) == (status == 503)
+    assert ("Retry-After" in answer.headers) == (status in {429, 503})
     assert ("Allow" in answer.headers) == (status == 405)
 
 

@@ -74,6 +74,13 @@ def test_a_taken_port_is_refused_for_the_api_and_passed_over_for_the_others() ->
         assert ports["worker"] not in {port, port - 1}
 
 
+def test_no_role_gets_a_port_that_a_setting_fixes() -> None:
+    port = any_free(LOOPBACK)
+    ports = choose_ports(LOOPBACK, port, ["ingress", "api", "worker"], reserved={port + 1})
+    assert ports["ingress"] == port
+    assert port + 1 not in ports.values()
+
+
 def test_pauses_grow_and_are_bounded() -> None:
     pauses = [pause_after(deaths) for deaths in range(1, 40)]
     assert pauses == sorted(pauses)

@@ -77,6 +77,16 @@ def test_a_setting_that_no_role_can_use_is_refused_first(
     assert list(empty.iterdir()) == []
 
 
+@pytest.mark.parametrize("setting", ["STATESVC_METRICS_PORT", "STATESVC_EMBEDDED_PORT"])
+def test_a_setting_that_takes_the_port_of_the_service_is_refused(
+    setting: str, empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(setting, "8080")
+    assert main(["up", "--port", "8080"]) == 2
+    assert f"{setting} is 8080, which is also the port" in capsys.readouterr().err
+    assert list(empty.iterdir()) == []
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "  \n"])
 def test_settings_end_where_their_text_does(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATESVC_BOOTSTRAP_KEY", "b" * 24 + ending)
