@@ -17,7 +17,7 @@ ARGS :=
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz wheel dist audit clean client docs pictures
+.PHONY: help install run demo test test-fast check bench soak fuzz wheel dist audit clean client docs pictures findings
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,9 @@ soak: $(READY_DEV) ## long runs under load and failures (tests marked soak)
 fuzz: $(READY_DEV) ## 60 s of mutated messages for each carrier, then the property tests; ARGS="ups --seconds 10" for one
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 	@[ -n "$(ARGS)" ] || STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2 --timeout 0
+
+findings: ## check that surprises of other libraries are still there (installs packages; minutes)
+	@for script in findings/*.sh; do "$$script" || { echo "$$script" >&2; exit 1; }; done
 
 pictures: $(READY_DEV) ## the pictures of the pages, of a demo; needs Chromium and pdftoppm
 	@$(BIN)/python -m tests.pictures
