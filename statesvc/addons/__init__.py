@@ -1,1 +1,17 @@
-"""What may be left out of the service. The core imports none of it; each package here stands beside the others."""
+"""What may be left out of the service (STATESVC_ADDONS).
+
+Each package here declares an `ADDON` (`statesvc.seams`). The core imports none of them, and none imports another.
+"""
+
+from typing import Final
+
+ADDONS: Final = (
+    "archive",
+    "brokers",
+    "console",
+    "evidence",
+    "expectations",
+    "shovel",
+    "verify",
+    "demo",
+)

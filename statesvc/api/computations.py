@@ -1,19 +1,13 @@
 """The computations by their names, for the process that runs them."""
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from statesvc.addons.evidence.evidence_operations import print_evidence
-from statesvc.api.computing import (
-    AUDIT,
-    EVIDENCE,
-    AuditWanted,
-    EvidenceWanted,
-    PrintedAudit,
-    PrintedEvidence,
-    Sources,
-)
+from statesvc.api.computing import AUDIT, AuditWanted, PrintedAudit, Sources
 from statesvc.api.shipment_operations import print_audit
 from statesvc.background.process_pool import Task
+from statesvc.seams import named_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +16,15 @@ class ComputingHere:
 
     sources: Sources
 
-    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
-        return await print_evidence(self.sources, wanted)
-
-    async def audit(self, wanted: AuditWanted) -> PrintedAudit:
-        async with self.sources.pool.connection() as connection:
-            return await print_audit(connection, self.sources, wanted)
+    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+        return await self.tasks()[task](wanted)
 
     def tasks(self) -> dict[str, Task]:
-        return {EVIDENCE: self.evidence, AUDIT: self.audit}
+        return {
+            AUDIT: self._audit,
+            **{name: partial(task, self.sources) for name, task in named_parts("computations")},
+        }
+
+    async def _audit(self, wanted: AuditWanted) -> PrintedAudit:
+        async with self.sources.pool.connection() as connection:
+            return await print_audit(connection, self.sources, wanted)

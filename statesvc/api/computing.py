@@ -4,13 +4,9 @@ A process has its own connection to the database, reads, opens, proves and print
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 from events.crypto.keyring import Keyring
-from statesvc.addons.evidence.bundle import EvidencePart
-from statesvc.addons.evidence.merchant_statement import MerchantStatement
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.parameters import AuditParameters
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
@@ -20,7 +16,6 @@ from statesvc.http.problem import Code, Problem
 from statesvc.log.history import History
 from statesvc.shipments.find import StoredShipment
 
-EVIDENCE: Final = "evidence"
 AUDIT: Final = "audit"
 COMPUTING_SECONDS: Final = 60.0
 """Time that an answer may take, waiting for a process that computes included."""
@@ -35,33 +30,6 @@ class Sources:
     folder: ArchivePath | None
     archive: History
     limits: CallLimits = field(default_factory=CallLimits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceWanted:
-    """A request for evidence, as `statesvc.addons.evidence.gather.Wanted`, in a media type. `part`: of a PDF. `actor`: who asked."""
-
-    carrier_id: str
-    number: str
-    discriminator: str | None
-    personal: bool
-    media_type: str
-    part: EvidencePart
-    as_of: datetime | None
-    statement: MerchantStatement | None
-    actor: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedEvidence:
-    """The document, and whose it is."""
-
-    content: bytes
-    shipment_id: UUID
-    is_erased: bool
-    entries: int
-    sealed_at: str
-    has_annex: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +49,10 @@ class PrintedAudit:
 
 
 class Computing(Protocol):
-    """Computes, wherever that is. Each raises Problem and what its sources raise."""
+    """Computes, wherever that is."""
 
-    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence: ...
-
-    async def audit(self, wanted: AuditWanted) -> PrintedAudit: ...
+    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+        """Return what the task of this name makes of what is wanted. Raises Problem and what its sources raise."""
 
 
 class ComputingProcesses:
@@ -94,15 +61,7 @@ class ComputingProcesses:
     def __init__(self, processes: ProcessPool) -> None:
         self._processes = processes
 
-    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
-        printed: PrintedEvidence = await self._call(EVIDENCE, wanted)
-        return printed
-
-    async def audit(self, wanted: AuditWanted) -> PrintedAudit:
-        printed: PrintedAudit = await self._call(AUDIT, wanted)
-        return printed
-
-    async def _call(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
         try:
             return await self._processes.call(task, wanted)
         except PoolFullError:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from statesvc.addons.evidence import evidence_operations as evidence
-from statesvc.addons.expectations import expectation_operations as expectations
+from aiohttp import web
+
 from statesvc.api import action_operations as actions
 from statesvc.api import awaited_operations as awaited
 from statesvc.api import code_mapping_operations as code_mappings
@@ -23,7 +23,9 @@ from statesvc.api import shipment_list_operations as shipment_list
 from statesvc.api import shipment_operations as shipments
 from statesvc.api import status_operations as status
 from statesvc.api.operation_context import Context
-from statesvc.http.operation import Route, routes_of
+from statesvc.http.operation import Handler, Operation, Route, routes_of
+from statesvc.http.problem import Code, Problem
+from statesvc.seams import left_out, parts, sentence
 
 
 def routes(context: Context) -> Sequence[Route]:
@@ -36,12 +38,10 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(shipments.OPERATIONS, context),
         *routes_of(erasure.OPERATIONS, context),
         *routes_of(messages.OPERATIONS, context),
-        *routes_of(evidence.OPERATIONS, context),
         *routes_of(log.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(code_mappings.OPERATIONS, context),
         *routes_of(renormalize.OPERATIONS, context),
-        *routes_of(expectations.OPERATIONS, context),
         *routes_of(reports.OPERATIONS, context),
         *routes_of(rollouts.OPERATIONS, context),
         *routes_of(legal_holds.OPERATIONS, context),
@@ -49,4 +49,26 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(keys.OPERATIONS, context),
         *routes_of(status.OPERATIONS, context),
         *routes_of(actions.OPERATIONS, context),
+        *(route for listed in parts("operations") for route in routes_of(listed, context)),
     ]
+
+
+def left_out_routes() -> list[Route]:
+    """Return routes that answer, in place of the add-ons that are off, with their names."""
+    return [
+        Route(
+            "*",
+            path,
+            _refusing(sentence(name, "this call")),
+            Operation(operation_id=f"{name}_left_out", summary="", scope=None, checked=False),
+        )
+        for name, addon in left_out().items()
+        for path in addon.paths
+    ]
+
+
+def _refusing(why: str) -> Handler:
+    async def refuse(_request: web.Request) -> web.StreamResponse:
+        raise Problem(Code.ADDON_MISSING, why)
+
+    return refuse

@@ -13,7 +13,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.recipes import discriminator_of, number_of
-from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
+from statesvc.api.computing import AUDIT, COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import (
     AuditParameters,
@@ -205,7 +205,7 @@ async def get_shipment_audit(
         if not is_long:
             audit = await print_audit(connection, sources, wanted)
     if is_long:
-        audit = await (await context.computing()).audit(wanted)
+        audit = await (await context.computing()).compute(AUDIT, wanted)
     if wanted.personal:
         async with context.pool.connection() as connection:
             await context.readings.record_shipment(connection, call, audit.shipment, name="audit")

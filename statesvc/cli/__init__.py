@@ -15,9 +15,10 @@ from events.errors import CarrierPackageError
 from statesvc.background.niceness import lower_priority, run_in_idle_time
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.command_parser import VALUED, CommandParser, TopParser
-from statesvc.cli.command_table import COMMANDS
+from statesvc.cli.command_table import addon_of, commands
 from statesvc.cli.presentation import Presentation, present
 from statesvc.cli.removed_commands import refusal
+from statesvc.seams import UnknownAddOnError, sentence
 from statesvc.settings.renamed_variables import RENAMES
 
 
@@ -54,6 +55,7 @@ def _parse_and_run(given: Sequence[str], words: Sequence[str]) -> int:
     if removed := refusal(words, given):
         raise CommandError(removed, exit_code=2)
     called = words[0] if words else None
+    _refuse_left_out(called)
     parser, modules = build_parser({called} if called is not None else ())
     if not given:
         parser.print_help()
@@ -71,6 +73,12 @@ def _parse_and_run(given: Sequence[str], words: Sequence[str]) -> int:
     return _run(modules[called], options)
 
 
+def _refuse_left_out(command: str | None) -> None:
+    addon = None if command is None or command in commands() else addon_of(command)
+    if addon is not None:
+        raise CommandError(sentence(addon, f"the command {command}"), exit_code=2)
+
+
 def _open_standard_streams() -> None:
     """Open a closed stream (`>&-`) to nowhere: the next file or socket would get its number, and be written to."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
@@ -84,10 +92,12 @@ def _open_standard_streams() -> None:
 def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandModule]]:
     """Return the parser of the whole command line, with the arguments of these commands, and the modules that were loaded for them."""
     parser = TopParser()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=CommandParser
+    )
     modules: dict[str, CommandModule] = {}
-    for name, command in COMMANDS.items():
-        subparser = commands.add_parser(name, help=command.summary)
+    for name, command in commands().items():
+        subparser = subparsers.add_parser(name, help=command.summary)
         if name in names:
             modules[name] = cast("CommandModule", import_module(command.module))
             subparser.take_options_anywhere()
@@ -118,7 +128,9 @@ def _read_env_file(given: str | None) -> None:
 
 def _run(module: CommandModule, options: argparse.Namespace) -> int:
     _read_env_file(options.env_file)
-    if not COMMANDS[options.command].calls_api and (
+    # that file may have said which add-ons there are
+    _refuse_left_out(options.command)
+    if not commands()[options.command].calls_api and (
         options.service_url or options.key_file or options.profile
     ):
         raise CommandError(
@@ -130,7 +142,7 @@ def _run(module: CommandModule, options: argparse.Namespace) -> int:
             raise CommandError(f"{options.command} has no JSON to print", exit_code=2)
         options.json = True
     present(Presentation(wide=options.output == "wide", ages=options.ages))
-    if COMMANDS[options.command].calls_api and "," in (
+    if commands()[options.command].calls_api and "," in (
         options.profile or os.environ.get("STATESVC_PROFILE", "")
     ):
         from statesvc.cli.several_profiles import run_for_each, several_profiles  # noqa: PLC0415 - few commands ask several services
@@ -152,7 +164,7 @@ def explained(run: Callable[[], int]) -> int:
         return 1
     except CommandError as error:
         return _told(error)
-    except CarrierPackageError as error:
+    except (CarrierPackageError, UnknownAddOnError) as error:
         return _told(CommandError(str(error), exit_code=2))
     except Exception as error:
         from statesvc.cli.explanation import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need

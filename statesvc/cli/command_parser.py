@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from statesvc import __version__
-from statesvc.cli.command_table import COMMANDS, GROUPS
+from statesvc.cli.command_table import command_groups
 from statesvc.cli.presentation import paint
 from statesvc.cli.wrong_use import close_matches, in_words
 from statesvc.telemetry.colour import Colour
@@ -176,7 +176,8 @@ class TopParser(CommandParser):
 
     def format_help(self) -> str:
         """Return the groups of commands, the options that stand anywhere, and examples."""
-        width = max(map(len, COMMANDS))
+        groups = command_groups()
+        width = max(len(name) for group in groups.values() for name in group)
         parts = [
             "Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change, and tells subscribers.\n"
         ]
@@ -185,7 +186,7 @@ class TopParser(CommandParser):
             _section(
                 title, [f"{name:<{width}}  {command.summary}" for name, command in commands.items()]
             )
-            for title, commands in GROUPS.items()
+            for title, commands in groups.items()
         ]
         parts.append(_section("Options, anywhere", _options()))
         parts.append(_section("Examples", _EXAMPLES))

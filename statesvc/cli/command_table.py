@@ -1,20 +1,11 @@
 """Table of commands, in the groups of `statesvc --help`. A module is imported only when its command is called."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from statesvc.seams import ListedCommand, active_addons, every_addon
 
-@dataclass(frozen=True, slots=True)
-class ListedCommand:
-    """The module of a command, and one line about it. `calls_api`: it can make its calls of a service somewhere else."""
-
-    module: str
-    summary: str
-    calls_api: bool = False
-
-
-GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
+_CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
     "Start": {
         "up": ListedCommand(
             "statesvc.cli.up", "run all roles, with a PostgreSQL of its own by default"
@@ -66,9 +57,6 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.logs_command",
             "log lines, short and in colour, from a file or the journal",
         ),
-        "open": ListedCommand(
-            "statesvc.addons.console.open_console", "open the console in a browser", calls_api=True
-        ),
         "listen": ListedCommand(
             "statesvc.cli.listen_command",
             "forward changes to a receiver on your machine, signed",
@@ -107,22 +95,8 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.rebuild_command",
             "rebuild a projection from the log, alongside live traffic",
         ),
-        "expectations": ListedCommand(
-            "statesvc.addons.expectations.expectation_commands",
-            "when a parcel counts as stalled or overdue",
-            calls_api=True,
-        ),
     },
     "Evidence": {
-        "evidence": ListedCommand(
-            "statesvc.addons.evidence.evidence_command",
-            "a document about a parcel that verifies by itself",
-            calls_api=True,
-        ),
-        "verify": ListedCommand(
-            "statesvc.addons.verify.verify_command",
-            "check the whole log against its signed heads, or a document",
-        ),
         "log": ListedCommand(
             "statesvc.cli.log_fork", "continue the log after a restore that lost entries"
         ),
@@ -152,21 +126,32 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "make, list and revoke API keys; rotate the master key",
             calls_api=True,
         ),
-        "archive": ListedCommand(
-            "statesvc.addons.archive.archive_command", "the archives of bodies and of the log"
-        ),
         "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss"),
         "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
         "cell": ListedCommand(
             "statesvc.cli.cell", "several installations: their directory, proxies and moves"
         ),
-        "shovel": ListedCommand(
-            "statesvc.addons.shovel.shovel_command",
-            "bring messages over from another broker, and back",
-        ),
     },
 }
 
-COMMANDS: Final[Mapping[str, ListedCommand]] = {
-    name: command for group in GROUPS.values() for name, command in group.items()
-}
+
+def command_groups() -> Mapping[str, Mapping[str, ListedCommand]]:
+    """Return the commands of the core and of the add-ons that are on, by group."""
+    listed = {title: dict(group) for title, group in _CORE.items()}
+    for addon in active_addons().values():
+        for title, group in addon.commands.items():
+            listed[title] |= group
+    return listed
+
+
+def commands() -> Mapping[str, ListedCommand]:
+    """Return the commands that this installation has."""
+    return {name: one for group in command_groups().values() for name, one in group.items()}
+
+
+def addon_of(command: str) -> str | None:
+    """Return the add-on that brings a command; None: the core does, or there is no such command."""
+    for name, addon in every_addon().items():
+        if any(command in group for group in addon.commands.values()):
+            return name
+    return None

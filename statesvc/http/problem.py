@@ -54,6 +54,7 @@ class Code(StrEnum):
     CELL_UNNAMED = "cell_unnamed"
     BODY_UNAVAILABLE = "body_unavailable"
     LOG_UNAVAILABLE = "log_unavailable"
+    ADDON_MISSING = "addon_missing"
     NOT_DURABLE = "not_durable"
     TOMBSTONE_UNAVAILABLE = "tombstone_unavailable"
     OVERLOADED = "overloaded"
@@ -198,6 +199,11 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The archived part of the log cannot be read now",
         "Try again later; operators see the archive's error in the log.",
+    ),
+    Code.ADDON_MISSING: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "This installation leaves out an add-on that the answer needs",
+        "Ask an installation that has the add-on in `detail`; operators name it in STATESVC_ADDONS.",
     ),
     Code.NOT_DURABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from statesvc import __version__
-from statesvc.addons.console.portal import routes as portal_routes
-from statesvc.addons.console.routes import routes as console_routes
 from statesvc.api.call_examples import call_examples
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
 from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import Replica
+from statesvc.api.routes import left_out_routes
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
@@ -38,6 +37,7 @@ from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.signed_token import TokenSigner
+from statesvc.http.served_calls import ServedCalls
 from statesvc.log.history import History
 from statesvc.log.tombstones import tombstones_of
 from statesvc.queue.depth_gauges import DepthGauges
@@ -51,6 +51,7 @@ from statesvc.roles.http_server import api_keys, open_ingress, serve, server_com
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
+from statesvc.seams import parts
 
 
 async def run(launch: Launch) -> int:
@@ -155,24 +156,24 @@ async def run(launch: Launch) -> int:
             calls, version=__version__, hooks=hooks(), examples=call_examples
         )
         calls += event_routes(__version__)
-        console = console_routes(
-            calls,
+        served = ServedCalls(
+            calls=calls,
             pool=base.pool,
             readable=readable,
-            keys=api_keys(launch, readable),
+            keyring=base.keyring,
+            keys=keys,
+            readable_keys=api_keys(launch, readable),
             signer=signer,
             limits=limits,
         )
-        console += portal_routes(
-            calls, pool=base.pool, keyring=base.keyring, keys=keys, limits=limits
-        )
+        pages = [route for made in parts("pages") for route in made(served)]
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted
         server = await serve(
             launch,
             base,
             keys=keys,
-            routes=[*calls, *documentation, *console],
+            routes=[*calls, *documentation, *pages, *left_out_routes()],
             limits=limits,
             sharing=sharing,
         )

@@ -5,9 +5,6 @@ from functools import partial
 
 from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
-from statesvc.addons.archive.body_archiver import BodyArchiver
-from statesvc.addons.archive.log_archiver import LogArchiver
-from statesvc.addons.expectations.watcher import watcher
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.database.wakeups.channels import INBOX, TRIALS
 from statesvc.database.wakeups.waker import Waker
@@ -20,6 +17,7 @@ from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Component
+from statesvc.seams import named_parts
 from statesvc.subscriptions.key_revocation import key_expiry
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.trial_comparer import TrialComparer
@@ -34,14 +32,13 @@ async def run(launch: Launch) -> int:
     load_tables()
     async with open_runtime(launch, limits, channels=[INBOX]) as base:
         base.telemetry.observe_pools({"worker": base.pool})
-        folder = archive_folder(settings)
         context = BatchContext(
             pool=base.pool,
             keyring=base.keyring,
             carriers=settings.in_account_zones(CARRIERS),
             telemetry=base.telemetry,
             worker=launch.worker_id,
-            archive=History(folder),
+            archive=History(archive_folder(settings)),
         )
         comparer = TrialComparer(context)
         context = replace(context, on_trials=partial(_trials_written, comparer, base.waker))
@@ -66,7 +63,6 @@ async def run(launch: Launch) -> int:
         expiring = key_expiry(base.pool)
         reconciling = reconciler(base.pool)
         due_times = inbox_due_times(base.pool, base.telemetry, base.waker)
-        watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
         parts = [
             Component(name="worker", run=worker.run, stop=worker.stop),
             Component(name="trial comparer", run=comparer.run, stop=comparer.stop),
@@ -74,24 +70,10 @@ async def run(launch: Launch) -> int:
             Component(name=expiring.name, run=expiring.run, stop=expiring.stop),
             Component(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
             Component(name=due_times.name, run=due_times.run, stop=due_times.stop),
-            Component(name=watching.name, run=watching.run, stop=watching.stop),
         ]
-        if folder is not None:
-            archiver = BodyArchiver(
-                base.dsns.listen,
-                folder=folder,
-                keyring=base.keyring,
-                settings=settings.archive,
-                telemetry=base.telemetry,
-            )
-            parts.append(Component(name="archiver", run=archiver.run, stop=archiver.stop))
-            if settings.archive.log_hot_months is not None:
-                months = LogArchiver(
-                    base.dsns.listen,
-                    hot_months=settings.archive.log_hot_months,
-                    telemetry=base.telemetry,
-                )
-                parts.append(Component(name="log archiver", run=months.run, stop=months.stop))
+        for role, jobs in named_parts("jobs"):
+            if role == "worker":
+                parts += jobs(launch, base)
         return await run_with_health(launch, base, parts)
 
 

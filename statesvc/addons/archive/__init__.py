@@ -2,3 +2,18 @@
 
 `docs/log-archive.md` has the format and the guarantees. pyarrow is imported only where a file is open.
 """
+
+from typing import Final
+
+from statesvc.seams import AddOn, ListedCommand
+
+ADDON: Final = AddOn(
+    commands={
+        "Admin": {
+            "archive": ListedCommand(
+                "statesvc.addons.archive.archive_command", "the archives of bodies and of the log"
+            )
+        }
+    },
+    jobs={"worker": "statesvc.addons.archive.archive_jobs:archive_jobs"},
+)

@@ -4,3 +4,9 @@ The notifier does for them what it does for a webhook; only the attempt itself i
 published and confirmed over a connection that stays open. Another broker is a module here, with `check` and `connect`, and a line in
 `table.BROKERS`.
 """
+
+from typing import Final
+
+from statesvc.seams import AddOn
+
+ADDON: Final = AddOn()

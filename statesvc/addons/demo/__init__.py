@@ -2,3 +2,9 @@
 
 Nothing here is used by the service itself. All parcels, people and places in it are invented.
 """
+
+from typing import Final
+
+from statesvc.seams import AddOn
+
+ADDON: Final = AddOn()

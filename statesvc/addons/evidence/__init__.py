@@ -3,3 +3,22 @@
 `gather` reads it in one snapshot, `bundle` seals it, `check_bundle` verifies it anywhere; `evidence_report` puts it into words for people,
 which `evidence_forms` and `pdf` print.
 """
+
+from typing import Final
+
+from statesvc.seams import AddOn, ListedCommand
+
+ADDON: Final = AddOn(
+    commands={
+        "Evidence": {
+            "evidence": ListedCommand(
+                "statesvc.addons.evidence.evidence_command",
+                "a document about a parcel that verifies by itself",
+                calls_api=True,
+            )
+        }
+    },
+    paths=("/v1/shipments/{carrier_id}/{tracking_number}/evidence",),
+    operations="statesvc.addons.evidence.evidence_operations:OPERATIONS",
+    computations={"evidence": "statesvc.addons.evidence.evidence_operations:print_evidence"},
+)

@@ -1,5 +1,7 @@
 """`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML, PDF, or all in a zip."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -18,7 +20,7 @@ from statesvc.addons.evidence.gather import (
 )
 from statesvc.addons.evidence.made_evidence import record_evidence
 from statesvc.addons.evidence.merchant_statement import MerchantStatement
-from statesvc.api.computing import COMPUTING_SECONDS, EvidenceWanted, PrintedEvidence, Sources
+from statesvc.api.computing import COMPUTING_SECONDS, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AsOf, Discriminator, Name
 from statesvc.api.personal_reads import Include, reads_personal
@@ -92,6 +94,33 @@ class EvidenceParameters(ClosedModel):
     ] = "document"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceWanted:
+    """A request for evidence, as `Wanted`, in a media type. `part`: of a PDF. `actor`: who asked."""
+
+    carrier_id: str
+    number: str
+    discriminator: str | None
+    personal: bool
+    media_type: str
+    part: EvidencePart
+    as_of: datetime | None
+    statement: MerchantStatement | None
+    actor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedEvidence:
+    """The document, and whose it is."""
+
+    content: bytes
+    shipment_id: UUID
+    is_erased: bool
+    entries: int
+    sealed_at: str
+    has_annex: bool
+
+
 @_operation(f"GET {_ONE}")
 async def get_shipment_evidence(
     context: Context, call: Call[EvidenceParameters, None]
@@ -129,7 +158,8 @@ async def _evidence(
     ) and not wanted.without_personal
     kind = _preferred(call.accept)
     computing = await context.computing()
-    evidence = await computing.evidence(
+    evidence: PrintedEvidence = await computing.compute(
+        "evidence",
         EvidenceWanted(
             carrier_id=carrier_id,
             number=number_of(carrier_id, wanted.tracking_number),
@@ -140,7 +170,7 @@ async def _evidence(
             as_of=wanted.as_of,
             statement=statement,
             actor=call.caller.actor,
-        )
+        ),
     )
     if personal and not evidence.is_erased:
         async with context.pool.connection() as connection:

@@ -1,1 +1,20 @@
 """Expectations: shipments are checked when something expected of them is overdue, and an observation is recorded."""
+
+from typing import Final
+
+from statesvc.seams import AddOn, ListedCommand
+
+ADDON: Final = AddOn(
+    commands={
+        "Repair": {
+            "expectations": ListedCommand(
+                "statesvc.addons.expectations.expectation_commands",
+                "when a parcel counts as stalled or overdue",
+                calls_api=True,
+            )
+        }
+    },
+    paths=("/v1/expectations", "/v1/expectations/{rest:.*}"),
+    operations="statesvc.addons.expectations.expectation_operations:OPERATIONS",
+    jobs={"worker": "statesvc.addons.expectations.watcher:watch_jobs"},
+)

@@ -16,6 +16,8 @@ from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.roles.runtime import Launch, Runtime
+from statesvc.roles.shutdown import Component
 from statesvc.telemetry.metrics import Telemetry
 
 EVERY_SECONDS: Final = 60.0
@@ -59,3 +61,9 @@ def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> P
     return Periodic(
         "watcher", work, every_seconds=EVERY_SECONDS, retry_seconds=EVERY_SECONDS, jitter=0.1
     )
+
+
+def watch_jobs(launch: Launch, base: Runtime) -> list[Component]:
+    """Return the watcher as a part of the role worker."""
+    watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
+    return [Component(name=watching.name, run=watching.run, stop=watching.stop)]

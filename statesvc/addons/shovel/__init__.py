@@ -8,3 +8,18 @@ Nothing is acknowledged before both are durable, and what is transferred again a
 nothing is lost, and nothing has an effect twice. `amqp_source`, `redis_source` and `file_source` take; `celery_task` and `task_mapping`
 read, without I/O; `transfer` is the loop; `way_back` returns what was not processed, from the backup.
 """
+
+from typing import Final
+
+from statesvc.seams import AddOn, ListedCommand
+
+ADDON: Final = AddOn(
+    commands={
+        "Admin": {
+            "shovel": ListedCommand(
+                "statesvc.addons.shovel.shovel_command",
+                "bring messages over from another broker, and back",
+            )
+        }
+    },
+)

@@ -5,6 +5,8 @@ import sys
 from importlib import import_module
 from typing import Final
 
+from statesvc.seams import named_parts, parts
+
 PRELOADED: Final = tuple(
     f"statesvc.roles.{role}_role" for role in ("ingress", "api", "worker", "notifier_and_sealer")
 )
@@ -14,6 +16,10 @@ def preload() -> None:
     """Load all of it, which takes most of a second. No collection need visit what is loaded by then, which would copy its pages."""
     for module in PRELOADED:
         import_module(module)
+    for seam in ("operations", "pages", "targets", "findings"):
+        tuple(parts(seam))
+    for seam in ("jobs", "computations"):
+        tuple(named_parts(seam))
     _use_once()
     gc.collect()
     # it holds on to names: each that a role has to put in place of another would be written to as well
@@ -27,7 +33,6 @@ def _use_once() -> None:
 
     from events.crypto.sealing import SealingKey  # noqa: PLC0415
     from events.parsing.whereabouts import load_tables  # noqa: PLC0415
-    from statesvc.addons.console.pages import Templates  # noqa: PLC0415
     from statesvc.http.health import shipped_migrations  # noqa: PLC0415
     from statesvc.telemetry.tracing import detected_resource  # noqa: PLC0415
 
@@ -36,6 +41,7 @@ def _use_once() -> None:
     PGconn.connect(b"host=/nonexistent").encrypt_password(b"-", b"-", b"scram-sha-256")
     "localhost".encode("idna")
     load_tables()
-    Templates()
+    for warm_up in parts("warm_up"):
+        warm_up()
     shipped_migrations()
     detected_resource()

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from statesvc.cli.command_table import COMMANDS
+from statesvc.cli.command_table import commands
 from tests.world.programs import required
 from tests.world.shell import Shell
 
@@ -42,7 +42,7 @@ async def test_commands_and_their_words_are_completed(
     required(name, name)
     script = tmp_path / "script"
     script.write_text(await shell("completion", name))
-    assert set(COMMANDS) <= _completed(name, script, "statesvc")
+    assert set(commands()) <= _completed(name, script, "statesvc")
     assert {"list", "pause", "rotate-secret"} <= _completed(name, script, "statesvc subscriptions")
     assert {"message", "code", "notification"} <= _completed(
         name, script, "statesvc dead-letters list --kind"

@@ -8,11 +8,11 @@ import pytest
 
 from statesvc.cli import build_parser, main
 from statesvc.cli.command_parser import CommandParser
-from statesvc.cli.command_table import COMMANDS, GROUPS
+from statesvc.cli.command_table import command_groups, commands
 
 
 def test_each_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
+    for name in commands():
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
         assert ended.value.code == 0
@@ -40,17 +40,20 @@ def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize(
-    ("name", "niceness", "policy"),
+    ("module", "niceness", "policy"),
     [
-        ("verify", 10, os.SCHED_IDLE),
-        ("rebuild_command", 10, os.SCHED_OTHER),
-        ("queue", 0, os.SCHED_OTHER),
+        ("statesvc.addons.verify.verify_command", 10, os.SCHED_IDLE),
+        ("statesvc.cli.rebuild_command", 10, os.SCHED_OTHER),
+        ("statesvc.cli.queue", 0, os.SCHED_OTHER),
     ],
 )
-def test_what_computes_for_long_lets_others_go_first(name: str, niceness: int, policy: int) -> None:
-    arguments = ["rebuild", "shipment"] if name == "rebuild_command" else [name]
+def test_what_computes_for_long_lets_others_go_first(
+    module: str, niceness: int, policy: int
+) -> None:
+    name = module.rpartition(".")[2].removesuffix("_command")
+    arguments = ["rebuild", "shipment"] if name == "rebuild" else [name]
     code = (
-        f"import os, sys, statesvc.cli.{name} as command\n"
+        f"import os, sys, {module} as command\n"
         "from statesvc.cli import main\n"
         "command.run = lambda _: print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0), os.sched_getscheduler(0)) or 0\n"
         f"sys.argv[1:] = {arguments}\n"
@@ -78,7 +81,7 @@ def test_alone_it_lists_all_commands_in_groups_on_a_terminal_of_80_columns(
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
-    assert [line for line in lines if line in GROUPS] == [
+    assert [line for line in lines if line in command_groups()] == [
         "Start",
         "Look",
         "Repair",
@@ -86,11 +89,11 @@ def test_alone_it_lists_all_commands_in_groups_on_a_terminal_of_80_columns(
         "Roles",
         "Admin",
     ]
-    assert {line.split()[0] for line in lines if line.startswith("  ")} >= set(COMMANDS)
+    assert {line.split()[0] for line in lines if line.startswith("  ")} >= set(commands())
 
 
 def test_a_group_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
+    for name in commands():
         parser, _ = build_parser({name})
         if parser.actions.choices[name].needs_action:
             assert main([name]) == 0
@@ -146,8 +149,8 @@ def _ends(parser: CommandParser) -> Iterator[CommandParser]:
 
 
 def test_each_command_that_prints_an_answer_prints_it_for_scripts_too() -> None:
-    parser, _ = build_parser(set(COMMANDS))
-    ends = [end for name in COMMANDS for end in _ends(parser.actions.choices[name])]
+    parser, _ = build_parser(set(commands()))
+    ends = [end for name in commands() for end in _ends(parser.actions.choices[name])]
     without = {
         end.prog.removeprefix("statesvc ") for end in ends if "--json" not in end.format_help()
     }
@@ -195,7 +198,7 @@ def test_wrong_use_is_one_sentence_that_says_what_to_do(
 
 
 def test_the_help_of_a_group_begins_with_its_actions(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
+    for name in commands():
         parser, _ = build_parser({name})
         if parser.actions.choices[name].needs_action:
             assert main([name]) == 0
@@ -206,10 +209,10 @@ def test_the_help_of_a_group_begins_with_its_actions(capsys: pytest.CaptureFixtu
 
 def test_no_help_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    parser, _ = build_parser(set(COMMANDS))
+    parser, _ = build_parser(set(commands()))
     lines = [
         line
-        for name in COMMANDS
+        for name in commands()
         for end in _ends(parser.actions.choices[name])
         for line in end.format_help().splitlines()
     ]

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from statesvc.cli import build_parser, main
-from statesvc.cli.command_table import COMMANDS
+from statesvc.cli.command_table import commands
 from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import DatabaseSettings
 
@@ -97,7 +97,7 @@ def arguments_of(path: tuple[str, ...], parser: argparse.ArgumentParser) -> list
 
 COMMAND_LINES = [
     pytest.param(arguments_of(path, parser), id=" ".join(path))
-    for path, parser in leaves(build_parser(COMMANDS)[0])
+    for path, parser in leaves(build_parser(commands())[0])
     if path[0] not in MAKE_DATA
 ]
 

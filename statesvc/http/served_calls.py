@@ -1,0 +1,25 @@
+"""The calls of the role api, and what pages beside them are made with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from events.crypto.keyring import Keyring
+from statesvc.database.pool import Connections
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_limits import KeyLimits
+from statesvc.http.keys.signed_token import TokenSigner
+from statesvc.http.operation import Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedCalls:
+    """`readable`: connections that are there while the database only reads, too; `readable_keys`: keys found over them."""
+
+    calls: Sequence[Route]
+    pool: Connections
+    readable: Connections
+    keyring: Keyring = field(repr=False)
+    keys: Keys
+    readable_keys: Keys
+    signer: TokenSigner
+    limits: KeyLimits
