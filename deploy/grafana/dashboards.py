@@ -419,6 +419,11 @@ DASHBOARDS: Final = (
                 queries=(gauge(gauges.OLDEST_TRANSACTION, what="age"),),
             ),
             Panel(
+                title="NOTIFY queue of the server",
+                unit="percentunit",
+                queries=(gauge(gauges.NOTIFY_QUEUE, what="full"),),
+            ),
+            Panel(
                 title="Connections in use, of those a pool may have",
                 unit="percentunit",
                 queries=(

@@ -313,6 +313,13 @@ CAUSES: Final = (
         summary="In {{ $value | humanizeDuration }} a table has no partition left, and every append stops",
     ),
     Cause(
+        alert="NotifyQueue",
+        when=f"max({_s(gauges.NOTIFY_QUEUE)}) > {status.NOTIFY_QUEUE_SHARE_MAX:g}",
+        lasts="1m",
+        severity="ticket",
+        summary="The NOTIFY queue of the PostgreSQL server is {{ $value | humanizePercentage }} full: a session in a transaction holds it",
+    ),
+    Cause(
         alert="OldTransaction",
         when=f"max({_s(gauges.OLDEST_TRANSACTION)}) > {status.TRANSACTION_SECONDS_MAX:g}",
         lasts="5m",

@@ -39,6 +39,8 @@ READY_SECONDS_MAX: Final = 60.0
 HELD_SECONDS_MAX: Final = 4 * 3600.0
 UNSEALED_SECONDS_MAX: Final = 60.0
 TRANSACTION_SECONDS_MAX: Final = 900.0
+NOTIFY_QUEUE_SHARE_MAX: Final = 0.5
+NOTIFY_QUEUE_FULL: Final = 0.95
 HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
 NOTIFICATION_SECONDS_MAX: Final = 900.0
 _NOTHING_STORED: Final = "AckAvailability"
@@ -335,6 +337,29 @@ def _database(facts: Facts) -> Iterator[Finding]:
         yield Finding(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")
 
 
+def _notify_queue(facts: Facts) -> Iterator[Finding]:
+    """Name the session that keeps the server from removing notifications."""
+    queue = facts.sample.notify_queue
+    if queue.share < NOTIFY_QUEUE_SHARE_MAX:
+        return
+    if queue.pid is None:
+        holder = (
+            "no session that the service's role may see (pg_read_all_stats) has an old transaction"
+        )
+    else:
+        program = f" ({queue.application})" if queue.application else ""
+        holder = (
+            f"process {queue.pid}{program} of {queue.user} in database {queue.database} is {queue.state} in a transaction "
+            f"of {duration(queue.seconds or 0)}: most likely it listens and holds the queue"
+        )
+    yield Finding(
+        urgency=Urgency.NOW if queue.share >= NOTIFY_QUEUE_FULL else Urgency.HUMAN,
+        about="database",
+        text=f"the NOTIFY queue of the server is {100 * queue.share:.0f} % full; full, it makes each wake-up half a minute late; {holder}",
+        page="NotifyQueue",
+    )
+
+
 def _carriers(facts: Facts) -> Iterator[Finding]:
     for carrier_id, lane in facts.queue["carriers"].items():
         oldest = lane["oldest_ready_seconds"]
@@ -428,6 +453,7 @@ CHECKS: Final = (
     Check("processes", "every role runs", _roles),
     Check("sealing", "keeps up, and the clocks agree", _sealing),
     Check("database", "has partitions for days to come, and no old transaction", _database),
+    Check("NOTIFY queue", "has room", _notify_queue),
     Check("archive", "refuses nothing", _archive),
     Check("carriers", "no message waits for long, and none has fallen silent", _carriers),
     Check("kill switch", "is off for all", _holds),

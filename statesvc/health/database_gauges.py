@@ -73,6 +73,7 @@ class DatabaseGauges:
 
         one(gauges.OLDEST_UNSEALED, lambda sample: max(0.0, sample.oldest_unsealed_seconds))
         one(gauges.OLDEST_TRANSACTION, lambda sample: sample.oldest_transaction_seconds)
+        one(gauges.NOTIFY_QUEUE, lambda sample: sample.notify_queue.share)
         one(gauges.DATABASE_SIZE, lambda sample: sample.size_bytes)
         one(gauges.DATABASE_WAL, lambda sample: sample.wal_bytes)
         one(gauges.PARTITION_HORIZON, lambda sample: sample.partition_horizon_seconds)

@@ -27,6 +27,18 @@ class SubscriptionGauges(NamedTuple):
     open: int
 
 
+class NotifyQueue(NamedTuple):
+    """The server's NOTIFY queue: how full it is, and the session with the oldest transaction that may be seen; `pid` None: none is."""
+
+    share: float
+    pid: int | None
+    user: str | None
+    database: str | None
+    application: str | None
+    state: str | None
+    seconds: float | None
+
+
 class Sample(NamedTuple):
     """One reading."""
 
@@ -42,6 +54,7 @@ class Sample(NamedTuple):
     processes: list[tuple[str, int]]
     promises: list[PromiseStatus]
     running: list[RunningProcess]
+    notify_queue: NotifyQueue
 
 
 async def read_sample(connection: AsyncConnection[Any]) -> Sample:
@@ -66,4 +79,5 @@ async def read_sample(connection: AsyncConnection[Any]) -> Sample:
         await rows("processes"),
         await read_promises(connection),
         await read_processes(connection),
+        NotifyQueue(*(await rows("notify_queue"))[0]),
     )

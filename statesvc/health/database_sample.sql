@@ -7,6 +7,19 @@ SELECT
     pg_database_size(current_database()) AS size,
     CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint END AS wal;
 
+-- name: notify_queue
+-- Return how full the server's NOTIFY queue is, and the session that most likely holds it, of any database, as far as this role may see: a
+-- listener reads nothing inside a transaction, and what it has not read stays.
+SELECT pg_notification_queue_usage(), h.pid, h.usename, h.datname, h.application_name, h.state, h.seconds
+FROM (VALUES (1)) one
+LEFT JOIN LATERAL (
+    SELECT a.pid, a.usename, a.datname, a.application_name, a.state, extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS seconds
+    FROM pg_stat_activity a
+    WHERE a.backend_type = 'client backend'
+        AND (a.state LIKE 'idle in transaction%%' OR a.xact_start < clock_timestamp() - interval '5 seconds')
+    ORDER BY a.xact_start LIMIT 1
+) h ON true;
+
 -- name: partition_horizon
 -- Return the seconds until the first table has no partition left. The end of a partition stands in its bounds.
 SELECT min(h.seconds) FROM (

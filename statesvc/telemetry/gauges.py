@@ -166,6 +166,11 @@ OLDEST_TRANSACTION: Final = gauge(
     "s",
     "Age of the oldest transaction that keeps dead rows from being removed, as far as the service's role may see.",
 )
+NOTIFY_QUEUE: Final = gauge(
+    "statesvc.database.notify_queue",
+    "1",
+    "How full the NOTIFY queue of the PostgreSQL server is, from 0 to 1; at 1 every NOTIFY of every database is refused.",
+)
 DATABASE_SIZE: Final = gauge(
     "statesvc.database.size", "By", "The database on disk, write-ahead log left out."
 )

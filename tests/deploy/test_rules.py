@@ -71,6 +71,7 @@ WELL: Final[Series] = {
     'statesvc_pool_waiting{instance="a",pool="worker"}': "0 3 0 3 0 3x295",
     "statesvc_partitions_horizon_seconds": "600000x300",
     "statesvc_database_oldest_transaction_seconds": "20x300",
+    "statesvc_database_notify_queue": "0x300",
     'statesvc_disk_free_bytes{volume="data"}': "9e11x300",
 }
 """An hour and more of a service that is well; a `_` in a value would be a missing sample."""
@@ -123,6 +124,7 @@ TROUBLE: Final[dict[str, Series]] = {
         'statesvc_loop_lag_seconds_bucket{instance="a",le="+Inf"}': "0+240x300",
     },
     "PartitionHorizon": {"statesvc_partitions_horizon_seconds": "90000x300"},
+    "NotifyQueue": {"statesvc_database_notify_queue": "0.6x300"},
     "OldTransaction": {"statesvc_database_oldest_transaction_seconds": "2000x300"},
     "DiskFilling": {'statesvc_disk_free_bytes{volume="data"}': "9e11-1e10x300"},
 }
