@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 TOKEN_BYTES_MAX: Final = 65_536
 _MALFORMED: Final = (ValueError, TypeError, LookupError, x509.InvalidVersion, UnsupportedAlgorithm)
 """Errors that the libraries raise for bytes that are no stamp; LookupError for a name in a type of string that they do not know."""
+_CERTIFICATES: Final = 0xA0
+"""Tag of the certificates in SignedData (RFC 5652)."""
 _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
 
 
@@ -122,13 +124,49 @@ def _decoded(token: bytes) -> "TimeStampResponse":
     if len(token) > TOKEN_BYTES_MAX:
         raise StampError("too long for a time stamp")
     try:
-        answer = decode_timestamp_response(token)
+        answer = decode_timestamp_response(_with_sorted_certificates(token))
         status = PKIStatus(answer.status)
     except _MALFORMED:
         raise StampError("not a time stamp (RFC 3161)") from None
     if status is not PKIStatus.GRANTED:
         raise StampError(f"the authority gave no stamp: {status.name.lower()}")
     return answer
+
+
+def _with_sorted_certificates(token: bytes) -> bytes:
+    """Return the answer with its certificates in the order of DER, without which rfc3161-client refuses it.
+
+    `openssl ts` and public authorities send the signer's first. Nothing signs their order; what is malformed stays as it is.
+    """
+    try:
+        _, content_info = _elements(token, *_inside(token, 0))
+        _, signed_data = _elements(token, *_inside(token, content_info[0]))
+        fields = _elements(token, *_inside(token, _inside(token, signed_data[0])[0]))
+        begin, end = next(
+            _inside(token, start) for start, _ in fields if token[start] == _CERTIFICATES
+        )
+        certificates = sorted(token[start:stop] for start, stop in _elements(token, begin, end))
+    except (ValueError, LookupError, StopIteration):
+        return token
+    return token[:begin] + b"".join(certificates) + token[end:]
+
+
+def _elements(der: bytes, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return where each element between these places begins and ends."""
+    found = []
+    while begin < end:
+        found.append((begin, _inside(der, begin)[1]))
+        begin = found[-1][1]
+    return found
+
+
+def _inside(der: bytes, start: int) -> tuple[int, int]:
+    """Return where the content of the element at `start` begins and ends."""
+    length, begin = der[start + 1], start + 2
+    if length & 0x80:
+        width = length & 0x7F
+        length, begin = int.from_bytes(der[begin : begin + width]), begin + width
+    return begin, begin + length
 
 
 def _stamp(answer: "TimeStampResponse", note: str) -> Stamp:

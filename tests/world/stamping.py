@@ -96,7 +96,7 @@ class Tsa:
         return web.Response(body=body, content_type="application/timestamp-reply")
 
 
-def make_tsa(folder: Path, name: str = "Stamps & Sons") -> Tsa:
+def make_tsa(folder: Path, name: str = "Stamps & Sons", *, sends_chain: bool = False) -> Tsa:
     required("openssl", "openssl")
     folder.mkdir()
     root_key, signer_key = (
@@ -111,7 +111,10 @@ def make_tsa(folder: Path, name: str = "Stamps & Sons") -> Tsa:
         signer_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     )
     (folder / "serial").write_text("01\n")
-    (folder / "tsa.cnf").write_text(_CONFIGURATION.format(folder=folder))
+    (folder / "tsa.cnf").write_text(
+        _CONFIGURATION.format(folder=folder)
+        + (f"certs = {folder}/root.pem\n" if sends_chain else "")
+    )
     return Tsa(folder, root)
 
 

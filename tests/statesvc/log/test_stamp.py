@@ -5,6 +5,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from statesvc.log.timestamp import StampError, Trust, check_stamp, inquire, read_stamp
 from tests.world.stamping import NOTE, Tsa, make_tsa
@@ -38,6 +40,22 @@ def test_a_right_one_is_believed_by_us_and_by_openssl(tsa: Tsa, tmp_path: Path) 
         check=True,
         capture_output=True,
     )
+
+
+def test_an_authority_that_sends_its_chain_with_the_longer_certificate_first(
+    tmp_path: Path,
+) -> None:
+    tsa = make_tsa(tmp_path / "tsa", sends_chain=True)
+    inquiry = inquire(NOTE)
+    token = tsa.reply(inquiry.request)
+    signer, root = (
+        x509.load_pem_x509_certificate((tsa.folder / name).read_bytes()).public_bytes(Encoding.DER)
+        for name in ("signer.pem", "root.pem")
+    )
+    assert 0 < token.find(signer) < token.find(root)
+    assert signer > root, "so they are not in the order of DER"
+    stamp = check_stamp(token, NOTE, tsa.trust, nonce=inquiry.nonce)
+    assert stamp.authority == "CN=Stamps & Sons"
 
 
 def test_a_stamp_of_something_else(tsa: Tsa) -> None:
