@@ -116,6 +116,7 @@ class AmqpSource:
                     found.append(_taken(queue, message))
         finally:
             await channel.close()
+        self._check_destinations(found)
         return found
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:

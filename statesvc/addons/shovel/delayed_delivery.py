@@ -2,6 +2,8 @@
 
 `0.0. .. .1.0.celery` published to `celery_delayed_27` waits two seconds and goes to `celery`: each level's queue holds it for as long as
 its time to live, or it passes by. The prefix is the one that kombu lets an application choose.
+
+A task that kombu before 5.7 retried carries a group of bits for each retry; the first is the one that counts.
 """
 
 import re
@@ -10,7 +12,9 @@ from typing import Final
 
 LEVELS: Final = 28
 _QUEUE: Final = re.compile(r"(?:(?P<prefix>.+)_)?celery_delayed_(?P<level>\d+)")
-_KEY: Final = re.compile(rf"(?P<bits>(?:[01]\.){{{LEVELS}}})(?P<destination>.+)", re.DOTALL)
+_KEY: Final = re.compile(
+    rf"(?P<bits>(?:[01]\.){{{LEVELS}}})(?:(?:[01]\.){{{LEVELS}}})*(?P<destination>.+)", re.DOTALL
+)
 SECONDS_MAX: Final = 2**LEVELS - 1
 
 

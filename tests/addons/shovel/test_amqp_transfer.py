@@ -64,12 +64,14 @@ async def test_native_delayed_delivery_comes_with_its_eta_and_nothing_for_other_
 
     before = datetime.now(UTC)
     sent = await asyncio.to_thread(produce)
-    answer = await world.shovel(
-        rabbitmq.address, "--queue", "fast-quorum", "--delayed", exit_code=1
-    )
-    assert (
-        "delays a message for 'slow-quorum', which is none of the queues that were named" in answer
-    )
+    for dry_run in (["--dry-run"], []):
+        answer = await world.shovel(
+            rabbitmq.address, "--queue", "fast-quorum", "--delayed", *dry_run, exit_code=1
+        )
+        assert (
+            "delays a message for 'slow-quorum', which is none of the queues that were named"
+            in answer
+        )
     await world.shovel(
         rabbitmq.address, "--queue", "fast-quorum", "--queue", "slow-quorum", "--delayed"
     )

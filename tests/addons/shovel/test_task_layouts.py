@@ -152,6 +152,16 @@ def test_delays_are_celerys_own() -> None:
     ) == (True, False, False)
 
 
+def test_a_retried_task_of_kombu_5_5_4_or_5_6_2_goes_where_it_was_first_sent() -> None:
+    bits = [".".join(f"{seconds:028b}") for seconds in (0b1011, 30, 10)]
+    key = ".".join([*bits, "x.y"])
+    assert destination(key) == "x.y"
+    assert due_time("celery_delayed_3", key, now=NOW) == NOW + timedelta(seconds=0b1011)
+    assert (
+        delayed_address("celery_delayed_3", key, delay=timedelta(seconds=11))[1] == f"{bits[0]}.x.y"
+    )
+
+
 def test_a_delayed_message_without_an_eta_is_due_at_the_latest_when_its_levels_have_passed() -> (
     None
 ):
