@@ -46,6 +46,8 @@ class FakeKafka:
     port: int = 0
     advertised: tuple[str, int] | None = None
     produce_errors: list[int] = field(default_factory=list)
+    producer_error: int = 0
+    """Code that it answers to who wants to be an idempotent producer."""
     stored: list[Stored] = field(default_factory=list)
     acks: set[int] = field(default_factory=set)
     producers: set[tuple[int, int]] = field(default_factory=set)
@@ -88,7 +90,7 @@ class FakeKafka:
                 ]
                 return MetadataResponse_v1([(NODE, host, port, None)], NODE, asked)
             case InitProducerIdRequest_v0.API_KEY:
-                return InitProducerIdResponse_v0(0, 0, 4711, 0)
+                return InitProducerIdResponse_v0(0, self.producer_error, 4711, 0)
             case _:
                 return self._produce(request)
 

@@ -65,9 +65,10 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Kaf
     except BaseException as error:
         await producer.stop()
         # also where it was tried until the time was over: the last error says more than that
-        if watch.error is None:
+        cause = watch.error or error
+        if not isinstance(cause, OSError | aiokafka.errors.KafkaError):
             raise
-        raise _meaning(watch.error) from error
+        raise _meaning(cause) from error
     return Kafka(producer, url.path[0], watch)
 
 
@@ -166,6 +167,11 @@ def _meaning(error: Exception) -> Exception:
             return PublishRefusedError(outcome, detail)
     if isinstance(error, aiokafka.errors.KafkaTimeoutError | aiokafka.errors.RequestTimedOutError):
         return TimeoutError()
+    if isinstance(error, aiokafka.errors.BrokerResponseError):
+        answered = f"the broker answered {type(error).__name__}"
+        if error.retriable:
+            return ConnectionLostError(answered)
+        return PublishRefusedError(AttemptOutcome.REFUSED, answered)
     return error if isinstance(error, OSError) else ConnectionLostError()
 
 

@@ -87,6 +87,17 @@ async def test_what_the_cluster_refuses_is_named(
         ).outcome is AttemptOutcome.DELIVERED
 
 
+async def test_a_broker_that_takes_no_idempotent_producer_is_a_refusal_with_its_answer(
+    targets: Targets, outgoing: MakeOutgoing
+) -> None:
+    async with fake_kafka(producer_error=-1) as broker:
+        answer = await targets.send(destination(broker), outgoing())
+    assert (answer.outcome, answer.detail) == (
+        AttemptOutcome.REFUSED,
+        "the broker answered UnknownError",
+    )
+
+
 async def test_nothing_is_connected_to_that_is_not_allowed(outgoing: MakeOutgoing) -> None:
     async with fake_kafka() as broker, Targets(connect_seconds=2, total_seconds=3) as targets:
         assert (
