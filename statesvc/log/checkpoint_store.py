@@ -12,6 +12,7 @@ from statesvc.files.object_store import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 
 LATEST: Final = "latest"
+_PROBE: Final = "probe"
 _TIMEOUT_SECONDS: Final = 10
 
 
@@ -31,6 +32,9 @@ class CheckpointStore(Protocol):
 
     async def latest(self) -> str | None:
         """Return the newest note there; None while there is none. Raises CheckpointStoreError."""
+
+    async def require_no_overwriting(self) -> None:
+        """Try to write an object twice. Raises CheckpointStoreError where the place takes it."""
 
     async def keep(self, note: str) -> None:
         """Keep a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
@@ -66,6 +70,9 @@ class FolderCheckpointStore:
             raise CheckpointStoreError(
                 f"{self.name} cannot be read: {type(error).__name__}"
             ) from error
+
+    async def require_no_overwriting(self) -> None:
+        """Check nothing: a link never replaces what is there."""
 
     async def keep(self, note: str) -> None:
         try:
@@ -127,6 +134,14 @@ class ObjectCheckpointStore:
     async def latest(self) -> str | None:
         found = await self._get(LATEST)
         return None if found is None else found[0]
+
+    async def require_no_overwriting(self) -> None:
+        # the first one is refused as well where an earlier start wrote it
+        if await self._put(_PROBE, "", "create") and await self._put(_PROBE, "", "create"):
+            raise CheckpointStoreError(
+                f"{self.name} overwrites an object that was to be created once (it ignores `If-None-Match: *`): a second history would "
+                "replace the first one there without a trace. Use a store that refuses it, or a folder"
+            )
 
     async def keep(self, note: str) -> None:
         name = stored_name(note)

@@ -76,6 +76,8 @@ class Publisher(Periodic):
             head = await latest_head(connection)
         if head is not None and head.note != self._published:
             async with asyncio.timeout(_ANSWER_SECONDS):
+                if self._published is None:
+                    await self._store.require_no_overwriting()
                 await self._store.keep(head.note)
             self._published = head.note
             self._count("published")

@@ -14,7 +14,7 @@ from statesvc.database.kms.kms import KmsError
 from statesvc.database.log_guard import TRIGGERS
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, fail, ok, warn
-from statesvc.log.checkpoint_store import CheckpointStoreError
+from statesvc.log.checkpoint_store import CheckpointStoreError, checkpoint_store_at
 from statesvc.log.signing_keys import SigningKeyError, open_signers, read_keys
 from statesvc.log.timestamp_store import stamp_status
 from statesvc.log.tombstones import TombstoneError, tombstones_of
@@ -118,6 +118,11 @@ async def check_sealed_log(
             "STATESVC_SEALER_CHECKPOINT_FILE is not set, nor STATESVC_CHECKPOINT_PUBLISH: after a restore from an older backup the sealer "
             "would sign another history without noticing",
         )
+    if settings.checkpoint.publish is not None:
+        try:
+            await checkpoint_store_at(settings.checkpoint.publish).require_no_overwriting()
+        except CheckpointStoreError as error:
+            yield fail("sealed log", f"its checkpoints are not published: {error}")
     try:
         open_signers(await read_keys(connection), await open_master_keys(settings, connection))
     except (SealError, SigningKeyError) as error:

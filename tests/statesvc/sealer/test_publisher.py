@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from events.merkle.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import PoolLimits, make_pool
@@ -78,6 +80,39 @@ async def test_what_was_published_is_never_overwritten(place: tuple[CheckpointSt
     with pytest.raises(ContradictedError, match="two histories"):
         await store.keep(note(3, root=2))
     assert read("1.3") == read(LATEST) == note(3)
+
+
+async def test_a_place_that_keeps_what_it_has_is_accepted_at_each_start(
+    place: tuple[CheckpointStore, Any],
+) -> None:
+    store, _ = place
+    for _start in range(2):
+        await store.require_no_overwriting()
+
+
+async def test_a_store_that_overwrites_is_refused_before_anything_is_published(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    async def put(request: web.Request) -> web.Response:
+        written.append(request.path)
+        return web.Response(headers={"ETag": '"1"'})
+
+    app = web.Application()
+    app.router.add_put("/{key:.*}", put)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    async with TestServer(app) as server:
+        store = checkpoint_store_at(f"s3://bucket/p?endpoint=http://127.0.0.1:{server.port}")
+        with pytest.raises(CheckpointStoreError, match="overwrites"):
+            await store.require_no_overwriting()
+        async with story(database) as log, publishing(database, store) as (_, sealed):
+            await log.parcel("1Z0001")
+            await log.seal()
+            sealed.set()
+            await _until(lambda: len(written) == 4)
+    assert set(written) == {"/bucket/p/probe"}
 
 
 @pytest.mark.parametrize(
