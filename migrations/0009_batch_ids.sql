@@ -27,6 +27,12 @@ $$;
 CREATE OR REPLACE FUNCTION statesvc.await_sealing() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
+    -- a logical replica gets the rows of the queue from the server that it copies
+    IF current_setting('session_replication_role') = 'replica' AND EXISTS (
+        SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type LIKE 'logical replication%'
+    ) THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (NEW.batch_id, NEW.recorded_from);
     -- after the insert, which waits for a sealer that takes the same id out of the queue
     IF EXISTS (SELECT FROM statesvc.sealed_batch s WHERE s.batch_id = NEW.batch_id) THEN

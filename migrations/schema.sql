@@ -37,6 +37,7 @@
 --   drop_archived_day(p_day date, p_sha256 bytea) RETURNS bigint
 --   drop_expired_messages() RETURNS date
 --   drop_log_month(p_month date, p_sha256 bytea, p_active_since timestamp with time zone) RETURNS bigint
+--   enable_triggers() RETURNS SETOF text
 --   end_trials(p_token uuid, p_message_ids uuid[], p_verdict text, p_delay interval DEFAULT '00:00:00'::interval) RETURNS integer
 --   ensure_partitions() RETURNS SETOF text
 --   extend(p_token uuid, p_lease interval) RETURNS integer
@@ -143,6 +144,7 @@ ALTER TABLE ONLY statesvc.action
     ADD CONSTRAINT action_pkey PRIMARY KEY (batch_id, ordinal, recorded_at);
 CREATE INDEX action_target ON ONLY statesvc.action USING btree (target);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.action FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.action ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.api_key (
     key_id text NOT NULL,
@@ -199,6 +201,7 @@ ALTER TABLE ONLY statesvc.attempt
 CREATE INDEX attempt_batch ON ONLY statesvc.attempt USING btree (batch_id);
 CREATE INDEX attempt_subscription ON ONLY statesvc.attempt USING btree (subscription_id, recorded_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.attempt FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.attempt ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.awaited_number (
     number text NOT NULL,
@@ -228,7 +231,9 @@ PARTITION BY RANGE (recorded_from);
 ALTER TABLE ONLY statesvc.batch
     ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id, recorded_from);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.batch FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.batch ENABLE ALWAYS TRIGGER append_only;
 CREATE TRIGGER await_sealing AFTER INSERT ON statesvc.batch FOR EACH ROW EXECUTE FUNCTION statesvc.await_sealing();
+ALTER TABLE statesvc.batch ENABLE ALWAYS TRIGGER await_sealing;
 
 CREATE TABLE statesvc.body (
     message_id uuid NOT NULL,
@@ -317,6 +322,7 @@ ALTER TABLE ONLY statesvc.checkpoint
 ALTER TABLE ONLY statesvc.checkpoint
     ADD CONSTRAINT checkpoint_pkey PRIMARY KEY (tree_size);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.checkpoint FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.checkpoint ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.checkpoint_stamp (
     tree_size bigint NOT NULL,
@@ -330,6 +336,7 @@ CREATE TABLE statesvc.checkpoint_stamp (
 ALTER TABLE ONLY statesvc.checkpoint_stamp
     ADD CONSTRAINT checkpoint_stamp_pkey PRIMARY KEY (tree_size, stamped_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.checkpoint_stamp FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.checkpoint_stamp ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.code_mapping (
     revision bigint NOT NULL,
@@ -354,6 +361,7 @@ CREATE TABLE statesvc.code_mapping (
 ALTER TABLE ONLY statesvc.code_mapping
     ADD CONSTRAINT code_mapping_pkey PRIMARY KEY (revision);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.code_mapping FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.code_mapping ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.conflict (
     shipment_id uuid NOT NULL,
@@ -376,6 +384,7 @@ ALTER TABLE ONLY statesvc.conflict
 CREATE INDEX conflict_batch ON ONLY statesvc.conflict USING btree (batch_id);
 CREATE INDEX conflict_claimed ON ONLY statesvc.conflict USING btree (claimed_shipment_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.conflict FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.conflict ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.conflict_key (
     carrier_id text NOT NULL,
@@ -490,6 +499,7 @@ ALTER TABLE ONLY statesvc.event
 CREATE INDEX event_batch ON ONLY statesvc.event USING btree (batch_id);
 CREATE INDEX event_unmapped ON ONLY statesvc.event USING btree (carrier_id, carrier_code text_pattern_ops) WHERE ((kind = 'unmapped'::text) OR by_category);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.event FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.event ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.event_key (
     carrier_id text NOT NULL,
@@ -504,8 +514,11 @@ CREATE TABLE statesvc.event_key (
 ALTER TABLE ONLY statesvc.event_key
     ADD CONSTRAINT event_key_pkey PRIMARY KEY (carrier_id, event_id);
 CREATE TRIGGER append_only BEFORE UPDATE OR TRUNCATE ON statesvc.event_key FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.event_key ENABLE ALWAYS TRIGGER append_only;
 CREATE TRIGGER only_packing BEFORE DELETE ON statesvc.event_key FOR EACH STATEMENT WHEN ((current_setting('statesvc.packing_keys'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.event_key ENABLE ALWAYS TRIGGER only_packing;
 CREATE TRIGGER refuse_unpacked BEFORE DELETE ON statesvc.event_key FOR EACH ROW EXECUTE FUNCTION statesvc.refuse_unpacked();
+ALTER TABLE statesvc.event_key ENABLE ALWAYS TRIGGER refuse_unpacked;
 
 CREATE TABLE statesvc.expectation_rules (
     carrier_id text NOT NULL,
@@ -543,6 +556,7 @@ ALTER TABLE ONLY statesvc.fanout
     ADD CONSTRAINT fanout_pkey PRIMARY KEY (shipment_id, sequence, batch_id, recorded_at);
 CREATE INDEX fanout_batch ON ONLY statesvc.fanout USING btree (batch_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.fanout FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.fanout ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.inbox (
     message_id uuid NOT NULL,
@@ -678,6 +692,7 @@ ALTER TABLE ONLY statesvc.log_epoch
 ALTER TABLE ONLY statesvc.log_epoch
     ADD CONSTRAINT log_epoch_pkey PRIMARY KEY (epoch);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.log_epoch FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.log_epoch ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.log_resident (
     shipment_id uuid NOT NULL,
@@ -852,6 +867,7 @@ ALTER TABLE ONLY statesvc.observation
     ADD CONSTRAINT observation_pkey PRIMARY KEY (shipment_id, version, kind, recorded_at);
 CREATE INDEX observation_batch ON ONLY statesvc.observation USING btree (batch_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.observation FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.observation ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.open_attempt (
     subscription_id uuid NOT NULL,
@@ -1093,6 +1109,7 @@ ALTER TABLE ONLY statesvc.sealed_batch
     ADD CONSTRAINT sealed_batch_pkey PRIMARY KEY (first_index);
 CREATE UNIQUE INDEX sealed_batch_place ON statesvc.sealed_batch USING btree (batch_id) INCLUDE (first_index, sealed_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.sealed_batch FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.sealed_batch ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.sealing_refusal (
     one_row boolean DEFAULT true NOT NULL,
@@ -1303,6 +1320,7 @@ CREATE TABLE statesvc.subtree (
 ALTER TABLE ONLY statesvc.subtree
     ADD CONSTRAINT subtree_pkey PRIMARY KEY (level, "position") INCLUDE (hash);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.subtree FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.subtree ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.test_attempt (
     subscription_id uuid NOT NULL,
@@ -1349,6 +1367,7 @@ ALTER TABLE ONLY statesvc.transition
 CREATE INDEX transition_batch ON ONLY statesvc.transition USING btree (batch_id);
 CREATE INDEX transition_recorded ON ONLY statesvc.transition USING btree (recorded_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.transition FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+ALTER TABLE statesvc.transition ENABLE ALWAYS TRIGGER append_only;
 
 CREATE TABLE statesvc.trial (
     trial_id bigint NOT NULL,

@@ -19,6 +19,7 @@ from statesvc.addons.archive.archive_identity import (
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.duration import duration
+from statesvc.database.copy_faults import read_trigger_faults
 from statesvc.database.queries import queries
 from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
 from statesvc.health.finding import Finding, Urgency, worst_first
@@ -94,6 +95,7 @@ class Facts:
     archive_failures: Sequence[ArchiveFailure]
     lead: str | None
     clock_fault: str | None
+    trigger_faults: Sequence[str]
     silent_carriers: Mapping[str, float]
     holds: Sequence[Hold]
     lacking: Sequence[Lacking]
@@ -175,6 +177,7 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         archive_failures=await read_archive_failures(connection),
         lead=None if lead is None else lead.sentence,
         clock_fault=await _clock_fault(connection),
+        trigger_faults=await read_trigger_faults(connection),
         silent_carriers=dict(await rows("silent")),
         holds=[
             Hold(carrier_id=carrier_id, seconds=seconds, by=by, why=why)
@@ -332,6 +335,8 @@ def _database(facts: Facts) -> Iterator[Finding]:
     if horizon is not None and horizon < HORIZON_SECONDS_MIN:
         text = f"in {duration(horizon)} a table has no partition left, and every append stops"
         yield Finding(urgency=Urgency.NOW, about="partitions", text=text, page="PartitionHorizon")
+    for fault in facts.trigger_faults:
+        yield Finding(urgency=Urgency.NOW, about="database", text=fault, page="CopiedDatabase")
     if sample.oldest_transaction_seconds > TRANSACTION_SECONDS_MAX:
         text = f"a transaction has been open for {duration(sample.oldest_transaction_seconds)}: dead rows pile up"
         yield Finding(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")

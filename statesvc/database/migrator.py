@@ -92,6 +92,7 @@ async def migrate(
                 await _grant(connection, service_dsn, folder)
                 await _grant_auditor(connection, auditor_role, folder)
                 await _make_partitions(connection)
+                await _enable_triggers(connection)
                 await _guard(connection, superuser_dsn, owner_dsn)
     if state.newer:
         _log.warning("schema_is_newer", versions=list(state.newer))
@@ -252,6 +253,15 @@ async def _make_partitions(connection: AsyncConnection[Any]) -> None:
         await _patiently(
             "statesvc.ensure_partitions()", partial(connection.execute, _SQL["make_partitions"])
         )
+
+
+async def _enable_triggers(connection: AsyncConnection[Any]) -> None:
+    async def enable() -> None:
+        if switched := await _value(connection, _SQL["enable_triggers"]):
+            _log.info("triggers_enabled", count=len(switched), first=switched[:3])
+
+    if await _value(connection, _SQL["can_enable_triggers"]):
+        await _patiently("statesvc.enable_triggers()", enable)
 
 
 async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:

@@ -122,6 +122,14 @@ CREATE TABLE IF NOT EXISTS statesvc.schema_functions (
 -- Open the partitions that the coming weeks need.
 SELECT count(*) FROM statesvc.ensure_partitions();
 
+-- name: can_enable_triggers
+-- Return whether this schema has the function.
+SELECT to_regprocedure('statesvc.enable_triggers()') IS NOT NULL;
+
+-- name: enable_triggers
+-- Have every trigger fire in every session; return those that did not.
+SELECT array_agg(e.name ORDER BY e.name) FROM statesvc.enable_triggers() AS e(name);
+
 -- name: wait_briefly
 -- Limit the waits for locks, for statements that would make traffic queue behind them. How long they work is not limited.
 SELECT set_config('lock_timeout', '3s', false), set_config('statement_timeout', '0', false);

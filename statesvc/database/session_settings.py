@@ -44,7 +44,23 @@ WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
 ANSWER_MARGIN_SECONDS: Final = 2.0
 """Time that a server gets beyond its own limits to say that they are over."""
 
+_RESET_BY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "database": "`ALTER DATABASE ... RESET {setting}` ends it",
+        "user": "`ALTER ROLE ... RESET {setting}` ends it",
+        "database user": "`ALTER ROLE ... IN DATABASE ... RESET {setting}` ends it",
+        "configuration file": "`ALTER SYSTEM RESET {setting}` (or postgresql.conf) and `SELECT pg_reload_conf()` end it",
+    }
+)
+"""By where PostgreSQL says that a setting comes from."""
+
 _SQL = queries("statesvc.database", "session_settings")
+
+
+def how_to_reset(setting: str, source: str) -> str:
+    """Say how a setting of a role, a database or the server ends. `source` as in pg_settings."""
+    default = f"it was set by the {source}: take it out there"
+    return _RESET_BY.get(source, default).format(setting=setting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

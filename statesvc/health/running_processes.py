@@ -1,25 +1,19 @@
 """Heartbeats of the last minutes: who has fallen silent, and which pushes were not acknowledged."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
+from statesvc.database.session_settings import how_to_reset
 from statesvc.health.ingest_report import IngestReport
 from statesvc.health.worker_list import WORKERS_MAX
 
 _SQL = queries("statesvc.health", "running_processes")
 
-_ENDED_BY: Final[Mapping[str, str]] = {
-    "database": "`ALTER DATABASE ... RESET default_transaction_read_only` ends it",
-    "user": "`ALTER ROLE ... RESET default_transaction_read_only` ends it",
-    "database user": "`ALTER ROLE ... IN DATABASE ... RESET default_transaction_read_only` ends it",
-    "configuration file": "`ALTER SYSTEM RESET default_transaction_read_only` (or postgresql.conf) and `SELECT pg_reload_conf()` end it",
-}
-"""How it ends, by where PostgreSQL says that the setting comes from."""
 REMEMBERED_SECONDS: Final = 600.0
 """Time for which a process that has fallen silent is named: it may have been taken away for good, with its machine."""
 
@@ -79,7 +73,7 @@ async def why_not_writable(connection: AsyncConnection[Any]) -> NotWritable | No
         )
     if source is None:
         return None
-    ended_by = _ENDED_BY.get(source, f"it was set by the {source}: take it out there")
+    ended_by = how_to_reset("default_transaction_read_only", source)
     return NotWritable(
         "default_transaction_read_only is on",
         f"{ended_by}, unless it fences a server that was moved away",

@@ -25,6 +25,8 @@ class ForkError(RefusalError):
 SQL = queries("statesvc.sealer", "seal")
 BATCHES_MAX: Final = 500
 """In one pass: a few MiB of leaf hashes."""
+FORGOTTEN_IDS_MAX: Final = 20_000
+"""Looked through between two passes, in some milliseconds."""
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -97,6 +99,31 @@ class SealMark:
             self._known = None
         if self._known is None and done.batches:
             self._known, self._until = writers.last_batch_id, done.transaction_id
+
+
+class ForgottenBatches:
+    """Queues batches that nobody queued, because the trigger was disabled: of all the log once, then of what was written since."""
+
+    def __init__(self) -> None:
+        self.caught_up = False
+        """True once all the log was looked through."""
+        self._from_id = 0
+        self._swept_to = 0
+
+    async def requeue(self, connection: AsyncConnection[Any], writers: Writers) -> list[int]:
+        """Queue those of the next ids, and return them. At the end it stays where the last sweep ended: ids commit late."""
+        to_id = min(writers.last_batch_id, self._from_id + FORGOTTEN_IDS_MAX)
+        # reads months of the log: a prepared plan for all of them would cost more
+        rows = await connection.execute(
+            SQL["requeue_forgotten"], {"from_id": self._from_id, "to_id": to_id}, prepare=False
+        )
+        found = [batch_id for (batch_id,) in await rows.fetchall()]
+        if to_id < writers.last_batch_id:
+            self._from_id = self._swept_to = to_id
+        else:
+            self.caught_up = True
+            self._from_id, self._swept_to = self._swept_to, to_id
+        return found
 
 
 async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: int) -> SealPass:

@@ -27,6 +27,18 @@ LEFT JOIN LATERAL (
 ) b ON true
 ORDER BY u.batch_id;
 
+-- name: requeue_forgotten
+-- Queue the batches of a range of ids that are neither sealed nor queued: they were written while the trigger that queues them was disabled.
+-- One snapshot shows a batch and its row in the queue, or neither.
+INSERT INTO statesvc.unsealed (batch_id, recorded_from)
+SELECT b.batch_id, b.recorded_from FROM statesvc.batch b
+WHERE b.batch_id >= %(from_id)s AND b.batch_id <= %(to_id)s
+    AND NOT EXISTS (SELECT FROM statesvc.sealed_batch s
+        WHERE s.batch_id = b.batch_id AND s.batch_id >= %(from_id)s AND s.batch_id <= %(to_id)s)
+    AND NOT EXISTS (SELECT FROM statesvc.unsealed u WHERE u.batch_id = b.batch_id)
+ORDER BY b.batch_id
+RETURNING batch_id;
+
 -- name: place_batches
 -- Give batches their place, keeps the nodes that they completed, and take them from the queue: all of it or nothing. Return the id of its
 -- transaction.

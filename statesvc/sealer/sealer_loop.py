@@ -30,6 +30,7 @@ from statesvc.sealer.lead import SILENT_SECONDS, end_session, silent_lead
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import (
     SQL,
+    ForgottenBatches,
     ForkError,
     RefusalError,
     SealedLog,
@@ -185,7 +186,7 @@ class Sealer:
         if sealed.tree.size > (head.tree_size if head else 0):
             # its predecessor ended between the two commits of a pass
             await self._sign(connection, sealed)
-        mark = SealMark()
+        mark, forgotten = SealMark(), ForgottenBatches()
         swept_at = float("-inf")
         while not self._stopping.is_set():
             self._woken.clear()
@@ -194,13 +195,18 @@ class Sealer:
             swept_at = began if sweeps else swept_at
             await self.clock.check(connection)
             writers = await read_writers(connection)
+            if sweeps or not forgotten.caught_up:
+                found = await forgotten.requeue(connection, writers)
+                if found:
+                    _log.error("forgotten_batches_queued", count=len(found), first=found[0])
+                    sweeps = True
             done = await seal(connection, sealed, from_id=0 if sweeps else mark.from_id)
             mark.passed(writers, done)
             if done.batches:
                 sealed = done.sealed
                 await self._sign(connection, sealed)
                 self._count(done)
-            if not done.full:
+            if not done.full and forgotten.caught_up:
                 pace = (
                     self._pace.interval_seconds
                     if done.batches

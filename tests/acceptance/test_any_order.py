@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 from tests.acceptance.processes import Service, running
 from tests.acceptance.stories import Message, messages
 from tests.world import postgres
+from tests.world.attack import without_triggers
 
 CLIENTS = 8
 _TABLES = """
@@ -88,12 +89,11 @@ async def _assert_told_once(service: Service) -> None:
 async def _emptied_again(superuser_dsn: str) -> AsyncIterator[None]:
     """Empty whatever table is empty now again afterwards: as fresh as another database, and the processes run on."""
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
-        await connection.execute(
-            "SET session_replication_role = 'replica'"
-        )  # or the log's triggers would refuse
         kept = await _filled(connection)
         yield
         written = await _filled(connection) - kept
+    # or the log's triggers would refuse
+    async with without_triggers(superuser_dsn) as connection:
         await connection.execute(
             sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(map(sql.SQL, sorted(written))))
         )

@@ -77,6 +77,7 @@ def test_each_function_is_defined_once_and_whole() -> None:
     assert defined["claim"] == 1
     assert {name for name, times in defined.items() if times > 1} == {
         "await_sealing",
+        "make_append_only",
         "next_batch_id",
     }
     assert not any(re.search(r"ALTER FUNCTION|pg_get_functiondef", text) for text in texts)

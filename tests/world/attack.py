@@ -18,9 +18,24 @@ assert MasterKeys(MASTER_KEYS).current.key_id == MASTER.current.key_id
 
 
 @asynccontextmanager
-async def attacker(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+async def without_triggers(superuser_dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Connect as a superuser while no trigger of the log fires, nor a foreign key in this session."""
+    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         await connection.execute("SET session_replication_role = replica")
+        await connection.execute(
+            """DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT DISTINCT tgrelid FROM pg_trigger
+               JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'statesvc'::regnamespace AND NOT tgisinternal
+               LOOP EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', t); END LOOP; END $$"""
+        )
+        try:
+            yield connection
+        finally:
+            await connection.execute("SELECT statesvc.enable_triggers()")
+
+
+@asynccontextmanager
+async def attacker(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    async with without_triggers(database.superuser_dsn) as connection:
         await connection.execute(
             """DO $$ DECLARE c record; BEGIN FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint
                WHERE contype IN ('c', 'p', 'u') AND connamespace = 'statesvc'::regnamespace AND coninhcount = 0

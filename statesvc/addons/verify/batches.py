@@ -69,11 +69,7 @@ def read_batches(
         row = f"batch_id={batch_id}"
         if len(leaf_hashes) != entries * HASH_BYTES:
             faults.append(LogFault("batch", row, "entries", "is not the number of its leaf hashes"))
-        if first_index is None and not waits:
-            faults.append(
-                LogFault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed")
-            )
-        elif first_index is not None and waits:
+        if first_index is not None and waits:
             faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
         index = (
             first_index

@@ -17,6 +17,7 @@ from statesvc.addons.verify.erasures import read_erased
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.forks import LogFork, read_forks
 from statesvc.addons.verify.notification_rows import read_deletions, take_rows
+from statesvc.addons.verify.version_order import Inversion
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 
@@ -48,6 +49,8 @@ class LogSnapshot:
     """Times at which subscriptions were deleted."""
     forks: Sequence[LogFork] = ()
     fork_faults: Sequence[LogFault] = ()
+    unqueued: Sequence[int] = ()
+    """Batches that nobody queued for the sealer; they wait all the same."""
 
     def state(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -100,9 +103,7 @@ def read_snapshot(
         ]
         (size,) = connection.execute(_SQL["newest"]).fetchone() or (0,)
         announced = _announced(connection)
-        waiting = frozenset(
-            batch_id for (batch_id,) in connection.execute(_SQL["waiting"], {"size": size})
-        )
+        waiting = dict(connection.execute(_SQL["waiting"], {"size": size}).fetchall())
         cuts, entries = _cuts(connection, range_entries)
         sums = Sums()
         read_heads(connection, sums)
@@ -117,7 +118,7 @@ def read_snapshot(
         origin=named[0][0] if named else "",
         keys=tuple(VerifierKey(origin, public_key) for origin, public_key in named),
         announced=announced,
-        waiting=waiting,
+        waiting=frozenset(waiting),
         cuts=cuts,
         entries=entries,
         sums=sums,
@@ -126,7 +127,16 @@ def read_snapshot(
         deletions=deletions,
         forks=forks,
         fork_faults=fork_faults,
+        unqueued=sorted(batch_id for batch_id, is_unqueued in waiting.items() if is_unqueued),
     )
+
+
+def is_sealed_late(connection: Connection[Any], inversion: Inversion) -> bool:
+    """Return whether a version that stands behind the next one was written before it: nobody queued its batch at first."""
+    row = connection.execute(
+        _SQL["sealed_late"], {"index": inversion.late_index, "next_index": inversion.next_index}
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def ids_beyond(connection: Connection[Any]) -> int | None:

@@ -12,10 +12,18 @@ SELECT s.first_index + a.ordinal, a.canonical FROM statesvc.action a JOIN states
 WHERE a.verb = %(verb)s;
 
 -- name: waiting
--- Return the batches that no head covers yet.
-SELECT u.batch_id FROM statesvc.unsealed u
+-- Return the batches that no head covers yet; and of each, whether nobody queued it: the trigger that does was disabled.
+SELECT b.batch_id, u.batch_id IS NULL AND s.batch_id IS NULL FROM statesvc.batch b
+LEFT JOIN statesvc.unsealed u ON u.batch_id = b.batch_id
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = b.batch_id
+WHERE s.batch_id IS NULL OR s.first_index >= %(size)s
 UNION
-SELECT s.batch_id FROM statesvc.sealed_batch s WHERE s.first_index >= %(size)s;
+SELECT u.batch_id, false FROM statesvc.unsealed u;
+
+-- name: sealed_late
+-- Return whether the batch at the first of these indexes was written before that at the second.
+SELECT (SELECT s.batch_id FROM statesvc.sealed_batch s WHERE s.first_index <= %(index)s ORDER BY s.first_index DESC LIMIT 1)
+    < (SELECT s.batch_id FROM statesvc.sealed_batch s WHERE s.first_index <= %(next_index)s ORDER BY s.first_index DESC LIMIT 1);
 
 -- name: batch_sizes
 -- Return all batches by id.

@@ -30,7 +30,7 @@ from statesvc.addons.verify.erasures import compare_erasures
 from statesvc.addons.verify.event_ids import read_digests
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.forks import given_up
-from statesvc.addons.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
+from statesvc.addons.verify.log_state import LogSnapshot, ids_beyond, is_sealed_late, read_snapshot
 from statesvc.addons.verify.message_rows import renamed_streams
 from statesvc.addons.verify.notification_rows import (
     compare_notifications,
@@ -179,6 +179,13 @@ class Verification:
         self._builder = self._trusting(snapshot)
         self.report.size, self.report.waiting = snapshot.size, len(snapshot.waiting)
         self._found(snapshot.fork_faults)
+        if snapshot.unqueued:
+            row = f"batch_id={snapshot.unqueued[0]} to {snapshot.unqueued[-1]}"
+            why = (
+                f"{len(snapshot.unqueued):,} batches are whole and were never queued for the sealer: a trigger was disabled. "
+                "A running sealer queues them; `statesvc doctor` says whether triggers fire now"
+            )
+            self._remark([LogFault("batch", row, "batch_id", why)])
         return snapshot
 
     def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
@@ -234,7 +241,7 @@ class Verification:
         calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), rules) for begin in begins)
         for grown in workers.each(check_leaf_range, calls):
             self._found(self._builder.join(grown))
-            self.report.remarks += grown.remarks[: FAULTS_MAX - len(self.report.remarks)]
+            self._remark(grown.remarks)
             self._trees += 1
             self._keep(snapshot)
 
@@ -280,7 +287,11 @@ class Verification:
         self.report.heads = self._builder.heads
         self.report.forks = [str(fork) for fork in snapshot.forks]
         self._found(stray_subtree(connection))
-        self._found(self._places.inverted())
+        for inversion in self._places.inverted():
+            if is_sealed_late(connection, inversion):
+                self._remark([inversion.fault])
+            else:
+                self._found([inversion.fault])
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
             self._found(stray_aliases(connection))
@@ -343,6 +354,9 @@ class Verification:
         for fault in faults:
             if len(self.report.faults) < FAULTS_MAX and fault not in self.report.faults:
                 self.report.faults.append(fault)
+
+    def _remark(self, remarks: Sequence[LogFault]) -> None:
+        self.report.remarks += remarks[: FAULTS_MAX - len(self.report.remarks)]
 
     def _keep(self, snapshot: LogSnapshot) -> None:
         file = self._order.state_file

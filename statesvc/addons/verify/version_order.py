@@ -11,7 +11,7 @@ from io import SEEK_END
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 from uuid import UUID
 
 from statesvc.addons.verify.event_ids import EventIds
@@ -50,6 +50,14 @@ def _record(shipment_id: str, version: int, index: int) -> bytes:
     return _PLACE.pack(bytes.fromhex(shipment_id.replace("-", "")), version, index)
 
 
+class Inversion(NamedTuple):
+    """A version that stands behind the next one."""
+
+    late_index: int
+    next_index: int
+    fault: LogFault
+
+
 class VersionOrder:
     """The places that were read so far. `path` None: in a file that goes with the process."""
 
@@ -81,7 +89,7 @@ class VersionOrder:
         self._file.flush()
         return self._file.seek(0, SEEK_END)
 
-    def inverted(self) -> Iterator[LogFault]:
+    def inverted(self) -> Iterator[Inversion]:
         """Yield the versions that stand before the one that precedes them."""
         for places in self._portions():
             for before, after in pairwise(sorted(places)):
@@ -90,12 +98,10 @@ class VersionOrder:
                     shipment_id, version, index = _PLACE.unpack(before)
                     _, next_version, next_index = _PLACE.unpack(after)
                     row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
-                    yield LogFault(
-                        "event",
-                        row,
-                        "version",
-                        f"is sealed at index {index}, after version {next_version} at {next_index}",
+                    why = (
+                        f"is sealed at index {index}, after version {next_version} at {next_index}"
                     )
+                    yield Inversion(index, next_index, LogFault("event", row, "version", why))
 
     def close(self) -> None:
         """Close the file; it stays for a run that goes on."""

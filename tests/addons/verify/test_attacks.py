@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -75,11 +76,12 @@ async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(
     database: Any, table: str
 ) -> None:
     dice = random.Random(table)
-    async with sealed_story(database) as log, attacker(database) as hand:
+    async with sealed_story(database) as log, AsyncExitStack() as stack:
         if table == "subtree":
             for _ in range(300):
                 await log.act()
             await log.seal()
+        hand = await stack.enter_async_context(attacker(database))
         note = (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[
             0
         ][0]
@@ -212,10 +214,11 @@ async def test_a_back_dated_entry_is_found_though_its_hashes_were_mended(databas
 
 
 async def test_a_rewritten_entry_is_narrowed_down_by_the_kept_nodes(database: Any) -> None:
-    async with sealed_story(database) as log, attacker(database) as hand:
+    async with sealed_story(database) as log, AsyncExitStack() as stack:
         for _ in range(600):
             await log.act()
         await log.seal()
+        hand = await stack.enter_async_context(attacker(database))
         where = "batch_id = (SELECT batch_id FROM statesvc.sealed_batch WHERE first_index = 300)"
         await rewrite(hand, "action", where, actor="cli:ops", target="carrier dpd")
         await hand.execute(
@@ -301,7 +304,8 @@ async def test_what_was_moved_added_or_removed_is_named(
     async with sealed_story(database) as log:
         note = await earlier(log)
         await attack(database, change)
-        found = verify(database, note=note).faults
+        report = verify(database, note=note)
+        found = [*report.faults, *report.remarks]
         assert (table, field) in {(fault.table, fault.field) for fault in found}, found
 
 

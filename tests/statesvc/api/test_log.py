@@ -10,6 +10,7 @@ from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.vocabulary import Status
 from statesvc.log.signing_keys import rotate
+from tests.world.attack import without_triggers
 from tests.world.story import MASTER, Story, root_of
 from tests.world.story import scan as said
 
@@ -150,8 +151,7 @@ async def test_the_feed_never_passes_over_an_entry_that_is_gone(
 ) -> None:
     await log.parcel("1Z1", steps=3)
     await log.seal()
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
-        await attacker.execute("SET session_replication_role = replica")
+    async with without_triggers(database.superuser_dsn) as attacker:
         await attacker.execute("DELETE FROM statesvc.event WHERE version = 2")
     reply = await api.get("/v1/feed", scopes="audit")
     assert reply.status == 500
@@ -280,8 +280,7 @@ async def test_a_changed_tree_gives_no_proofs(api: Any, log: Story, database: An
     for _ in range(2):
         await log.act()
         await log.seal()
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
-        await attacker.execute("SET session_replication_role = replica")
+    async with without_triggers(database.superuser_dsn) as attacker:
         await attacker.execute(
             "UPDATE statesvc.batch SET leaf_hashes = sha256('x') WHERE batch_id = 1"
         )

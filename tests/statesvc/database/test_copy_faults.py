@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 
 from statesvc.cli.doctor.checks import check_database
 from statesvc.database.copy_faults import read_copy_faults
+from statesvc.database.migrator import migrate
 from statesvc.health.finding import fail
 from tests.acceptance.processes import MASTER_KEY
 from tests.world.story import story
@@ -60,6 +61,61 @@ async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repai
     await as_superuser(database, statement_of(fault))
     assert await faults(database) == []
     await as_superuser(database, f"ALTER SEQUENCE statesvc.batch_id_seq RESTART {highest + 1}")
+    assert await faults(database) == []
+
+
+TRIGGERS = (
+    "SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+    " WHERE c.relnamespace = 'statesvc'::regnamespace AND NOT t.tgisinternal AND t.tgenabled <> 'A'"
+)
+
+
+async def test_every_trigger_fires_in_every_session_on_partitions_to_come_too(
+    database: Any,
+) -> None:
+    await database.clock.advance(200 * 86_400)
+    assert await as_superuser(database, TRIGGERS) == []
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        ("ALTER TABLE statesvc.batch DISABLE TRIGGER USER", "await_sealing on statesvc.batch"),
+        ("ALTER TABLE statesvc.event_key DISABLE TRIGGER ALL", "append_only on statesvc.event_key"),
+        (
+            "ALTER TABLE statesvc.inbox DISABLE TRIGGER ALL",
+            "as a superuser, ALTER TABLE statesvc.inbox ENABLE TRIGGER ALL",
+        ),
+    ],
+)
+async def test_a_disabled_trigger_is_named_and_the_next_migration_enables_it(
+    database: Any, harm: str, why: str
+) -> None:
+    await as_superuser(database, harm)
+    (fault,) = await faults(database)
+    assert why in fault
+    assert "`statesvc migrate`" in fault
+    if "as a superuser, " in fault:
+        await as_superuser(database, fault.split("as a superuser, ")[1].split(", then")[0])
+    await migrate(database.owner_dsn, database.service_dsn)
+    assert await faults(database) == []
+    assert await as_superuser(database, TRIGGERS) == []
+
+
+async def test_a_role_in_replica_mode_is_named_and_its_entries_are_sealed_all_the_same(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await log.act()
+        (name,) = (await log.rows("SELECT current_database()"))[0]
+    harm = "ALTER ROLE statesvc_service IN DATABASE {} {} session_replication_role {}"
+    await as_superuser(database, harm.format(name, "SET", "= replica"))
+    (fault,) = await faults(database)
+    assert "`ALTER ROLE ... IN DATABASE ... RESET session_replication_role` ends it" in fault
+    async with story(database) as log:
+        await log.act()
+        assert (await log.seal()).tree_size == 2
+    await as_superuser(database, harm.format(name, "RESET", ""))
     assert await faults(database) == []
 
 

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection, Error
 
 from statesvc.health.storable import storage_findings
 from statesvc.sealer.leadership import take_stock
-from statesvc.sealer.seal import RefusalError, seal
+from statesvc.sealer.seal import ForgottenBatches, RefusalError, read_writers, seal
 from tests.world.attack import verify
 from tests.world.story import MASTER, NOWHERE, story
 
@@ -82,3 +82,26 @@ async def test_ids_that_were_given_out_twice_are_a_refusal(database: Any) -> Non
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
         with pytest.raises(RefusalError, match="ids were given out twice"):
             await seal(log.connection, sealed, from_id=0)
+
+
+async def test_batches_that_nobody_queued_are_told_from_a_changed_log_and_queued(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        for _ in range(2):
+            await log.act()
+        await log.seal()
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            await owner.execute("ALTER TABLE statesvc.batch DISABLE TRIGGER await_sealing")
+            for _ in range(3):
+                await log.act()
+            await owner.execute("ALTER TABLE statesvc.batch ENABLE ALWAYS TRIGGER await_sealing")
+        report = verify(database)
+        assert report.consistent
+        assert "3 batches are whole and were never queued" in str(report.remarks)
+        forgotten, writers = ForgottenBatches(), await read_writers(log.connection)
+        assert await forgotten.requeue(log.connection, writers) == [3, 4, 5]
+        assert forgotten.caught_up
+        assert await forgotten.requeue(log.connection, writers) == []
+        assert (await log.seal()).tree_size == 5
+        assert verify(database).remarks == []

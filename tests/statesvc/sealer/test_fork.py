@@ -22,6 +22,7 @@ from statesvc.log.tree_nodes import tree_root
 from statesvc.sealer.fork import Fork, ForkRequest, NoForkError, fork
 from statesvc.sealer.leadership import Publication, take_stock
 from statesvc.sealer.seal import ForkError
+from tests.world.attack import without_triggers
 from tests.world.database import Database
 from tests.world.story import MASTER, Story, story
 
@@ -42,8 +43,7 @@ def publication(tmp_path: Path) -> Publication:
 
 async def back_to(database: Database, size: int) -> None:
     """Restore a backup that ended with the log's first `size` entries: each is a batch of its own here."""
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
-        await attacker.execute("SET session_replication_role = replica")
+    async with without_triggers(database.superuser_dsn) as attacker:
         lost = "(SELECT batch_id FROM statesvc.sealed_batch WHERE first_index >= %s)"
         await attacker.execute(
             f"DELETE FROM statesvc.action WHERE batch_id IN {lost}".encode(), [size]
@@ -209,10 +209,7 @@ async def test_a_changed_epoch_is_found(
     async with restored(database, publication) as log:
         await forked(database, log)
         await acts(log, "after")
-        async with await AsyncConnection.connect(
-            database.superuser_dsn, autocommit=True
-        ) as attacker:
-            await attacker.execute("SET session_replication_role = replica")
+        async with without_triggers(database.superuser_dsn) as attacker:
             await attacker.execute(
                 "ALTER TABLE statesvc.action DROP CONSTRAINT IF EXISTS action_check"
             )
@@ -242,10 +239,7 @@ async def test_a_backup_from_before_a_fork_needs_another_epoch(
         await forked(database, log)
         await acts(log, "x", "y")
         await back_to(database, 1)
-        async with await AsyncConnection.connect(
-            database.superuser_dsn, autocommit=True
-        ) as attacker:
-            await attacker.execute("SET session_replication_role = replica")
+        async with without_triggers(database.superuser_dsn) as attacker:
             await attacker.execute("DELETE FROM statesvc.log_epoch WHERE epoch = 2")
         with pytest.raises(ForkError, match="is of epoch 2, the database of epoch 1"):
             await log.seal()

@@ -16,13 +16,13 @@ from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import RefusalError, seal
+from tests.world.attack import without_triggers
 from tests.world.database import Database
 from tests.world.story import MASTER, NOWHERE, Story, story
 
 
 async def as_attacker(database: Any, *statements: str) -> None:
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
-        await attacker.execute("SET session_replication_role = replica")
+    async with without_triggers(database.superuser_dsn) as attacker:
         for statement in statements:
             await attacker.execute(statement.encode())
 

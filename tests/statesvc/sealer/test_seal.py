@@ -11,7 +11,7 @@ from events.entry.kinds import EntryName
 from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, SealedLog, SealMark, read_writers, seal
-from tests.world.attack import verify
+from tests.world.attack import verify, without_triggers
 from tests.world.database import Clock
 from tests.world.story import MASTER, NOWHERE, Story, root_of, scan, story
 
@@ -165,10 +165,7 @@ async def test_two_heads_of_one_size_cannot_be_kept(database: Any) -> None:
 async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(database: Any) -> None:
     async with story(database) as log:
         await log.act()
-        async with await AsyncConnection.connect(
-            database.superuser_dsn, autocommit=True
-        ) as attacker:
-            await attacker.execute("SET session_replication_role = replica")
+        async with without_triggers(database.superuser_dsn) as attacker:
             await attacker.execute("DELETE FROM statesvc.batch")
         with pytest.raises(RefusalError, match="someone deleted it"):
             await log.seal()

@@ -22,6 +22,7 @@ from statesvc.sealer.leadership import Publication
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
 from tests.soak.proxy import proxy_to
+from tests.world.attack import without_triggers
 from tests.world.postgres import Server
 from tests.world.story import MASTER, NOWHERE, Story, scan, story
 
@@ -126,10 +127,7 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
     async with story(database, Publication(file=file, origin=None)) as log:
         await log.act()
         await log.seal()
-        async with await AsyncConnection.connect(
-            database.superuser_dsn, autocommit=True
-        ) as attacker:
-            await attacker.execute("SET session_replication_role = replica")
+        async with without_triggers(database.superuser_dsn) as attacker:
             await attacker.execute("DELETE FROM statesvc.sealed_batch")
             await attacker.execute("DELETE FROM statesvc.checkpoint")
         async with running(database, Publication(file=file, origin=None)) as (sealer, _):

@@ -19,6 +19,7 @@ from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import STREAM_LIMITS, Stage
+from tests.world.attack import without_triggers
 from tests.world.story import Story, scan
 
 TRANSITIONS = 10_000
@@ -334,8 +335,7 @@ async def test_under_pressure_streams_are_shed_and_refused_for_a_while(
 async def test_a_changed_log_is_never_passed_over(stage: Stage, database: Any) -> None:
     await stage.move(["1Z1"])
     await stage.publish()
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
-        await attacker.execute("SET session_replication_role = replica")
+    async with without_triggers(database.superuser_dsn) as attacker:
         await attacker.execute("DELETE FROM statesvc.event WHERE version = 3")
     async with stage.source("/v1/stream?after=-1") as source:
         await source.rest()
