@@ -1,4 +1,5 @@
--- A batch id that exists is never given out again, whatever a copy of the database made of the sequence.
+-- What a database loses that is copied row by row: a batch id that exists is never given out again, wherever the sequence stands, and triggers
+-- that guard and seal the log fire in every session.
 
 -- As an identity's does, the sequence belongs to its column: the catalog alone says which column each sequence of the schema must be ahead of
 -- (functions/sequences.sql).
@@ -48,5 +49,15 @@ BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'statesvc_guard') THEN
         GRANT SELECT ON statesvc.sealed_batch TO statesvc_guard;
     END IF;
+END
+$$;
+
+-- Triggers that exist are switched over by functions/triggers.sql, which every migration runs.
+CREATE OR REPLACE FUNCTION statesvc.make_append_only(target regclass) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON %s '
+                   'FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change()', target);
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER append_only', target);
 END
 $$;
