@@ -29,7 +29,7 @@ class CommandModule(Protocol):
     run: Callable[[argparse.Namespace], int]
 
 
-_READ_FOR_LONG: Final = frozenset({"backup", "evidence", "storage", "verify"})
+_READ_FOR_LONG: Final = frozenset({"backup", "evidence", "verify"})
 """They run in idle time alone: nobody waits for a lock of theirs."""
 _COMPUTE_FOR_LONG: Final = _READ_FOR_LONG | {"archive", "rebuild", "renormalize"}
 _NICENESS: Final = 10

@@ -62,9 +62,6 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "forward changes to a receiver on your machine, signed",
             calls_api=True,
         ),
-        "storage": ListedCommand(
-            "statesvc.cli.storage", "what fills the disk, and how long it lasts"
-        ),
         "normalize": ListedCommand(
             "statesvc.cli.normalize", "print the events of a payload, without a database"
         ),

@@ -12,7 +12,6 @@ from statesvc.addons.archive.archive_identity import read_refusal
 from statesvc.addons.archive.day_ledger import DayRecord, archives, due_days
 from statesvc.addons.archive.file_names import index_of
 from statesvc.addons.archive.month_ledger import due_months
-from statesvc.cli.storage import hot_time
 from statesvc.files.archive_folder import (
     ArchivePath,
     archive_folder,
@@ -23,18 +22,12 @@ from statesvc.files.archive_folder import (
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.log.log_months import LogMonth, months
-from statesvc.maintenance.storage_forecast import Hot, size_text
-from statesvc.maintenance.table_sizes import read_stored_data
 from statesvc.settings.service_settings import Settings
 
 READ_BYTES_MAX: Final = 1 << 30
 """Bytes of files that are read whole, the newest first; of the others only presence and size are checked."""
 LATE_DAYS: Final = 2
 NAMED_MAX: Final = 5
-ARCHIVED_BODY_DAYS: Final = 14
-SAVED_BYTES_MIN: Final = 100 * 10**9
-"""In a year: what an archive must free to be worth a warning."""
-_YEAR_DAYS: Final = 365
 _LOG: Final = "log archive"
 
 
@@ -203,27 +196,10 @@ async def _log_archive(
     elif not gone and hot_months is not None and not late:
         yield ok(_LOG, "nothing was old enough yet")
     if folder is None or hot_months is None:
-        yield await _cost_of_a_year(connection, settings)
-
-
-async def _cost_of_a_year(connection: AsyncConnection[Any], settings: Settings) -> Finding:
-    """Report what the database grows by where the log stays in it, next to what it would with an archive."""
-    stored = await read_stored_data(connection)
-    hot = hot_time(settings)
-    archived = Hot(
-        log_months=1, body_days=hot.body_days or ARCHIVED_BODY_DAYS, file_months=hot.file_months
-    )
-    without, with_archive = (
-        sum(table.growth(_YEAR_DAYS, each) for table in stored.tables) for each in (hot, archived)
-    )
-    off = "off, the whole log stays in the database (STATESVC_ARCHIVE_DIR, STATESVC_ARCHIVE_LOG_HOT_MONTHS=1)"
-    if stored.entries_per_day is None:
-        return ok(_LOG, f"{off}; what a year takes is known after a day")
-    say = warn if without - with_archive >= SAVED_BYTES_MIN else ok
-    return say(
-        _LOG,
-        f"{off}: a year of this load takes {size_text(without)}, with an archive {size_text(with_archive)}",
-    )
+        yield ok(
+            _LOG,
+            "off, the whole log stays in the database (STATESVC_ARCHIVE_DIR, STATESVC_ARCHIVE_LOG_HOT_MONTHS=1)",
+        )
 
 
 def _troubled_months(ledger: Sequence[LogMonth]) -> Iterator[Finding]:

@@ -13,7 +13,6 @@ from statesvc.addons.archive.archive_checks import check_body_archive, check_log
 from statesvc.api.service_status import CHECKS, read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
 from statesvc.cli.doctor.connection_check import check_connections
-from statesvc.cli.doctor.disk_check import check_disk_lasts
 from statesvc.cli.doctor.interpreter import check_interpreter
 from statesvc.cli.doctor.log_checks import (
     check_database_roles,
@@ -209,7 +208,6 @@ async def _database(
         _keys(connection, settings),
         check_locked(connection),
         check_service(connection),
-        check_disk_lasts(connection, settings),
         check_body_archive(connection, settings),
         check_log_archive(connection, settings),
         check_sealed_log(connection, settings),
