@@ -1,4 +1,4 @@
-"""`statesvc keys rotate-master | log | rotate-log | retire-log`: the keys of the installation and of its log."""
+"""`statesvc keys rotate-master | inbox | log | rotate-log | retire-log`: the keys of the installation and of its log."""
 
 import argparse
 import asyncio
@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.cli.command_error import CommandError
+from statesvc.cli.inbox_key import role_name, show_inbox_key
 from statesvc.cli.output import (
     NO_PLACE,
     show_progress,
@@ -27,6 +28,9 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.action == "inbox":
+        asyncio.run(show_inbox_key(role_name(options.role), as_json=options.json))
+        return 0
     return asyncio.run(
         _rotate(options) if options.action == "rotate-master" else _run_log_keys(options)
     )

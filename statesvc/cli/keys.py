@@ -1,4 +1,4 @@
-"""`statesvc keys create | list | revoke`: who may call the API; `rotate-master | log | ...` are in `installation_keys`."""
+"""`statesvc keys create | list | revoke`: who may call the API; `rotate-master | inbox | log | ...` are in `installation_keys`."""
 
 import argparse
 import asyncio
@@ -36,6 +36,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY"
     )
     rotate.add_argument("--json", action="store_true", help="for scripts")
+    inbox = commands.add_parser(
+        "inbox", help="role, address and inbox key for the workers of another fleet"
+    )
+    inbox.add_argument(
+        "--role",
+        default="old_fleet",
+        help="the role in the database, which gets a new password (default: %(default)s)",
+    )
+    inbox.add_argument("--json", action="store_true", help="for scripts")
     _configure_log_keys(commands)
 
 

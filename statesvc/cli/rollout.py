@@ -24,6 +24,12 @@ OURS: Final = "ours"
 NONE: Final = "none"
 """Value of `--candidate`: the rollout ends."""
 _NOTHING: Final = (None, "")
+_NO_DIFFS: Final[Mapping[str, Any]] = {
+    "totals": {"messages": 0, "errors": 0, "differing": 0, "dropped": 0, "fields": {}},
+    "items": [],
+    "next_cursor": None,
+}
+"""Without a candidate: the calls would answer with those of candidates that are gone."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -142,11 +148,13 @@ async def _set(calls: Calls, carrier_id: str, change: Mapping[str, Json], *, as_
     if as_json:
         write_json(rollout)
         return
-    shadow = ", with a shadow" if rollout["shadow"] else ""
-    rest = f", the rest to {rollout['stable']}" if rollout["stable"] else ""
-    write_line(
-        f"{carrier_id}: {rollout['percent']} % to version {rollout['candidate'] or '-'}{rest}{shadow}; in effect at the next claim"
-    )
+    stable = rollout["stable"] or "our stable version"
+    if rollout["candidate"] is None:
+        readers = f"{stable} reads all"
+    else:
+        shadow = ", with a shadow" if rollout["shadow"] else ""
+        readers = f"{rollout['percent']} % to {rollout['candidate']}, the rest to {stable}{shadow}"
+    write_line(f"{carrier_id}: {readers}; in effect at the next claim")
     for warning in rollout["warnings"]:
         write_line(warning)
 
@@ -178,12 +186,14 @@ async def _show(calls: Calls, *, as_json: bool) -> None:
 
 async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
-    page = await calls.call(
-        "list_rollout_diffs",
-        carrier_id=carrier_id,
-        candidate=rollout["candidate"],
-        limit=DIFFS_SHOWN,
-    )
+    page = _NO_DIFFS
+    if rollout["candidate"] is not None:
+        page = await calls.call(
+            "list_rollout_diffs",
+            carrier_id=carrier_id,
+            candidate=rollout["candidate"],
+            limit=DIFFS_SHOWN,
+        )
     if as_json:
         write_json(
             {
@@ -197,6 +207,8 @@ async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
     for name, value in _described(rollout).items():
         write_line(f"{name:<12}{'-' if cell(value) in _NOTHING else cell(value)}")
     _write_readings(rollout)
+    if rollout["candidate"] is None:
+        return
     totals = page["totals"]
     dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""
     write_line(

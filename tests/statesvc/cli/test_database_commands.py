@@ -1,10 +1,13 @@
 import base64
 import json
 from pathlib import Path
+from uuid import uuid4
 from zipfile import ZipFile
 
 import pytest
 from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
+from psycopg.errors import InsufficientPrivilege
 
 from events.merkle.checkpoint import NoteSigner
 from statesvc.cli import main
@@ -34,6 +37,40 @@ async def test_a_key_is_made_listed_and_revoked(
     (listed,) = await shell.json("keys", "list")
     assert listed["revoked_at"] is not None
     assert "no live key" in await shell("keys", "revoke", listed["id"], exit_code=1)
+
+
+async def test_another_fleet_is_given_a_role_an_address_and_the_inbox_key(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(database, monkeypatch)
+    role = f"fleet_{uuid4().hex[:12]}"
+    out, statements = await shell.printed("keys", "inbox", "--role", role)
+    given = {
+        name: value.strip("'")
+        for name, _, value in (line[7:].partition("=") for line in out.splitlines())
+    }
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
+        await superuser.execute(statements[statements.index("CREATE ROLE") :].encode())
+        try:
+            dsn = make_conninfo(
+                host=given["PGHOST"],
+                port=given["PGPORT"],
+                dbname=given["PGDATABASE"],
+                user=given["PGUSER"],
+                password=given["PGPASSWORD"],
+            )
+            async with await AsyncConnection.connect(dsn, autocommit=True) as fleet:
+                await fleet.execute(
+                    "SELECT * FROM statesvc.claim(p_worker => 'w', p_limit => 1, p_lease => '30 s')"
+                )
+                with pytest.raises(InsufficientPrivilege):
+                    await fleet.execute("SELECT FROM statesvc.event")
+        finally:
+            await superuser.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
+    assert base64.b64decode(given["STATESVC_INBOX_KEY"]) == keyring.inbox.key
+    await shell("keys", "inbox", "--role", "statesvc_service", exit_code=2)
 
 
 async def test_the_kill_switch_is_turned_and_told_in_the_log(
