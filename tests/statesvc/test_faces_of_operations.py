@@ -245,6 +245,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "renormalize_code_mapping": "tests/statesvc/cli/test_code_mapping_commands.py: its entry counts what was read",
     "replay_subscription": "tests/statesvc/api/test_subscription_replay.py: its entry counts what was sent",
     "resend_notification": "tests/statesvc/api/test_sent_notifications.py: its entry names the notification",
+    "create_portal_link": "tests/statesvc/api/subscriptions and tests/addons/console/test_portal.py: its entry holds when it expires",
     "test_subscription": "tests/statesvc/subscriptions: its entry says what the receiver answered",
 }
 """Acts whose entry is compared in another place."""
@@ -252,7 +253,6 @@ NOT_BY_ALL: Final[Mapping[str, str]] = {
     "renormalize_carrier": "no form: a whole history takes hours; HTTP and command (tests/statesvc/cli/test_renormalize_command.py)",
     "create_api_key": "no form: a secret that a browser shows stays in its history; HTTP and command",
     "revoke_api_key": "no form, as create_api_key",
-    "create_portal_link": "HTTP only: a program sends the link to its subscriber",
     "create_subscription": "HTTP only: the receiver's own program subscribes, and keeps its secret",
     "put_subscription": "HTTP only, as create_subscription",
     "put_subscription_secret": "HTTP only, as create_subscription",

@@ -18,8 +18,9 @@ from statesvc.api.operation_context import Context
 from statesvc.database.pool import Connections
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command, Form
 from statesvc.http.keys.api_keys import Caller, Keys, key_holder, require_scope
-from statesvc.http.keys.key_store import OWNER, Scope
+from statesvc.http.keys.key_store import Scope, owner_called
 from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
 from statesvc.http.operation import operation
 from statesvc.http.problem import CREATED, Code, Problem
@@ -38,8 +39,9 @@ class PortalLinkRequest(ClosedModel):
     owner: Annotated[
         str | None,
         Field(
-            pattern=f"^{OWNER.pattern}$",
-            description="Whose; left out: the key's own owner. Another one takes the scope `ops`.",
+            min_length=1,
+            max_length=200,
+            description="Owner, or the name of its key; left out: the calling key's own. Another one takes the scope `ops`.",
         ),
     ] = None
     minutes: Annotated[int, Field(ge=1, le=MINUTES_MAX, description="How long it is good.")] = 15
@@ -115,6 +117,27 @@ class PortalLinks:
     tag="subscriptions",
     is_body_optional=True,
     statuses={CREATED: "made"},
+    commands=(
+        Command(
+            name="subscriptions portal",
+            summary="make a link that opens the portal of an owner's subscriptions",
+            arguments=("owner",),
+            done="{path}\nPut your address before it. It opens the subscriptions of {owner} until {expires_at}.",
+        ),
+    ),
+    forms=(
+        Form(
+            path="/console/portal-link",
+            title="A link for a subscriber",
+            button="Make the link",
+            fields=("owner", "minutes", "responses"),
+            would=(
+                "A link is made that opens the portal of this owner's subscriptions without a key, until it expires. Send it as a password.",
+            ),
+            done="Put your address before it, good until {expires_at}: {path}",
+            then="/console/subscriptions",
+        ),
+    ),
 )
 async def create_portal_link(
     context: Context, call: Call[None, PortalLinkRequest]
@@ -125,7 +148,13 @@ async def create_portal_link(
     until the link expires or the key that made it is revoked. Anyone who has it may do so: send it as you would send a password.
     """
     wanted, caller = call.body, call.caller
-    owner = wanted.owner or caller.owner
+    owner = caller.owner
+    if wanted.owner is not None:
+        async with context.pool.connection() as connection:
+            try:
+                owner = await owner_called(connection, wanted.owner)
+            except ValueError as error:
+                raise Problem(Code.INVALID_REQUEST, str(error)) from None
     if owner != caller.owner:
         require_scope(caller, Scope.OPS)
     if wanted.responses:

@@ -119,6 +119,17 @@ async def create_key(
     return key_id, key
 
 
+async def owner_called(connection: AsyncConnection[Any], called: str) -> str:
+    """Return the owner that a word names: the owner itself, else the owner of the live keys of that name. Raises ValueError."""
+    rows = await (await connection.execute(SQL["owners_called"], {"called": called})).fetchall()
+    if len(rows) > 1:
+        owners = ", ".join(owner for (owner,) in rows)
+        raise ValueError(f"several keys are called {called!r}: name their owner, one of {owners}")
+    if not rows and not OWNER.fullmatch(called):
+        raise ValueError(f"no live key is called {called!r}: `statesvc keys list` names the owners")
+    return str(rows[0][0]) if rows else called
+
+
 async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
     """Return all keys, revoked ones too, the newest first."""
     cursor = connection.cursor(row_factory=dict_row)

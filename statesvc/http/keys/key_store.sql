@@ -32,3 +32,11 @@ ORDER BY key_id;
 INSERT INTO statesvc.api_key (key_id, name, owner, key_hash, scopes, created_at, created_by, expires_at)
 VALUES (%(key_id)s, %(name)s, %(owner)s, %(key_hash)s, %(scopes)s::text[], %(created_at)s, %(created_by)s, %(expires_at)s)
 ON CONFLICT (key_id) DO NOTHING RETURNING true;
+
+-- name: owners_called
+-- Return the owners of the live keys of this name; none where it is an owner itself.
+SELECT DISTINCT k.owner FROM statesvc.api_key k
+WHERE k.name = %(called)s AND k.revoked_at IS NULL AND coalesce(k.expires_at > statesvc.clock(), true)
+    AND NOT EXISTS (SELECT FROM statesvc.api_key o WHERE o.owner = %(called)s)
+    AND NOT EXISTS (SELECT FROM statesvc.subscription s WHERE s.owner = %(called)s)
+ORDER BY 1;

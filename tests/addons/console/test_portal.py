@@ -22,6 +22,7 @@ from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world.api import Api
+from tests.world.console import Tab as ConsoleTab
 from tests.world.deliver import deliver
 
 LINKS = f"{PATH}/portal-links"
@@ -360,3 +361,26 @@ async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, 
         )
         == 1
     )
+
+
+async def test_a_link_is_made_by_the_name_of_the_owners_key(
+    portal: Portal, tab: ConsoleTab
+) -> None:
+    connection = portal.api.connection
+    scopes = (Scope.SUBSCRIPTIONS,)
+    owner, key = await create_key(connection, name="The shop", scopes=scopes, created_by="test")
+    await portal.subscribe(key)
+    operator = await portal.key("desk", Scope.SUBSCRIPTIONS, Scope.OPS)
+    made = (await portal.call(operator, LINKS, {"owner": "The shop"}))[1]
+    assert made["owner"] == owner
+    assert (await portal.call(operator, LINKS, {"owner": owner}))[1]["owner"] == owner
+    visit = await portal.visit(made["path"])
+    assert "shop.invalid" in await visit.text("/portal")
+
+    await tab.log_in("subscriptions ops", may_change="1")
+    done = await tab.act("/console/portal-link", owner="The shop", minutes="15", why="they asked")
+    assert re.search(r"/portal\?link=[\w.-]+", done)
+
+    await create_key(connection, name="The shop", scopes=scopes, created_by="test")
+    status, problem = await portal.call(operator, LINKS, {"owner": "The shop"})
+    assert (status, "several keys" in problem["detail"]) == (422, True)
