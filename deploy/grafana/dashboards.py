@@ -266,6 +266,12 @@ DASHBOARDS: Final = (
                 queries=(gauge(gauges.PROCESSES, "type"),),
             ),
             Panel(
+                title="Died within ten minutes",
+                unit="short",
+                kind="stat",
+                queries=(gauge(gauges.PROCESSES_DIED, "type"),),
+            ),
+            Panel(
                 title="Open dead letters",
                 unit="short",
                 queries=(gauge(gauges.DEAD_LETTERS_OPEN, "kind, cause"),),

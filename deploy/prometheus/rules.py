@@ -145,6 +145,14 @@ CAUSES: Final = (
         page="PromiseBroken",
     ),
     Cause(
+        alert="RoleDies",
+        when=f"max by (type) ({_s(gauges.PROCESSES_DIED)}) >= {status.DEATHS_MIN}",
+        lasts="0m",
+        severity="page",
+        summary="{{ $labels.type }} died {{ $value }} times within ten minutes",
+        page="RoleDown",
+    ),
+    Cause(
         alert="RoleDown",
         when=f'sum by (type) (max by (type) ({_s(gauges.PROCESSES)})) < 1 or absent({_s(gauges.PROCESSES)}{{type="worker"}}) or absent({_s(gauges.PROCESSES)}{{type="notifier"}}) or absent({_s(gauges.PROCESSES)}{{type="sealer"}})',
         lasts="2m",

@@ -3,6 +3,7 @@
 The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from statesvc.addons.archive.archive_identity import (
 )
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
+from statesvc.background.deaths import cause_of_death
 from statesvc.background.duration import duration
 from statesvc.database.copy_faults import read_trigger_faults
 from statesvc.database.queries import queries
@@ -40,6 +42,10 @@ READY_SECONDS_MAX: Final = 60.0
 HELD_SECONDS_MAX: Final = 4 * 3600.0
 UNSEALED_SECONDS_MAX: Final = 60.0
 TRANSACTION_SECONDS_MAX: Final = 900.0
+DEATHS_MIN: Final = 3
+"""Deaths within ten minutes from which a role dies again and again."""
+_DIED_OF_LATE_SECONDS: Final = 120.0
+_LIVES_SECONDS: Final = 30.0
 NOTIFY_QUEUE_SHARE_MAX: Final = 0.5
 NOTIFY_QUEUE_FULL: Final = 0.95
 HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
@@ -270,6 +276,9 @@ def _pushes(facts: Facts) -> Iterator[Finding]:
 def _silent(sample: Sample) -> Iterator[Finding]:
     """Yield the processes that missed their heartbeats, each while others of its role may go on."""
     running = dict(sample.processes)
+    replaced = Counter(
+        (each.role, each.host) for each in sample.running if each.is_silent and each.is_replaced
+    )
     for process in (each for each in sample.running if each.is_silent):
         seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"
         trouble = Finding(
@@ -279,7 +288,11 @@ def _silent(sample: Sample) -> Iterator[Finding]:
             page="RoleDown",
         )
         if process.is_replaced:
-            yield replace(trouble, page=None)
+            # the latest stands for all of its role on this machine
+            times = replaced.pop((process.role, process.host), 0)
+            also = f"; {times} of its role within ten minutes" if times > 1 else ""
+            if times:
+                yield replace(trouble, text=f"{trouble.text}{also}", page=None)
         elif process.role in _TAKES_WEBHOOKS:
             text = f"{seen}: frozen, killed or cut off; what is sent to it is not answered"
             yield replace(trouble, urgency=Urgency.NOW, text=text)
@@ -289,13 +302,41 @@ def _silent(sample: Sample) -> Iterator[Finding]:
             )
 
 
+def _deaths(sample: Sample) -> Iterator[Finding]:
+    """Yield one finding for each role that died on a machine: how often, and why at last."""
+    for died in sample.deaths:
+        lives = any(
+            each.role == died.role
+            and not each.is_silent
+            and each.started_seconds_ago >= _LIVES_SECONDS
+            for each in sample.running
+        )
+        if died.times < DEATHS_MIN:
+            urgency = Urgency.NOTE
+        elif not lives:
+            urgency = Urgency.NOW
+        else:
+            urgency = Urgency.HUMAN if died.seconds_ago <= _DIED_OF_LATE_SECONDS else Urgency.NOTE
+        times = "once" if died.times == 1 else f"{died.times:,} times"
+        cause = cause_of_death(died.exit_code, out_of_memory=died.out_of_memory)
+        alone = "" if lives or died.times < DEATHS_MIN else "; no other of its role lives"
+        text = (
+            f"{died.role} on {died.host} died {times} within ten minutes, last {duration(max(1, died.seconds_ago))} ago "
+            f"({cause}), and was started again{alone}"
+        )
+        page = None if urgency is Urgency.NOTE else "RoleDown"
+        yield Finding(urgency=urgency, about="processes", text=text, page=page)
+
+
 def _roles(facts: Facts) -> Iterator[Finding]:
     if any(finding.page == _NOTHING_STORED for finding in facts.storage):
         # where nothing is written, nobody can be heard of
         return
     yield from _silent(facts.sample)
+    yield from _deaths(facts.sample)
+    dying = {each.role for each in facts.sample.deaths if each.times >= DEATHS_MIN}
     for role in _ROLES:
-        if not facts.runs(role):
+        if not facts.runs(role) and role not in dying:
             text = f"no {role} was heard of within half a minute"
             yield Finding(urgency=Urgency.NOW, about="processes", text=text, page="RoleDown")
     if not any(map(facts.runs, _TAKES_WEBHOOKS)):
@@ -455,13 +496,13 @@ CHECKS: Final = (
     Check(
         "promises", "nothing acknowledged is missing, and no notification that was due", _promises
     ),
-    Check("processes", "every role runs", _roles),
     Check("sealing", "keeps up, and the clocks agree", _sealing),
     Check("database", "has partitions for days to come, and no old transaction", _database),
     Check("NOTIFY queue", "has room", _notify_queue),
     Check("archive", "refuses nothing", _archive),
     Check("carriers", "no message waits for long, and none has fallen silent", _carriers),
     Check("kill switch", "is off for all", _holds),
+    Check("processes", "every role runs", _roles),
     Check("readers", "each carrier is read as its rollout says", _readings),
     Check("dead letters", "none", _dead_letters),
     Check("subscriptions", "each takes what it is sent", _subscriptions),

@@ -9,7 +9,7 @@ from typing import Final
 from statesvc.database.pool import Connections
 from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
 from statesvc.health.reconciler import PromiseStatus
-from statesvc.health.running_processes import count_silent
+from statesvc.health.running_processes import count_died, count_silent
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metric import Metric
 from statesvc.telemetry.metrics import Telemetry, Values
@@ -96,6 +96,12 @@ class DatabaseGauges:
             gauges.PROCESSES_SILENT,
             lambda sample: [
                 (count, {"type": role}) for role, count in count_silent(sample.running).items()
+            ],
+        )
+        many(
+            gauges.PROCESSES_DIED,
+            lambda sample: [
+                (count, {"type": role}) for role, count in count_died(sample.deaths).items()
             ],
         )
         many(

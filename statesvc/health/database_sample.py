@@ -6,7 +6,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.health.reconciler import PromiseStatus, read_promises
-from statesvc.health.running_processes import RunningProcess, read_processes
+from statesvc.health.running_processes import Deaths, RunningProcess, read_deaths, read_processes
 
 SUBSCRIPTIONS_MAX: Final = 20
 """Subscriptions that are shown by name: those with the longest backlog."""
@@ -55,6 +55,7 @@ class Sample(NamedTuple):
     promises: list[PromiseStatus]
     running: list[RunningProcess]
     notify_queue: NotifyQueue
+    deaths: list[Deaths]
 
 
 async def read_sample(connection: AsyncConnection[Any]) -> Sample:
@@ -80,4 +81,5 @@ async def read_sample(connection: AsyncConnection[Any]) -> Sample:
         await read_promises(connection),
         await read_processes(connection),
         NotifyQueue(*(await rows("notify_queue"))[0]),
+        await read_deaths(connection),
     )

@@ -8,12 +8,15 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import orjson
 import psycopg
 import structlog
+from psycopg import AsyncConnection
 
+from statesvc.background.deaths import read_deaths
 from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Pool
@@ -43,7 +46,10 @@ class Incarnation:
 
 
 class Heartbeat:
-    """Beats from `start` to `stop` for all roles of the process, whatever the database does. `stopping` is set when it is to end."""
+    """Beats from `start` to `stop` for all roles of the process, whatever the database does. `stopping` is set when it is to end.
+
+    `deaths`: the file of a supervisor, whose dead children it reports.
+    """
 
     def __init__(
         self,
@@ -51,12 +57,15 @@ class Heartbeat:
         incarnations: Sequence[Incarnation],
         *,
         stopping: asyncio.Event,
+        deaths: Path | None = None,
         beat_seconds: float = BEAT_SECONDS,
         ingest_beat_seconds: float = INGEST_BEAT_SECONDS,
     ) -> None:
         self._pool = pool
         self._incarnations = incarnations
         self._stopping = stopping
+        self._deaths = deaths
+        self._deaths_read = 0
         self._beat_seconds = beat_seconds
         self._ingest_beat_seconds = ingest_beat_seconds
         self._began = time.monotonic()
@@ -111,8 +120,31 @@ class Heartbeat:
         }
         async with self._pool.connection() as connection:
             await connection.execute(_SQL["beat"], beat)
+            if self._deaths is not None:
+                await self._report_deaths(connection, self._deaths)
         if stopping:
             return None
         # that the process is to end shows at once
         await set_within(self._stopping, beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - processes do not beat in step
         return 0.0
+
+    async def _report_deaths(self, connection: AsyncConnection[Any], path: Path) -> None:
+        """Report the deaths that came since; each living sibling does, and the first one counts."""
+        deaths, offset = read_deaths(path, self._deaths_read)
+        if deaths:
+            reporter = self._incarnations[0]
+            rows = [
+                {
+                    "worker_id": f"{reporter.host}-{role}-{death.pid}-{death.ended_at:.3f}",
+                    "role": role,
+                    "host": reporter.host,
+                    "pid": death.pid,
+                    "version": reporter.version,
+                    "seconds_ago": time.time() - death.ended_at,
+                    "how": {"exit_code": death.exit_code, "out_of_memory": death.out_of_memory},
+                }
+                for death in deaths
+                for role in death.roles
+            ]
+            await connection.execute(_SQL["died"], {"deaths": orjson.dumps(rows).decode()})
+        self._deaths_read = offset

@@ -11,6 +11,24 @@ ON CONFLICT (worker_id) DO UPDATE SET
     last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at),
     beat_seconds = excluded.beat_seconds, ingest = excluded.ingest;
 
+-- name: died
+-- Note that processes died, and how: in `ingest`, which nobody reads of a row with `stopping_at`. One that died before its first beat gets a
+-- row.
+WITH died AS (
+    SELECT d.*, statesvc.clock() - make_interval(secs => d.seconds_ago) AS at FROM jsonb_to_recordset(%(deaths)s::jsonb)
+        AS d(worker_id text, role text, host text, pid int, version text, seconds_ago float8, how jsonb)
+), marked AS (
+    UPDATE statesvc.worker w SET stopping_at = d.at, ingest = d.how FROM died d
+    WHERE w.host = d.host AND w.role = d.role AND w.pid = d.pid AND w.started_at <= d.at AND w.stopping_at IS NULL
+    RETURNING d.worker_id
+)
+INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at, stopping_at, ingest)
+SELECT d.worker_id, d.role, d.host, d.pid, d.version, d.at, d.at, d.at, d.how FROM died d
+WHERE d.worker_id NOT IN (SELECT m.worker_id FROM marked m)
+    AND NOT EXISTS (SELECT FROM statesvc.worker w
+        WHERE w.host = d.host AND w.role = d.role AND w.pid = d.pid AND w.stopping_at BETWEEN d.at - interval '5 s' AND d.at + interval '5 s')
+ON CONFLICT (worker_id) DO NOTHING;
+
 -- name: leave
 -- Forget a process that ends cleanly.
 DELETE FROM statesvc.worker w WHERE w.worker_id = ANY (%(worker_ids)s::text[]);

@@ -25,10 +25,22 @@ class RunningProcess:
     role: str
     host: str
     pid: int
+    started_seconds_ago: float
     seen_seconds_ago: float
     is_silent: bool
     is_replaced: bool
     ingest: IngestReport | None
+
+
+class Deaths(NamedTuple):
+    """Deaths of a role on one machine within `REMEMBERED_SECONDS`, which its supervisor noted; how the last one was."""
+
+    role: str
+    host: str
+    times: int
+    seconds_ago: float
+    exit_code: int
+    out_of_memory: bool
 
 
 class LastMinutePushes(NamedTuple):
@@ -47,12 +59,21 @@ async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProces
             role=role,
             host=host,
             pid=pid,
+            started_seconds_ago=started,
             seen_seconds_ago=seen,
             is_silent=is_silent,
             is_replaced=is_replaced,
             ingest=None if ingest is None else IngestReport(**ingest),
         )
-        for role, host, pid, seen, is_silent, is_replaced, ingest in rows
+        for role, host, pid, started, seen, is_silent, is_replaced, ingest in rows
+    ]
+
+
+async def read_deaths(connection: AsyncConnection[Any]) -> list[Deaths]:
+    """Read who died lately, the most frequent first."""
+    asked = {"seconds_max": REMEMBERED_SECONDS}
+    return [
+        Deaths(*row) for row in await (await connection.execute(_SQL["deaths"], asked)).fetchall()
     ]
 
 
@@ -86,6 +107,14 @@ def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:
     counted.update(
         process.role for process in processes if process.is_silent and not process.is_replaced
     )
+    return counted
+
+
+def count_died(deaths: Sequence[Deaths]) -> Counter[str]:
+    """Sum deaths by role."""
+    counted: Counter[str] = Counter()
+    for each in deaths:
+        counted[each.role] += each.times
     return counted
 
 

@@ -47,6 +47,8 @@ from statesvc.telemetry.tracing import build_provider, metric_exporter, resource
 Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
 
 RETRY_SECONDS: Final = 1.0
+DEATHS: Final = "deaths"
+"""Name of the file, in the folder of wake-ups, to which the supervisor writes which children died."""
 
 log = structlog.get_logger()
 
@@ -183,7 +185,12 @@ async def open_runtime(
             await pool.resize(share.connections_min, share.connections_max)
             lag = loop_lag(telemetry)
             lag.start()
-            heartbeat = Heartbeat(pool, launch.incarnations, stopping=signals.stopping)
+            heartbeat = Heartbeat(
+                pool,
+                launch.incarnations,
+                stopping=signals.stopping,
+                deaths=None if launch.wakeups is None else launch.wakeups / DEATHS,
+            )
             await heartbeat.start()
             minutes = objective_minutes(pool, telemetry.objectives)
             minutes.start()

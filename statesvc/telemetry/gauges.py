@@ -201,6 +201,12 @@ PROCESSES_SILENT: Final = gauge(
     "Processes by role that missed three heartbeats within the last ten minutes, and were not started again on their machine.",
     Attribute.TYPE,
 )
+PROCESSES_DIED: Final = gauge(
+    "statesvc.processes.died",
+    "{process}",
+    "Processes by role that died within the last ten minutes, as the supervisor of `statesvc up` noted.",
+    Attribute.TYPE,
+)
 LISTENER_UP: Final = gauge(
     "statesvc.listener.up", "1", "1 while wake-ups can be heard; at 0 the process polls."
 )

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from statesvc.roles.launch import run_role
-from statesvc.roles.runtime import Launch, Role
+from statesvc.roles.runtime import DEATHS, Launch, Role
 from statesvc.roles.supervisor.child_process import ChildProgram
 from statesvc.roles.supervisor.child_watch import ASK_SECONDS, ChildWatch
 from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
@@ -153,7 +153,12 @@ def programs(
         name = "+".join(roles)
         watch = ChildWatch(name, plan.control(roles[0]), ask_seconds=plan.ask_seconds)
         listed.append(
-            ChildProgram(name=name, start=fork(server, number, otherwise=alone), watch=watch)
+            ChildProgram(
+                name=name,
+                start=fork(server, number, otherwise=alone),
+                watch=watch,
+                deaths=plan.wakeups / DEATHS,
+            )
         )
     if plan.demo_rate is not None:
         command = [

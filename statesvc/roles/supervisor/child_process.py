@@ -4,10 +4,12 @@ import asyncio
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import structlog
 
+from statesvc.background.deaths import Death, out_of_memory_kills, record_death
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.roles.supervisor.child_watch import ChildWatch
 from statesvc.roles.supervisor.start_child import Child, Start
@@ -28,6 +30,8 @@ class ChildProgram:
     start: Start
     restart: bool = True
     watch: ChildWatch | None = None
+    deaths: Path | None = None
+    """File that takes its deaths, for the status of the service."""
     longest_pause_seconds: float = LONGEST_PAUSE_SECONDS
     """Longest pause between a death and the next start."""
 
@@ -54,7 +58,7 @@ class ChildProcess:
         """Start the program again whenever it ends; return once stopped and ended."""
         deaths = 0
         while not self._stopping.is_set():
-            started = time.monotonic()
+            started, memory_kills = time.monotonic(), out_of_memory_kills()
             child = await self._start()
             watching = asyncio.create_task(
                 self._kill_when_silent(child), name=f"watch-{self.program.name}"
@@ -71,12 +75,15 @@ class ChildProcess:
             if not self.program.restart:
                 log.warning("child_ended", role=name, pid=child.pid, exit_code=exit_code)
                 return
+            out_of_memory = exit_code == -signal.SIGKILL and out_of_memory_kills() > memory_kills
+            self._record(child.pid, exit_code, out_of_memory=out_of_memory)
             pause = pause_after(deaths, longest_seconds=self.program.longest_pause_seconds)
             log.error(
                 "child_died",
                 role=name,
                 pid=child.pid,
                 exit_code=exit_code,
+                out_of_memory=out_of_memory,
                 attempt=deaths,
                 delay_seconds=pause,
             )
@@ -92,6 +99,21 @@ class ChildProcess:
     def kill(self) -> None:
         self._stopping.set()
         self._signal(signal.SIGKILL)
+
+    def _record(self, pid: int, exit_code: int, *, out_of_memory: bool) -> None:
+        if self.program.deaths is None:
+            return
+        death = Death(
+            roles=self.program.name.split("+"),
+            pid=pid,
+            exit_code=exit_code,
+            out_of_memory=out_of_memory,
+            ended_at=time.time(),
+        )
+        try:
+            record_death(self.program.deaths, death)
+        except OSError as error:
+            log.warning("death_not_recorded", role=self.program.name, error=error)
 
     async def _kill_when_silent(self, child: Child) -> None:
         if self.program.watch is None:

@@ -1,13 +1,19 @@
 """The first promise is watched first: `status` says which pushes are not acknowledged, and why, whatever stands in the way."""
 
+import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 import pytest
 from psycopg import AsyncConnection, sql
 
+from statesvc.background.deaths import Death, record_death
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.health.heartbeat import Heartbeat, Incarnation
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 
@@ -23,6 +29,13 @@ async def owner(
         for role in ROLES:
             await beats(connection, role)
         yield connection
+
+
+@pytest.fixture
+async def pool(database: Database) -> AsyncIterator[Pool]:
+    limits = PoolLimits(connections_max=1, acquire_seconds=5)
+    async with make_pool(database.service_dsn, name="test", limits=limits) as opened:
+        yield opened
 
 
 async def beats(
@@ -116,6 +129,46 @@ async def test_a_silent_worker_among_others_is_worth_knowing(
     await beats(owner, "worker", started_ago=7200)
     ((urgency, text),) = await troubles(shell, exit_code=0)
     assert (urgency, "others of its role go on" in text) == ("note", True)
+
+
+async def test_a_role_that_dies_again_and_again_is_one_finding(
+    owner: AsyncConnection[Any], shell: Shell, pool: Pool, tmp_path: Path
+) -> None:
+    await owner.execute("DELETE FROM statesvc.worker WHERE role = 'worker'")
+    supervisor = Incarnation(worker_id="api1", role="api", host="h", pid=1, version="0")
+    sibling = Heartbeat(
+        pool, [supervisor], stopping=asyncio.Event(), deaths=tmp_path / "deaths", beat_seconds=0.02
+    )
+    await beats(owner, "worker", started_ago=5)
+    for pid, out_of_memory in ((5, False), (6, False), (7, True)):
+        death = Death(
+            roles=["worker"],
+            pid=pid,
+            exit_code=-9,
+            out_of_memory=out_of_memory,
+            ended_at=time.time(),
+        )
+        record_death(tmp_path / "deaths", death)
+    await sibling.start()
+    try:
+        async with asyncio.timeout(10):
+            while len(found := await troubles(shell)) != 1:
+                pass
+        ((urgency, text),) = found
+        assert urgency == "now"
+        assert re.fullmatch(
+            r"worker on h died 3 times within ten minutes, last \d+ s ago \(the kernel killed it, out of memory\), "
+            "and was started again; no other of its role lives",
+            text,
+        )
+        # process 7 had beaten a moment before it died
+        running = (await shell.json("status", exit_code=1))["processes"]
+        assert "worker" not in running
+        await beats(owner, "worker", started_ago=7200)
+        ((urgency, _),) = await troubles(shell)
+        assert urgency == "human"
+    finally:
+        await sibling.stop()
 
 
 async def test_a_database_that_takes_no_writes_is_the_one_cause(

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from statesvc.background.deaths import read_deaths
 from statesvc.cli import explained
 from statesvc.roles.supervisor.child_plan import (
     DEMO,
@@ -163,9 +164,13 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
         f"open({str(report)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
         f"os.kill(os.getpid(), 9) if len(open({str(report)!r}).readlines()) < 2 else input()"
     )
-    child = ChildProcess(ChildProgram(name="worker", start=spawn([sys.executable, "-c", code], {})))
+    deaths = tmp_path / "deaths"
+    start = spawn([sys.executable, "-c", code], {})
+    child = ChildProcess(ChildProgram(name="notifier+sealer", start=start, deaths=deaths))
     running = asyncio.create_task(child.run())
     pids = await until(report, 2)
+    ((death,), _) = read_deaths(deaths, 0)
+    assert (death.roles, death.pid, death.exit_code) == (["notifier", "sealer"], int(pids[0]), -9)
     assert len(set(pids)) == 2
     # the child may speak before its supervisor has gone on
     async with asyncio.timeout(10):
