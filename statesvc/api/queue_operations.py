@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.health import notices, worker_list
 from statesvc.health.notices import StoredNotice, mark_seen
 from statesvc.health.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
@@ -137,7 +137,8 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
             actor=call.caller.actor,
         )
         changed = await quota_of(connection, carrier_id)
-    context.waker.wake(INBOX)
+    for channel in READY_NOW:
+        context.waker.wake(channel)
     return changed
 
 

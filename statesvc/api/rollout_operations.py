@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command
@@ -322,7 +322,8 @@ async def change_rollout(
             )
         shown = await _read(connection, carrier_id)
     if change.hold is not True:
-        context.waker.wake(INBOX)
+        for channel in READY_NOW:
+            context.waker.wake(channel)
     return shown
 
 

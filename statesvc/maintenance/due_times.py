@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.telemetry.metrics import Telemetry
 
@@ -46,7 +46,8 @@ def inbox_due_times(pool: Pool, telemetry: Telemetry, waker: Wakes) -> Periodic:
             repaired = await repair_inbox(connection)
         if repaired:
             report(telemetry, "inbox", repaired)
-            waker.wake(INBOX)
+            for channel in READY_NOW:
+                waker.wake(channel)
 
     return Periodic(
         "due times", work, every_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1

@@ -6,7 +6,7 @@ from functools import partial
 from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
 from statesvc.background.busy_priority import BusyPriority
-from statesvc.database.wakeups.channels import INBOX, TRIALS
+from statesvc.database.wakeups.channels import INBOX, INBOX_NOW, READY_NOW, TRIALS
 from statesvc.database.wakeups.waker import Waker
 from statesvc.files.archive_folder import archive_folder
 from statesvc.health.reconciler import reconciler
@@ -30,7 +30,7 @@ async def run(launch: Launch) -> int:
     limits = worker_limits(settings)
     # a worker reads places all the time, and its first message should not wait for them
     load_tables()
-    async with open_runtime(launch, limits, channels=[INBOX]) as base:
+    async with open_runtime(launch, limits, channels=READY_NOW) as base:
         base.telemetry.observe_pools({"worker": base.pool})
         context = BatchContext(
             pool=base.pool,
@@ -48,6 +48,7 @@ async def run(launch: Launch) -> int:
             bytes_max=settings.worker.claim_bytes_max,
             lease_seconds=settings.worker.lease_seconds,
             sweep_seconds=settings.worker.sweep_seconds,
+            window_seconds=settings.worker.latency_ms / 1000,
             # the rest of the grace is for giving leases back
             grace_seconds=settings.http.grace_seconds * 0.8,
         )
@@ -55,6 +56,7 @@ async def run(launch: Launch) -> int:
             context,
             listener=base.listener,
             woken=base.listener.event(INBOX),
+            hurried=base.listener.event(INBOX_NOW),
             waker=base.waker,
             limits=claiming,
             priority=BusyPriority(launch.busy_niceness),

@@ -116,6 +116,11 @@ class WorkerSettings(Section):
     """Messages per claim under backlog."""
     claim_bytes_max: PositiveInt = 4 * 1024 * 1024
     """Bytes of bodies per claim."""
+    latency_ms: int = Field(
+        default=100, ge=0, le=10_000, validation_alias=AliasChoices("STATESVC_LATENCY_MS")
+    )
+    """Milliseconds from one claim of a worker to the next while it keeps up: messages that arrive meanwhile share a batch, which halves the
+    processor time of a message at 100 a second. 0: each is claimed at once. What was quiet before, is released or is due never waits."""
     acquire_seconds: Seconds = 5
     """Longest wait for a connection."""
     statement_seconds: Seconds = 20

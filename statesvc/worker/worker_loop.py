@@ -21,7 +21,7 @@ import structlog
 from statesvc.append.retry import transaction_backoff_seconds
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
-from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
+from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX, READY_NOW
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.queue.claim import Claim, Claimed, Message, claim, extend, next_claim, release
@@ -57,6 +57,9 @@ class WorkerLimits:
     cooldown_seconds: float = 0.02
     """Until the next claim after one of few messages: what comes meanwhile shares a batch, at the same cost as one. The nearer a claim
     comes to `batch_min` messages, the shorter."""
+    window_seconds: float = 0.0
+    """From a claim that left nothing ready to the next one: pushes that arrive meanwhile share a batch, whose fixed cost is most of what
+    a message costs at a low rate. What is due by the clock, released or replayed does not wait."""
     batches_in_progress: int = 2
     """Measured: a third one settles no more, for the loop is busy with two, and everybody else on the machine waits longer for a core."""
     grace_seconds: float = 30.0
@@ -71,6 +74,7 @@ class Worker:
         *,
         listener: Listener,
         woken: asyncio.Event,
+        hurried: asyncio.Event | None = None,
         waker: Waker,
         limits: WorkerLimits,
         priority: BusyPriority | None = None,
@@ -78,6 +82,7 @@ class Worker:
         self._context = replace(context, on_postponed=self._on_postponed)
         self._listener = listener
         self._woken = woken
+        self._hurried = hurried or asyncio.Event()
         self._waker = waker
         self._limits = limits
         self._priority = priority or BusyPriority(0)
@@ -93,6 +98,8 @@ class Worker:
         self._throttled = False
         """True if a carrier's bound held back ready messages the last time that this worker found nothing."""
         self._swept_at = float("-inf")
+        self._claimed_at = self._claim_from = float("-inf")
+        """Start of the last claim, and the end of its window."""
         self._ask_due_at = self._due_at = float("-inf")
         """Times to query the next due time again, and that due time."""
         self._size = BatchSize(least=limits.batch_min, most=limits.batch_max)
@@ -103,6 +110,7 @@ class Worker:
         """Claim no more; `run` returns when the batches in progress are done or the grace is over."""
         self._stopping.set()
         self._woken.set()
+        self._hurried.set()
         self._changed.set()
 
     async def run(self) -> None:
@@ -111,11 +119,18 @@ class Worker:
         failures = 0
         try:
             while await self._at_most_running(self._limits.batches_in_progress - 1):
+                await self._window_passed()
+                # before the claim, never after: a hint that comes during the claim must survive it
                 self._woken.clear()
+                self._hurried.clear()
                 messages: list[Message] = []
                 complete = False
                 try:
+                    self._claimed_at = time.monotonic()
                     messages, _, complete = await self._claim(self._size.size)
+                    self._claim_from = (
+                        self._claimed_at + self._limits.window_seconds if complete else -math.inf
+                    )
                     pause = 0.0 if messages else await self._pause(complete=complete)
                     failures = 0
                 except Exception:
@@ -143,6 +158,14 @@ class Worker:
                         await set_within(self._woken, self._known_pause(time.monotonic()))
         finally:
             await self._drain()
+
+    async def _window_passed(self) -> None:
+        """Wait for the end of the window, or for what does not wait: a due time, a hurried wake-up, the worker's stop."""
+        due_at = self._due_at if self._due_at > self._claimed_at else math.inf
+        left = min(self._claim_from, due_at) - time.monotonic()
+        if left > 0:
+            with self._listener.paused(INBOX):
+                await set_within(self._hurried, left)
 
     async def _at_most_running(self, batches: int) -> bool:
         """Wait until at most `batches` batches are in progress. False: the worker is to stop."""
@@ -292,6 +315,7 @@ class Worker:
         if self._throttled:
             # what it held may have been all that its carrier may have in flight
             self._woken.set()
+            self._hurried.set()
 
     async def _work(
         self,
@@ -340,7 +364,8 @@ class Worker:
             await self._give_back(late)
             if late or self._throttled:
                 # others can go on with it now
-                self._waker.wake(INBOX)
+                for channel in READY_NOW:
+                    self._waker.wake(channel)
 
     async def _give_back(self, late: dict[asyncio.Task[None], UUID]) -> None:
         """Give late batches back with best effort: if the database is away, the end of the lease does the same."""

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.addons.expectations.observe import observe
 from statesvc.database.embedded import attach
-from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
+from statesvc.database.wakeups.channels import LOG, OUTBOX, READY_NOW
 from statesvc.database.wakeups.waker import notify
 
 MOVABLE_CLOCK: Final = Path(__file__).with_suffix(".sql").read_text("utf-8")
@@ -35,4 +35,4 @@ async def advance_clock(data_dir: Path, by: timedelta) -> None:
             await observe_never_heard(service, worker=_WORKER)
         ).is_full:
             pass
-        await notify(service, INBOX, OUTBOX, LOG)
+        await notify(service, *READY_NOW, OUTBOX, LOG)

@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import Field
 
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.channels import INBOX, OUTBOX
+from statesvc.database.wakeups.channels import OUTBOX, READY_NOW
 from statesvc.http.paging import RowNumber
 from statesvc.log.actions import record_action
 from statesvc.repair.dead_letters.dead_letter import Obstacle, Way
@@ -229,9 +229,10 @@ class ReplayRun:
         if released:
             await self.wake(
                 frozenset(
-                    OUTBOX if each.kind == "notification" else INBOX
+                    channel
                     for each in batch
                     if each.dead_letter_id in released
+                    for channel in ((OUTBOX,) if each.kind == "notification" else READY_NOW)
                 )
             )
         return released
