@@ -3,6 +3,8 @@ from typing import Any
 import orjson
 import pytest
 
+from statesvc.database.wakeups.channels import READY_NOW
+
 
 async def put(api: Any, carrier_id: str, **change: Any) -> Any:
     reply = await api.call("PUT", f"/v1/quotas/{carrier_id}", scopes="ops", json=change)
@@ -18,7 +20,7 @@ async def test_an_quota_is_set_in_parts_listed_and_stands_in_the_log(api: Any) -
     assert (last["weight"], last["in_flight_max"], last["why"]) == (2, None, "mended")
     listed = (await api.get("/v1/quotas", scopes="ops")).body
     assert listed["items"] == [last]
-    assert api.woken == ["statesvc_inbox"] * 3
+    assert api.woken == [*READY_NOW] * 3
 
     rows = await (
         await api.connection.execute(

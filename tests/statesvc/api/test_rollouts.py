@@ -3,6 +3,8 @@ from typing import Any
 import orjson
 import pytest
 
+from statesvc.database.wakeups.channels import READY_NOW
+
 
 async def turn(api: Any, carrier_id: str, **change: Any) -> Any:
     reply = await api.call("PUT", f"/v1/rollouts/{carrier_id}", scopes="ops", json=change)
@@ -40,7 +42,7 @@ async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> No
     assert api.woken == []
     released = await turn(api, "ups", hold=False, why="fixed")
     assert not await is_held(api, "ups")
-    assert api.woken == ["statesvc_inbox"]
+    assert sorted(api.woken) == sorted(READY_NOW)
     assert released["changed_by"].startswith("key:")
 
     rows = await (

@@ -4,6 +4,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.maintenance.due_times import inbox_due_times, repair_inbox, seconds_in_future
 from tests.world.shop import Shop, says
 
@@ -39,7 +40,7 @@ async def test_a_message_that_came_while_the_clock_was_ahead_is_not_held_until_t
     assert HOUR - 60 < await seconds_in_future(shop.connection) < HOUR + 60
     woken = Woken()
     await inbox_due_times(shop.context.pool, shop.context.telemetry, woken)._work()  # noqa: SLF001 - one pass of it
-    assert woken.channels == ["statesvc_inbox"]
+    assert woken.channels == list(READY_NOW)
     assert len(await shop.claim()) == 1
     assert (
         'statesvc_due_times_repaired_total{queue="inbox"}'
