@@ -198,7 +198,9 @@ def _targets(settings: Settings) -> "Targets":
     from statesvc.delivery.targets import Targets  # noqa: PLC0415 - few operations send to receivers
 
     return Targets(
-        allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source
+        allowed=settings.notifier.subscriber_allow,
+        source=settings.notifier.event_source,
+        proxy=settings.notifier.proxy,
     )
 
 

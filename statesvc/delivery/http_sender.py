@@ -1,5 +1,6 @@
 """One POST to one subscriber. Never follows a redirect, never connects to a refused address, never reads without a bound."""
 
+import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,10 +8,28 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
-from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
+from aiohttp import (
+    ClientError,
+    ClientHttpProxyError,
+    ClientProxyConnectionError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    ThreadedResolver,
+)
 from aiohttp.abc import AbstractResolver
+from aiohttp.helpers import is_ip_address
+from yarl import URL
 
-from statesvc.delivery.addresses import Network, Sockets
+from statesvc.delivery.addresses import (
+    EVERY_NETWORK,
+    AddressRefusedError,
+    Network,
+    Sockets,
+    is_allowed,
+    may_connect,
+)
 from statesvc.delivery.answers import AnswerConnector
 from statesvc.delivery.connection_failure import outcome_of_failure
 from statesvc.delivery.outcome import (
@@ -43,6 +62,7 @@ class HttpSender:
     """One HTTP client for all subscribers. The caller bounds how many are in flight.
 
     A name is resolved again at least every `name_seconds`, whatever connections are kept.
+    `proxy`: what is not in an allowed network is reached through it, by CONNECT.
     """
 
     def __init__(
@@ -53,8 +73,11 @@ class HttpSender:
         total_seconds: float = TOTAL_SECONDS,
         name_seconds: float = _NAME_SECONDS,
         resolver: AbstractResolver | None = None,
+        proxy: str | None = None,
     ) -> None:
+        self._allowed = tuple(allowed)
         self._sockets = Sockets(allowed)
+        self._proxy = proxy
         self._name_seconds = name_seconds
         self._resolver = resolver
         self._timeout = ClientTimeout(
@@ -62,12 +85,17 @@ class HttpSender:
         )
         self._session: ClientSession | None = None
         self._plain_session: ClientSession | None = None
+        self._proxied_session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session, self._plain_session = (
             self._client(self._sockets.open),
             self._client(self._sockets.open_plain),
         )
+        if self._proxy is not None:
+            self._resolver = self._resolver or ThreadedResolver()
+            # the only address that it connects to is the proxy's, which the operator named
+            self._proxied_session = self._client(Sockets(EVERY_NETWORK).open)
         return self
 
     def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
@@ -91,8 +119,8 @@ class HttpSender:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        sessions = self._session, self._plain_session
-        self._session = self._plain_session = None
+        sessions = self._session, self._plain_session, self._proxied_session
+        self._session = self._plain_session = self._proxied_session = None
         for session in sessions:
             if session is not None:
                 await session.close()
@@ -103,10 +131,12 @@ class HttpSender:
         session = self._plain_session if target.scheme == "http" else self._session
         if session is None:
             raise RuntimeError("the sender is not open: use it as `async with`")
-        started = time.monotonic()
+        started, proxy, detail = time.monotonic(), None, ""
         try:
+            if self._proxied_session is not None and await self._is_behind_proxy(target):
+                session, proxy = self._proxied_session, self._proxy
             async with session.post(
-                target, data=body, headers=headers, allow_redirects=False
+                target, data=body, headers=headers, allow_redirects=False, proxy=proxy
             ) as response:
                 beginning = await _beginning(response)
                 return Answer(
@@ -121,7 +151,37 @@ class HttpSender:
                 )
         except (ClientError, OSError) as error:
             outcome = outcome_of_failure(error)
-        return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
+            if isinstance(error, ClientHttpProxyError):
+                detail = f"the proxy answered {error.status}"
+            elif isinstance(error, ClientProxyConnectionError):
+                detail = "the proxy does not answer"
+        return Answer(
+            outcome=outcome,
+            duration_seconds=time.monotonic() - started,
+            response=detail.encode(),
+            detail=detail,
+        )
+
+    async def _is_behind_proxy(self, target: URL) -> bool:
+        """Return whether the proxy leads there. Raises AddressRefusedError for an address that no subscriber may have.
+
+        A name that means nothing here is left to the proxy, which resolves it again in any case.
+        """
+        host, port = target.raw_host, target.port
+        if target.scheme == "http" or self._resolver is None or host is None or port is None:
+            return False
+        if is_ip_address(host):
+            addresses = [host]
+        else:
+            try:
+                async with asyncio.timeout(self._timeout.connect):
+                    found = await self._resolver.resolve(host, port, socket.AF_UNSPEC)
+            except OSError:
+                return True
+            addresses = [each["host"] for each in found]
+        if not all(may_connect(each, self._allowed) for each in addresses):
+            raise AddressRefusedError
+        return not all(is_allowed(each, self._allowed) for each in addresses)
 
 
 def _recorded(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

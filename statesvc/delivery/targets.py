@@ -29,9 +29,13 @@ class Targets:
         source: str = EVENT_SOURCE,
         connect_seconds: float = CONNECT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
+        proxy: str | None = None,
     ) -> None:
         self._sender = HttpSender(
-            allowed=allowed, connect_seconds=connect_seconds, total_seconds=total_seconds
+            allowed=allowed,
+            connect_seconds=connect_seconds,
+            total_seconds=total_seconds,
+            proxy=proxy,
         )
         self._links = Links(
             Dialler(allowed),

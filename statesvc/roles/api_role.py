@@ -79,7 +79,11 @@ async def run(launch: Launch) -> int:
         )
         readable = ReadablePool(base.pool, readers)
         targets = await stack.enter_async_context(
-            Targets(allowed=allowed, source=settings.notifier.event_source)
+            Targets(
+                allowed=allowed,
+                source=settings.notifier.event_source,
+                proxy=settings.notifier.proxy,
+            )
         )
         keys = api_keys(launch, base.pool)
         ingress = await stack.enter_async_context(

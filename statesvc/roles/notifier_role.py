@@ -38,7 +38,9 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
     async with AsyncExitStack() as stack:
         targets = await stack.enter_async_context(
             Targets(
-                allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source
+                allowed=settings.notifier.subscriber_allow,
+                source=settings.notifier.event_source,
+                proxy=settings.notifier.proxy,
             )
         )
         base.telemetry.observe(

@@ -6,6 +6,7 @@ docstring is its documentation (`statesvc doctor --settings` prints it) and name
 
 import base64
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -30,6 +31,7 @@ from statesvc.settings.section import Networks, Place, Port, PositiveInt, Second
 from statesvc.settings.variable_names import refuse_unknown_variables
 
 BOOTSTRAP_CHARS_MIN: Final = 24
+_PROXY: Final = re.compile(r"https?://[^\s/?#]+/?")
 CONNECTIONS_MIN: Final = 14
 """The least with which one process of each role works."""
 
@@ -167,8 +169,24 @@ class NotifierSettings(Section):
         default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW")
     )
     """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
+    egress_proxy: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("STATESVC_EGRESS_PROXY")
+    )
+    """`http://[user:password@]host:port` of the proxy that leads to subscribers on the public internet. Default: they are reached directly."""
     event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
     """URI that says in CloudEvents, which brokers get, which installation they come from."""
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy with its password."""
+        return None if self.egress_proxy is None else self.egress_proxy.get_secret_value()
+
+    @field_validator("egress_proxy")
+    @classmethod
+    def _is_a_proxy(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None and not _PROXY.fullmatch(given.get_secret_value()):
+            raise ValueError("STATESVC_EGRESS_PROXY must be http://[user:password@]host:port")
+        return given
 
     @model_validator(mode="after")
     def _lease_outlives_an_attempt(self) -> Self:

@@ -61,6 +61,7 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         *_settings(settings, environment),
         *_carriers(settings),
         *_disk(settings),
+        *_proxy(settings, environment),
     ):
         yield finding
     yield await check_tombstones(settings)
@@ -94,6 +95,16 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         yield fail(
             "database",
             f"does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}",
+        )
+
+
+def _proxy(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Check that a proxy for all programs of this machine is not expected to hold here."""
+    named = next((each for each in ("HTTPS_PROXY", "https_proxy") if environment.get(each)), None)
+    if named is not None and settings.notifier.egress_proxy is None:
+        yield warn(
+            "proxy",
+            f"{named} is set, and subscribers are reached without it: set STATESVC_EGRESS_PROXY if only the proxy leads to them",
         )
 
 

@@ -277,3 +277,52 @@ async def test_retry_after_is_handed_on_and_cookies_are_not_stored(receiver: Any
         await sender.send(receiver.url, headers=HEADERS, body=b"{}")
     assert answer.retry_after_seconds == 17
     assert "Cookie" not in receiver.received[1].headers
+
+
+@contextlib.asynccontextmanager
+async def connecting_proxy(answer: bytes = b"200 OK") -> AsyncIterator[tuple[str, list[str]]]:
+    """Yield the URL of a proxy that takes CONNECT, and the targets that it was asked for."""
+    asked: list[str] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            _, target, _ = head.split(b" ", 2)
+            asked.append(target.decode())
+            assert b"Proxy-Authorization: Basic " in head
+            writer.write(b"HTTP/1.1 " + answer + b"\r\n\r\n")
+            if answer.startswith(b"200"):
+                await reader.readexactly(5)  # the TLS handshake of the sender
+
+    async with raw_server(handle) as address:
+        yield f"http://user:secret@{address}", asked
+
+
+async def test_a_proxy_leads_to_the_public_internet_and_to_nothing_else(receiver: Any) -> None:
+    async with connecting_proxy() as (proxy, asked):
+        public = MovingName("93.184.215.14")
+        async with HttpSender(allowed=LOOPBACK, resolver=public, proxy=proxy) as sender:
+            url = "https://shop.example:8443/hook"
+            assert (
+                await sender.send(url, headers=HEADERS, body=b"{}")
+            ).outcome is AttemptOutcome.UNREACHABLE, "it hung up within the handshake"
+            assert asked == ["shop.example:8443"]
+            assert (
+                await sender.send(receiver.url, headers=HEADERS, body=b"{}")
+            ).outcome is AttemptOutcome.DELIVERED, "an allowed network is reached directly"
+            public.address = "10.0.0.1"
+            assert (
+                await sender.send(url, headers=HEADERS, body=b"{}")
+            ).outcome is AttemptOutcome.ADDRESS_REFUSED
+            assert len(asked) == 1
+
+
+async def test_a_proxy_that_refuses_or_is_away_is_named() -> None:
+    public = MovingName("93.184.215.14")
+    async with connecting_proxy(b"407 Proxy Authentication Required") as (proxy, _):
+        async with HttpSender(resolver=public, proxy=proxy) as sender:
+            answer = await sender.send("https://shop.example/", headers=HEADERS, body=b"{}")
+        assert answer.detail == "the proxy answered 407"
+    async with HttpSender(resolver=public, proxy=proxy) as sender:
+        answer = await sender.send("https://shop.example/", headers=HEADERS, body=b"{}")
+    assert answer.detail == "the proxy does not answer"
