@@ -13,6 +13,7 @@ _AS_DIGITS: Final = bytes(
     for each in range(256)
 )
 """Digits of base 32 as `int` reads them; what is none becomes zero bytes, which are no digits."""
+_ISOLATES: Final = re.compile("[\u2066-\u2069]")
 _IGNORED: Final = re.compile(
     "[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]"
 )
@@ -33,6 +34,14 @@ def normalize_number(printed: str) -> str:
         return printed.upper()
     number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
     return number if number == printed else normalize_number(number)
+
+
+def sought_forms(sought: str) -> set[str]:
+    """Return a number that is sought, with and without the marks that pages put around a text of another direction.
+
+    In a number that is said they stay: ids are made of it.
+    """
+    return {sought, _ISOLATES.sub("", sought)}
 
 
 def stands_alone(number: str, text: str) -> bool:

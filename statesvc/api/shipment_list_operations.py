@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of
+from events.spelling import sought_forms
 from events.vocabulary import Reason, Status
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, Name
@@ -229,7 +230,9 @@ async def _numbers(
             f"`tracking_number` takes {NUMBERS_MAX} numbers at most, separated by commas",
         )
     if carrier_id is not None:
-        return sorted({number_of(carrier_id, number) for number in printed})
+        return sorted(
+            {number_of(carrier_id, form) for number in printed for form in sought_forms(number)}
+        )
     return sorted({number for one in printed for number in numbers_in_any_spelling(one)})
 
 

@@ -62,6 +62,16 @@ def listen_fault(mode: PoolerMode, *, is_own: bool) -> str | None:
     return f"{variable} leads through a pooler in transaction mode: {_LISTEN}, or wake-ups are lost"
 
 
+def owner_fault(mode: PoolerMode, *, variable: str = "STATESVC_OWNER_URL") -> str | None:
+    """Return what is wrong with the address that migrations take."""
+    if mode is not PoolerMode.TRANSACTION:
+        return None
+    return (
+        f"{variable} leads through a pooler in transaction mode; migrations hold a lock on one session: "
+        "set STATESVC_OWNER_URL to the server itself"
+    )
+
+
 async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
     """Check, behind a pooler in transaction mode, that time limits travel with each transaction."""
     if not dsns.is_pooled:

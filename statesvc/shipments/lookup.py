@@ -7,6 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from events.identity.recipes import number_of
+from events.spelling import sought_forms
 from statesvc.database.arrays import Columns, encoded, ints, texts
 from statesvc.database.queries import queries
 from statesvc.shipments.find import OTHERS_MAX, listed, stored_shipment
@@ -28,7 +29,8 @@ class PrintedNumber(NamedTuple):
         """Return the number as it is compared."""
         if self.carrier_id is None:
             return numbers_in_any_spelling(self.tracking_number)
-        return [number_of(self.carrier_id, self.tracking_number)]
+        carrier_id = self.carrier_id
+        return sorted({number_of(carrier_id, form) for form in sought_forms(self.tracking_number)})
 
 
 async def look_up_numbers(

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of, recipe_of
+from events.spelling import sought_forms
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries
@@ -81,7 +82,8 @@ _SPELLINGS: Final = tuple(
 
 def numbers_in_any_spelling(printed: str) -> list[str]:
     """Return a tracking number as each carrier compares it: most of them alike."""
-    return sorted({number_of(carrier_id, printed) for carrier_id in _SPELLINGS})
+    forms = sought_forms(printed)
+    return sorted({number_of(carrier_id, form) for carrier_id in _SPELLINGS for form in forms})
 
 
 async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta) -> datetime:

@@ -101,7 +101,7 @@ def _literal(host: str) -> str | None:
 
 
 async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool:
-    """Return whether every address of the host is in an allowed network."""
+    """Return whether every address of the host is in an allowed network. Raises UrlRefusedError for a host without an address."""
     if not allowed:
         return False
     try:
@@ -110,7 +110,9 @@ async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool
                 host, port, type=socket.SOCK_STREAM
             )
     except (OSError, UnicodeError, TimeoutError):
-        return False
+        raise UrlRefusedError(
+            "names a host whose address cannot be found here: is it spelled as its name server has it? (A URL that is encrypted is not asked.)"
+        ) from None
     addresses = {ip_address(str(where[0]).partition("%")[0]) for *_, where in found}
     return bool(addresses) and all(
         any(address in network for network in allowed) for address in addresses

@@ -11,6 +11,7 @@ from statesvc.roles.pooler_faults import (
     PoolerMode,
     limits_fault,
     listen_fault,
+    owner_fault,
     pooler_mode,
     prepared_fault,
 )
@@ -69,10 +70,9 @@ async def _wake_ups(dsns: Dsns, service: PoolerMode) -> Finding:
 async def _migrations(
     dsns: Dsns, settings: Settings, service: PoolerMode
 ) -> AsyncIterator[Finding]:
-    what = "migrations hold a lock on one session: set STATESVC_OWNER_URL to the server itself"
     if settings.database.owner_url is None:
-        if service is PoolerMode.TRANSACTION:
-            yield fail("owner", f"DATABASE_URL leads through a pooler in transaction mode; {what}")
+        if fault := owner_fault(service, variable="DATABASE_URL"):
+            yield fail("owner", fault)
         return
     try:
         mode = await pooler_mode(dsns.owner)
@@ -82,7 +82,5 @@ async def _migrations(
             f"STATESVC_OWNER_URL does not answer ({type(error).__name__}): no migration can run from here",
         )
         return
-    if mode is PoolerMode.TRANSACTION:
-        yield fail(
-            "owner", f"STATESVC_OWNER_URL leads through a pooler in transaction mode; {what}"
-        )
+    if fault := owner_fault(mode):
+        yield fail("owner", fault)

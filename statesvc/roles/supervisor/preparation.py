@@ -2,6 +2,8 @@
 
 import asyncio
 
+import structlog
+
 from statesvc.database.copy_faults import require_no_copy_faults
 from statesvc.database.dsns import Dsns
 from statesvc.database.migrator import migrate
@@ -9,9 +11,11 @@ from statesvc.database.open_connection import open_connection
 from statesvc.database.partitions import require_partitions
 from statesvc.database.room import read_room
 from statesvc.roles.connection_limits import plan_for
-from statesvc.roles.pooler_faults import require_usable_pooler
+from statesvc.roles.pooler_faults import owner_fault, pooler_mode, require_usable_pooler
 from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings
+
+_log = structlog.get_logger()
 
 
 def prepare(settings: Settings) -> int:
@@ -25,6 +29,10 @@ async def _prepare(settings: Settings) -> None:
     is_embedded = settings.database.database_url is None
     if not is_embedded:
         await require_usable_pooler(dsns, settings)
+        if settings.database.owner_url is not None and (
+            fault := owner_fault(await pooler_mode(dsns.owner))
+        ):
+            _log.warning("owner_behind_pooler", why=fault)
     await _migrate(
         dsns,
         settings.database.auditor_role,

@@ -21,7 +21,7 @@ async def found(api: Any, **query: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("spelling", ["1Z-99", "1z 99", "\u200b1Z99"])
+@pytest.mark.parametrize("spelling", ["1Z-99", "1z 99", "\u200b1Z99", "\u20661Z99\u2069"])
 async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(
     api: Any, scan: Any, spelling: str
 ) -> None:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
+from structlog.testing import capture_logs
 
 from statesvc.cli import main
+from statesvc.roles.supervisor.preparation import prepare
+from statesvc.settings.service_settings import load_settings
 from tests.acceptance.processes import MASTER_KEY
 from tests.world import pgbouncer
 from tests.world.database import Database
@@ -115,8 +118,13 @@ async def test_an_owner_behind_the_pooler_is_named(
 ) -> None:
     async with pgbouncer.pooled(database.owner_dsn) as (through,):
         said = await found(capsys, monkeypatch, database, STATESVC_OWNER_URL=through)
+        with capture_logs() as logged:
+            await asyncio.to_thread(prepare, load_settings())
     assert said["owner"][0] == "fail"
     assert "migrations hold a lock" in said["owner"][1]
+    assert [line["why"] for line in logged if line["event"] == "owner_behind_pooler"] == [
+        said["owner"][1]
+    ]
 
 
 async def test_a_pooler_in_session_mode_is_as_good_as_none(

@@ -7,7 +7,7 @@ import pytest
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.webhook_url import webhook_url
-from statesvc.subscriptions.url import checked_url
+from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 
@@ -46,6 +46,13 @@ async def test_path_and_query_are_stored_and_requested_as_registered(
         assert (await checked_url(stored, LOOPBACK))[0] == stored
         assert (await sender.send(stored, headers={}, body=b"{}")).status_code == 204
     assert lines == [f"POST {wanted} HTTP/1.1\r\n".encode()]
+
+
+async def test_a_plain_url_whose_name_leads_nowhere_is_told_so() -> None:
+    with pytest.raises(UrlRefusedError, match="whose address cannot be found here"):
+        await checked_url("http://no-such-host.invalid/hook", LOOPBACK)
+    with pytest.raises(UrlRefusedError, match="must be https"):
+        await checked_url("http://no-such-host.invalid/hook", ())
 
 
 @pytest.mark.parametrize(
