@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Collection
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
@@ -17,6 +19,17 @@ _ISOLATES: Final = re.compile("[\u2066-\u2069]")
 _IGNORED: Final = re.compile(
     "[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]"
 )
+
+
+_LONGEST_WORD: Final = 64
+
+
+def nearest(written: str, words: Collection[str]) -> str | None:
+    """Return the word that `written` was probably meant for, None where nothing is near."""
+    # comparing takes the square of the length
+    if len(written) > _LONGEST_WORD:
+        return None
+    return next(iter(get_close_matches(written.lower(), words, n=1)), None)
 
 
 @lru_cache(maxsize=8192)

@@ -6,11 +6,13 @@ another carrier takes an API key and `POST /v1/events`. An error names fields, n
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Final, Self
+from itertools import islice
+from typing import Annotated, Any, Final, Self
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -32,11 +34,13 @@ from events.parsing.meanings import Meaning
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_name
-from events.spelling import normalize_number
+from events.spelling import nearest, normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 CARRIER_ID: Final = "canonical"
 YEAR_MIN, YEAR_MAX = 1970, 9998
+UNKNOWN_MAX: Final = 20
+_MEMBER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 _RFC_3339: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -254,6 +258,31 @@ def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
         )
     except UnreadableMessageError as error:
         raise InvalidEventError((FieldFault("", error.detail),)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownMember:
+    """A member that an event does not have. `proposal`: the one that was probably meant."""
+
+    pointer: str
+    proposal: str | None
+
+
+def unknown_members(line: bytes) -> Sequence[UnknownMember]:
+    """Return the first members of a stated event that its format ignores. `line` holds one JSON object."""
+    return list(islice(_unknown_members(orjson.loads(line), CanonicalEvent, ""), UNKNOWN_MAX))
+
+
+def _unknown_members(
+    stated: dict[str, Any], model: type[BaseModel], at: str
+) -> Iterator[UnknownMember]:
+    for name, member in stated.items():
+        if name not in model.model_fields:
+            # what is no word may be a value in the wrong place, and is not repeated
+            pointer = f"{at}/{name}" if _MEMBER.fullmatch(name) else at
+            yield UnknownMember(pointer, nearest(name, model.model_fields))
+        elif name == "location" and type(member) is dict:
+            yield from _unknown_members(member, CanonicalLocation, f"{at}/{name}")
 
 
 def lines(body: bytes) -> list[tuple[int, bytes]]:

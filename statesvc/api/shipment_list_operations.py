@@ -13,12 +13,15 @@ from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of
 from events.spelling import sought_forms
 from events.vocabulary import Reason, Status
+from projections.expectations import Expectation
+from projections.lifecycle import Flag
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, Name
 from statesvc.api.replica_reads import STALENESS, MaxStaleness
 from statesvc.http.call import Call
-from statesvc.http.operation import operation
+from statesvc.http.operation import PREFER_TAKEN, PREFERENCE_APPLIED, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.preferences import Vocabulary
 from statesvc.http.problem import Code, Problem
 from statesvc.log.history import History
 from statesvc.shipments.models import DetailedShipment
@@ -41,6 +44,7 @@ from statesvc.shipments.shipment_list import (
 
 STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
+_FLAGS: Final = (*Flag, *Expectation)
 _TROUBLED: Final = (
     Status.EXCEPTION,
     Status.DELIVERY_ATTEMPTED,
@@ -82,6 +86,7 @@ class ListParameters(PageParameters):
     ] = None
     flag: Annotated[
         Name | None,
+        Vocabulary(lambda: _FLAGS),
         Field(
             description="Only those that are marked so, such as `contradicted`, `stalled`, `overdue`."
         ),
@@ -134,7 +139,8 @@ class ListParameters(PageParameters):
         "The `reference` stands with more than 1,000 numbers.",
         f"`tracking_number` has more than {NUMBERS_MAX} numbers, or `*` and less than 4 characters.",
     ),
-    response_headers=STALENESS,
+    request_headers=PREFER_TAKEN,
+    response_headers={**STALENESS, **PREFERENCE_APPLIED},
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.TOO_MANY),
 )
 async def list_shipments(

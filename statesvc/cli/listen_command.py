@@ -109,7 +109,11 @@ def _changes(service: Service, options: argparse.Namespace) -> Iterator[Streamed
         ]
     )
     while True:
-        headers = {"Authorization": f"Bearer {service.key}", "Accept": "text/event-stream"}
+        headers = {
+            "Authorization": f"Bearer {service.key}",
+            "Accept": "text/event-stream",
+            "Prefer": "handling=strict",
+        }
         if last_id is not None:
             headers["Last-Event-ID"] = last_id
         try:

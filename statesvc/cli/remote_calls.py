@@ -114,6 +114,7 @@ class RemoteCalls:
         headers = {
             "Authorization": f"Bearer {self._service.key}",
             "Accept": accept,
+            "Prefer": "handling=strict",
             "User-Agent": f"statesvc/{__version__}",
         }
         if why:

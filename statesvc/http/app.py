@@ -16,6 +16,7 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.operation import Route
+from statesvc.http.preferences import show_preference
 from statesvc.settings.http_settings import listen_hosts
 
 BODY_BYTES_MAX: Final = 1024 * 1024
@@ -34,6 +35,7 @@ def build_app(
 ) -> web.Application:
     """Build the application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
+    app.on_response_prepare.append(show_preference)
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))
     served = list(routes)

@@ -17,6 +17,7 @@ from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.middleware import invalid
 from statesvc.http.operation import RawAnswer, Route, printed
+from statesvc.http.preferences import unknown_word, unknown_words
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
@@ -122,8 +123,11 @@ def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
 
 def _checked_parameters(model: type[BaseModel], given: Mapping[str, Json]) -> BaseModel:
     try:
-        return model.model_validate(
+        checked = model.model_validate(
             {name: value for name, value in given.items() if value is not None}
         )
     except ValidationError as error:
         raise invalid(error, "query", model) from None
+    if warnings := unknown_words(checked):
+        raise unknown_word(warnings)
+    return checked

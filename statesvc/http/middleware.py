@@ -24,6 +24,7 @@ from statesvc.http.keys.api_keys import CALLER, Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Operation, Route
+from statesvc.http.preferences import STRICT, WARNINGS, is_strict, unknown_word, unknown_words
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.http.violation_text import violation_text
 
@@ -231,9 +232,15 @@ def _checked(route: Route) -> Handler:
 
     async def call(request: web.Request) -> web.StreamResponse:
         if contract.checked:
+            strict = is_strict(request)
+            request[STRICT] = strict
             given = expected.checked(request)
             if given is not None:
                 request[PARAMETERS] = given
+                warnings = unknown_words(given)
+                if warnings and strict:
+                    raise unknown_word(warnings)
+                request[WARNINGS] = warnings
             if contract.request is not None:
                 request[BODY] = await checked_body(
                     request, contract.request, is_optional=contract.is_body_optional

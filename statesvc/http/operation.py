@@ -41,6 +41,7 @@ from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, Form
 from statesvc.http.keys.api_keys import Caller, Keys, caller_of
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.preferences import PREFER, WARNINGS, with_warnings
 from statesvc.http.problem import CONTENT_TYPE, NO_CONTENT, NOT_MODIFIED, OK, Code
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -87,6 +88,14 @@ WHY_TAKEN: Final = {
     )
 }
 """For `request_headers` of operations that use `Call.why`."""
+
+PREFER_TAKEN: Final = {
+    PREFER: RequestHeader(
+        "`handling=strict`: what means nothing here is refused (422, with the word that was probably meant), where the answer "
+        "would have `warnings`. The default from release 0.3 on."
+    )
+}
+PREFERENCE_APPLIED: Final = {"Preference-Applied": "`handling=strict`, where it was asked for."}
 
 DEADLINE_SECONDS: Final = 10.0
 
@@ -279,7 +288,8 @@ def _bound(operation: Operation[Any], context: object) -> Route:
 
     async def handler(request: web.Request) -> web.StreamResponse:
         call = call_of(request)
-        return _response(operation, call, await run_here(call))
+        value = with_warnings(await run_here(call), request.get(WARNINGS))
+        return _response(operation, call, value)
 
     method, _, path = operation.where.partition(" ")
     route = Route(method, path, handler, operation)

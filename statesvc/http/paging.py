@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.preferences import RequestWarning
 from statesvc.http.problem import Code, Problem
 
 T = TypeVar("T")
@@ -27,6 +30,7 @@ RowNumber = Annotated[int, Field(ge=0, le=NEWEST)]
 """In a position."""
 _VERSION: Final = 1
 _BINDING_BYTES: Final = 9
+_WARNINGS: Final = TypeAdapter(list[RequestWarning])
 _CURSOR_CHARS_MAX: Final = 1024
 
 
@@ -46,6 +50,16 @@ class Page(Generic[T]):
 
     items: list[T]
     next_cursor: str | None
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the schema with the member that `with_warnings` adds."""
+        described = handler(schema)
+        warning = handler(_WARNINGS.core_schema)
+        handler.resolve_ref_schema(described)["properties"]["warnings"] = warning
+        return described
 
 
 def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from statesvc.http.health import health_routes
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Route
+from statesvc.http.preferences import WARNINGS
 from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Webhooks, build_ingress
 from statesvc.roles.runtime import Launch, Runtime
@@ -108,11 +109,13 @@ async def serve(
         ):
             base.waker.wake(LOG)
 
-    async def count_problem(_request: web.Request, response: web.StreamResponse) -> None:
+    async def count(request: web.Request, response: web.StreamResponse) -> None:
         if (code := response.get(PROBLEM)) is not None:
             base.telemetry.api_problems.add(1, {"cause": code})
+        elif warnings := request.get(WARNINGS):
+            base.telemetry.request_warnings.add(len(warnings))
 
-    app.on_response_prepare.extend((close_while_draining, wake_sealer, count_problem))
+    app.on_response_prepare.extend((close_while_draining, wake_sealer, count))
     server = Server(
         app,
         host=launch.host,

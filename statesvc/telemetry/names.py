@@ -40,6 +40,11 @@ REFUSALS: Final = counter(
     "asks too much).",
     Attribute.CAUSE,
 )
+REQUEST_WARNINGS: Final = counter(
+    "statesvc.request.warnings",
+    "{warning}",
+    "Unknown members of POST /v1/events and unknown words of filters that were taken with a warning: 0.3 refuses them.",
+)
 REPLICA_READS: Final = counter(
     "statesvc.replica.reads",
     "{call}",

@@ -21,7 +21,7 @@ PLANTED: Final = {
     ),
     "an unknown change": (
         "client.subscriptions.change(UUID(int=1), statuss=['lost'])",
-        "client.calls.PATCH('/v1/subscriptions/{subscription_id}', { params: { path: { subscription_id: '' } }, body: { statuss: ['lost'] } })",
+        "client.subscriptions.change('', { statuss: ['lost'] })",
     ),
     "an unknown filter": (
         "client.shipments.list(flg='contradicted')",

@@ -44,7 +44,8 @@ export class Client {
 
   constructor (url: string, { key, timeout = 30, retries = {}, fetch: send = fetch }: Options = {}) {
     this.#url = address(url)
-    this.#headers = key === undefined ? {} : { Authorization: `Bearer ${key}` }
+    // a misspelt member or word is an error and no warning
+    this.#headers = { Prefer: 'handling=strict', ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }) }
     this.#fetch = retryingFetch(send, timeout, { ...DEFAULT_RETRIES, ...retries })
     this.calls = createClient<paths>({ baseUrl: this.#url, headers: this.#headers, fetch: this.#fetch })
     this.calls.use({
@@ -93,6 +94,10 @@ export class Client {
     /** Subscribe; the answer has the `secret`, which is shown this once. */
     create: async (wish: Schemas['SubscriptionInput']): Promise<Schemas['SubscriptionMade']> =>
       value(await this.calls.POST('/v1/subscriptions', { body: wish })),
+
+    /** Change the given fields; the others stay. */
+    change: async (id: string, change: Schemas['SubscriptionChange']): Promise<Schemas['SubscriptionShown']> =>
+      value(await this.calls.PATCH('/v1/subscriptions/{subscription_id}', { params: { path: { subscription_id: id } }, body: change })),
 
     /** The notifications of a subscription with their attempts, the newest first. */
     notifications: (id: string, query: Omit<Query<'list_notifications'>, 'cursor'> = {}): AsyncGenerator<Schemas['NotificationShown']> =>

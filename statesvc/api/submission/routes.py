@@ -1,6 +1,6 @@
 """The call: one event as JSON, or many as lines. A bad line is `invalid` by itself; the others take effect."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal, NotRequired, cast
@@ -19,8 +19,8 @@ from events.carriers.canonical import (
     InvalidEventError,
     lines,
     read_line,
+    unknown_members,
 )
-from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.event import Event
 from events.vocabulary import Verdict
@@ -29,7 +29,17 @@ from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.middleware import whole_body
-from statesvc.http.operation import Operation, Reply, Route, answer, operation, parameters
+from statesvc.http.operation import (
+    PREFER_TAKEN,
+    PREFERENCE_APPLIED,
+    Operation,
+    Reply,
+    Route,
+    answer,
+    operation,
+    parameters,
+)
+from statesvc.http.preferences import STRICT, WARNINGS, RequestWarning, proposed
 from statesvc.http.problem import CREATED, OK, Code, Problem, Violation
 from statesvc.log.history import History
 from statesvc.shipments.models import text_of
@@ -39,6 +49,9 @@ AHEAD_MAX: Final = timedelta(days=1)
 """Clocks differ, and zones are mistaken; years are typing errors."""
 _AHEAD: Final = InvalidEventError(
     (FieldFault("/occurred_at", "lies more than a day ahead: is the year right, or the offset?"),)
+)
+_UNKNOWN_CARRIER: Final = InvalidEventError(
+    (FieldFault("/carrier_id", "should be a known carrier_id; `statesvc carriers` lists them"),)
 )
 _JSON: Final = "application/json"
 _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -50,6 +63,7 @@ class EventVerdict(TypedDict):
     verdict: Verdict
     event_id: str
     message_id: UUID
+    warnings: NotRequired[list[RequestWarning]]
 
 
 class LineVerdict(TypedDict):
@@ -63,6 +77,7 @@ class LineVerdict(TypedDict):
             Field(description="Of an invalid line: pointer and detail of each fault."),
         ]
     ]
+    warnings: NotRequired[list[RequestWarning]]
 
 
 class LineVerdicts(TypedDict):
@@ -101,16 +116,17 @@ class Submission:
         body = await whole_body(request)
         notify = parameters(request, SubmissionParameters).notify
         if request.content_type in _LINES:
-            return await self._many(body, notify=notify)
+            return await self._many(request, body, notify=notify)
         if request.content_type == _JSON:
-            return await self._one(body, notify=notify)
+            return await self._one(request, body, notify=notify)
         raise Problem(
             Code.UNSUPPORTED_MEDIA_TYPE,
             f"send one event as {_JSON}, or one per line as {_LINES[0]}",
         )
 
-    async def _one(self, body: bytes, *, notify: bool) -> Reply[Verdicts]:
-        (event,) = await self._in_reach([_event(body, self.keyring.carrier_digest)])
+    async def _one(self, request: web.Request, body: bytes, *, notify: bool) -> Reply[Verdicts]:
+        stated, warnings = self._event(body, at="/body", is_strict=request[STRICT])
+        (event,) = await self._in_reach([stated])
         if isinstance(event, InvalidEventError):
             violations = [Violation(f"/body{fault.pointer}", fault.why) for fault in event.faults]
             raise Problem(
@@ -131,32 +147,60 @@ class Submission:
             "event_id": event.event_id,
             "message_id": submitted.message_id,
         }
+        if warnings:
+            applied["warnings"] = request[WARNINGS] = warnings
         return answer(applied, status=CREATED if verdict is Verdict.APPENDED else OK)
 
-    async def _many(self, body: bytes, *, notify: bool) -> Reply[Verdicts]:
+    async def _many(self, request: web.Request, body: bytes, *, notify: bool) -> Reply[Verdicts]:
         numbered = lines(body)
         if len(numbered) > LINES_MAX:
             raise Problem(
                 Code.TOO_LARGE,
                 f"a request has at most {LINES_MAX} lines; send the rest in another one",
             )
-        stated = await self._in_reach(
-            [_event(line, self.keyring.carrier_digest) for _, line in numbered]
-        )
-        read = [(number, event) for (number, _), event in zip(numbered, stated, strict=True)]
+        stated = [self._event(line, at="", is_strict=request[STRICT]) for _, line in numbered]
+        in_reach = await self._in_reach([event for event, _ in stated])
+        read = [(number, event) for (number, _), event in zip(numbered, in_reach, strict=True)]
         events = [event for _, event in read if isinstance(event, Event)]
         taken = _taken(body, numbered, read)
         verdicts = iter(
             (await self._submit(events, taken, notify=notify)).verdicts if events else ()
         )
         results: list[LineVerdict] = []
-        for number, event in read:
+        request[WARNINGS] = []
+        for (number, event), (_, warnings) in zip(read, stated, strict=True):
             if isinstance(event, InvalidEventError):
                 errors = [{"pointer": fault.pointer, "detail": fault.why} for fault in event.faults]
                 results.append({"line": number, "verdict": "invalid", "errors": errors})
-            else:
-                results.append({"line": number, "verdict": next(verdicts).value})
+                continue
+            result: LineVerdict = {"line": number, "verdict": next(verdicts).value}
+            if warnings:
+                result["warnings"] = warnings
+                request[WARNINGS] += warnings
+            results.append(result)
         return answer({"results": results})
+
+    def _event(
+        self, line: bytes, *, at: str, is_strict: bool
+    ) -> tuple[Event | InvalidEventError, list[RequestWarning]]:
+        """Read an event, and what it states beside that; under strict handling that makes it invalid."""
+        try:
+            event = read_line(line, self.keyring.carrier_digest)
+        except InvalidEventError as error:
+            return error, []
+        if event.carrier_id not in CARRIERS:
+            return _UNKNOWN_CARRIER, []
+        unknown = unknown_members(line)
+        if unknown and is_strict:
+            return InvalidEventError(
+                tuple(
+                    FieldFault(each.pointer, f"is no member of it{proposed(each.proposal)}")
+                    for each in unknown
+                )
+            ), []
+        return event, [
+            {"pointer": at + each.pointer, "proposal": each.proposal} for each in unknown
+        ]
 
     async def _in_reach(
         self, stated: "Sequence[Event | InvalidEventError]"
@@ -211,22 +255,6 @@ def _taken(
     return body if len(taken) == len(numbered) else b"\n".join(taken)
 
 
-def _event(line: bytes, digests: Callable[[str], Digest]) -> Event | InvalidEventError:
-    try:
-        event = read_line(line, digests)
-    except InvalidEventError as error:
-        return error
-    if event.carrier_id not in CARRIERS:
-        return InvalidEventError(
-            (
-                FieldFault(
-                    "/carrier_id", "should be a known carrier_id; `statesvc carriers` lists them"
-                ),
-            )
-        )
-    return event
-
-
 def routes(
     *,
     pool: AsyncConnectionPool[AsyncConnection[Any]],
@@ -246,10 +274,12 @@ def routes(
         ),
         summary="Append canonical events",
         description=f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one per line, as {_LINES[0]}: 200 with a "
-        "verdict for each line.",
+        "verdict for each line. A member that an event does not have is ignored, with a warning.",
         scope="ingest",
         tag="events",
         parameters=SubmissionParameters,
+        request_headers=PREFER_TAKEN,
+        response_headers=PREFERENCE_APPLIED,
         accepts={_JSON: CanonicalEvent, _LINES[0]: bytes},
         response=cast("type[Verdicts]", Verdicts),
         statuses={

@@ -365,3 +365,23 @@ async def test_what_no_shipment_could_answer_is_refused_and_not_found_empty(
     reply = await api.call("GET", f"/v1/shipments?{asked}", scopes="read")
     assert reply.status == status
     assert text in str(reply.body)
+
+
+async def test_an_unknown_flag_is_a_warning_and_under_strict_handling_refused(api: Any) -> None:
+    reply = await api.call("GET", "/v1/shipments?flag=overdu", scopes="read")
+    assert (reply.status, reply.body) == (
+        200,
+        {
+            "items": [],
+            "next_cursor": None,
+            "warnings": [{"pointer": "/query/flag", "proposal": "overdue"}],
+        },
+    )
+    reply = await api.call(
+        "GET", "/v1/shipments?flag=overdu", scopes="read", headers={"Prefer": "handling=strict"}
+    )
+    assert (reply.status, reply.headers["Preference-Applied"]) == (422, "handling=strict")
+    assert "/query/flag" in str(reply.body)
+    assert "did you mean `overdue`?" in str(reply.body)
+    reply = await api.call("GET", "/v1/shipments?flag=overdue", scopes="read")
+    assert reply.body == {"items": [], "next_cursor": None}

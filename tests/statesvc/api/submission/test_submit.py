@@ -5,9 +5,10 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, Final
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
 from events.carriers.canonical import read_line
@@ -15,15 +16,19 @@ from events.crypto.keyring import Keyring, body_context, body_key_wrap
 from events.crypto.sealing import MasterKeys, unsalted
 from events.event import Event
 from events.vocabulary import Verdict
-from statesvc.api.submission.routes import Submission
+from statesvc.api.submission.routes import routes
 from statesvc.api.submission.submit import Held, Submitted, submit
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.waker import Waker
+from statesvc.http.app import build_app
+from statesvc.http.keys.api_keys import Keys
 from statesvc.log.history import History
 from statesvc.privacy.erasure import Erasure, erase
 from tests.statesvc.privacy.legible_values import legible
 
+BOOTSTRAP_KEY: Final = "b" * 24
+LINES: Final = "application/x-ndjson"
 LIMITS = PoolLimits(
     connections_max=8,
     acquire_seconds=5,
@@ -188,26 +193,31 @@ async def test_a_passing_failure_is_tried_again_and_applied_once(desk: Desk, fai
     assert await desk.counts() == [1, 0, 1, 1, 1]
 
 
-@dataclass
-class Lines:
-    """A request."""
-
-    body: bytes
-    content_type: str = "application/x-ndjson"
-
-    async def read(self) -> bytes:
-        return self.body
+async def post(
+    desk: Desk, body: bytes, content_type: str = LINES, *, strict: bool = False
+) -> tuple[int, Any, str | None]:
+    """Submit over HTTP; return the status, the answer, and which preference was applied."""
+    waker = Waker(desk.owner_dsn)
+    served = routes(
+        pool=desk.pool, keyring=desk.keyring, waker=waker, writer="api-1", archive=History(None)
+    )
+    app = build_app(served, keys=Keys(desk.pool, bootstrap_key=BOOTSTRAP_KEY))
+    headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}", "Content-Type": content_type}
+    if strict:
+        headers["Prefer"] = "respond-async, Handling=strict; foo"
+    async with TestClient(TestServer(app)) as client:
+        answer = await client.post("/v1/events", data=body, headers=headers)
+        found = await answer.json()
+    await waker.stop()
+    return answer.status, found, answer.headers.get("Preference-Applied")
 
 
 async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk) -> None:
     # whom it names could not be found when they are erased
     invalid = _line("CN2", "e-2", "nowhere", signed_by="Zebedee Quux")
     body = b"\n".join((_line(signed_by="Mortimer Other"), b"Zebedee Quux lives here", invalid))
-    waker = Waker(desk.owner_dsn)
-    submission = Submission(desk.pool, desk.keyring, waker, "api-1", History(None))
-    reply: Any = await submission.receive(cast("Any", Lines(body)))
-    await waker.stop()
-    assert [each["verdict"] for each in json.loads(reply.body)["results"]] == [
+    _, answer, _ = await post(desk, body)
+    assert [each["verdict"] for each in answer["results"]] == [
         "appended",
         "invalid",
         "invalid",
@@ -231,11 +241,8 @@ async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahea
             _line("CN1", "e-2", occurred_at=(now + timedelta(days=365)).isoformat()),
         )
     )
-    waker = Waker(desk.owner_dsn)
-    submission = Submission(desk.pool, desk.keyring, waker, "api-1", History(None))
-    reply: Any = await submission.receive(cast("Any", Lines(body)))
-    await waker.stop()
-    taken, refused = json.loads(reply.body)["results"]
+    _, answer, _ = await post(desk, body)
+    taken, refused = answer["results"]
     assert taken["verdict"] == "appended"
     assert refused["errors"] == [
         {
@@ -244,3 +251,41 @@ async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahea
         }
     ]
     assert await desk.counts() == [1, 0, 1, 1, 1]
+
+
+MISSPELT: Final[list[tuple[dict[str, Any], str, str | None]]] = [
+    ({"reasn": "weather"}, "/reasn", "reason"),
+    ({"Reason": "weather"}, "/Reason", "reason"),
+    ({"locaton": {"city": "Reno"}}, "/locaton", "location"),
+    ({"location": {"cty": "Reno"}}, "/location/cty", "city"),
+    ({"location": {"postcode": "89501"}}, "/location/postcode", "postal_code"),
+    ({"estimated_delivry": "2026-05-02"}, "/estimated_delivry", "estimated_delivery"),
+    ({"signedby": "A"}, "/signedby", "signed_by"),
+    ({"tz_sorce": "explicit"}, "/tz_sorce", "tz_source"),
+    ({"carrier_cod": "X1"}, "/carrier_cod", "carrier_code"),
+    ({"colour": "red"}, "/colour", None),
+    ({"A. Person, 5 Main St": 1}, "", None),
+]
+
+
+@pytest.mark.parametrize(("member", "pointer", "proposal"), MISSPELT)
+async def test_an_unknown_member_is_a_warning_and_under_strict_handling_refused(
+    desk: Desk, member: dict[str, Any], pointer: str, proposal: str | None
+) -> None:
+    body, warning = _line(**member), {"pointer": pointer, "proposal": proposal}
+    status, refused, applied = await post(desk, body, "application/json", strict=True)
+    assert (status, applied) == (422, "handling=strict")
+    (error,) = refused["errors"]
+    assert error["pointer"] == f"/body{pointer}"
+    assert error["detail"] == "is no member of it" + (
+        f"; did you mean `{proposal}`?" if proposal else ""
+    )
+    _, lines, _ = await post(desk, body, strict=True)
+    assert lines["results"][0]["verdict"] == "invalid"
+    assert await desk.counts() == [0, 0, 0, 0, 0], "nothing was applied"
+
+    status, taken, applied = await post(desk, body, "application/json")
+    assert (status, taken["verdict"], applied) == (201, "appended", None)
+    assert taken["warnings"] == [{**warning, "pointer": f"/body{pointer}"}]
+    _, lines, _ = await post(desk, body)
+    assert lines["results"] == [{"line": 1, "verdict": "duplicate", "warnings": [warning]}]

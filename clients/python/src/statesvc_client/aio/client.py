@@ -55,7 +55,13 @@ class AsyncClient:
         authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self.http = httpx.AsyncClient(
             base_url=base_url,
-            headers={"User-Agent": "statesvc-client/0.1.0", **(headers or {}), **authorization},
+            headers={
+                "User-Agent": "statesvc-client/0.1.0",
+                # a misspelt member or word is an error and no warning
+                "Prefer": "handling=strict",
+                **(headers or {}),
+                **authorization,
+            },
             timeout=timeout,
             transport=AsyncRetries(
                 retries or RetryPolicy(), httpx.AsyncHTTPTransport(verify=verify, proxy=proxy)
