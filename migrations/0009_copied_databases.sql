@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION statesvc.await_sealing() RETURNS trigger
 BEGIN
     -- a logical replica gets the rows of the queue from the server that it copies
     IF current_setting('session_replication_role') = 'replica' AND EXISTS (
-        SELECT FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_type LIKE 'logical replication%'
+        SELECT FROM pg_stat_subscription s WHERE s.pid = pg_backend_pid()
     ) THEN
         RETURN NULL;
     END IF;
