@@ -9,7 +9,7 @@ GRANT SELECT ON
     statesvc.attempt, statesvc.observation, statesvc.action, statesvc.notification, statesvc.notification_gap, statesvc.outbox, statesvc.log_epoch, statesvc.unsealed, statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint, statesvc.checkpoint_stamp,
     statesvc.shipment, statesvc.legal_hold, statesvc.code_mapping, statesvc.body_archive, statesvc.log_archive,
     statesvc.log_resident,
-    statesvc.schema_migrations, statesvc.schema_functions, statesvc.partitioned
+    statesvc.schema_migrations, statesvc.schema_functions, statesvc.partitioned, statesvc.zone_release
     TO {auditor_role};
 GRANT SELECT ON SEQUENCE statesvc.batch_id_seq TO {auditor_role};
 GRANT SELECT (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, erased_at, entries_until, packed_keys)

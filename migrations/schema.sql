@@ -1425,8 +1425,17 @@ CREATE TABLE statesvc.worker (
     last_seen_at timestamp with time zone NOT NULL,
     stopping_at timestamp with time zone,
     beat_seconds real DEFAULT 10 NOT NULL,
-    ingest jsonb
+    ingest jsonb,
+    zones text
 )
 WITH (fillfactor='50');
 ALTER TABLE ONLY statesvc.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (worker_id);
+
+CREATE TABLE statesvc.zone_release (
+    zones text NOT NULL,
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL
+);
+ALTER TABLE ONLY statesvc.zone_release
+    ADD CONSTRAINT zone_release_pkey PRIMARY KEY (zones);

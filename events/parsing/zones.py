@@ -9,6 +9,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
+from importlib import import_module
 from importlib.resources import files
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -20,6 +21,8 @@ _COMPARED: Final = tuple(
     datetime(2015, 1, 15, tzinfo=UTC) + timedelta(days=days) for days in range(0, 20 * 365, 91)
 )
 _RARE: Final = "rare"
+IANA_RELEASE: Final[str] = import_module("tzdata").IANA_VERSION
+"""Release of the time zones by which local times are read, such as 2026f."""
 
 
 class LocalZone(NamedTuple):

@@ -43,6 +43,8 @@ class Incarnation:
     pid: int
     version: str
     normalizers: list[str] = field(default_factory=list)
+    zones: str | None = None
+    """Release of the IANA time zones by which a worker reads local times."""
 
 
 class Heartbeat:
@@ -122,6 +124,8 @@ class Heartbeat:
             await connection.execute(_SQL["beat"], beat)
             if self._deaths is not None:
                 await self._report_deaths(connection, self._deaths)
+            for zones in {one.zones for one in self._incarnations} - {None}:
+                await connection.execute(_SQL["note_zones"], {"zones": zones})
         if stopping:
             return None
         # that the process is to end shows at once

@@ -1,12 +1,12 @@
 -- name: beat
 -- Say that this process lives, and since when it is stopping: one row a role, made again where it was forgotten.
 INSERT INTO statesvc.worker AS w
-    (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest)
+    (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest, zones)
 SELECT i.worker_id, i.role, i.host, i.pid, i.version, i.normalizers, now.at - make_interval(secs => %(age_seconds)s), now.at,
-    CASE WHEN %(stopping)s THEN now.at END, %(beat_seconds)s, %(ingest)s::jsonb
+    CASE WHEN %(stopping)s THEN now.at END, %(beat_seconds)s, %(ingest)s::jsonb, i.zones
 FROM (SELECT statesvc.clock() AS at) now
 CROSS JOIN jsonb_to_recordset(%(incarnations)s::jsonb)
-    AS i(worker_id text, role text, host text, pid int, version text, normalizers text[])
+    AS i(worker_id text, role text, host text, pid int, version text, normalizers text[], zones text)
 ON CONFLICT (worker_id) DO UPDATE SET
     last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at),
     beat_seconds = excluded.beat_seconds, ingest = excluded.ingest;
@@ -28,6 +28,12 @@ WHERE d.worker_id NOT IN (SELECT m.worker_id FROM marked m)
     AND NOT EXISTS (SELECT FROM statesvc.worker w
         WHERE w.host = d.host AND w.role = d.role AND w.pid = d.pid AND w.stopping_at BETWEEN d.at - interval '5 s' AND d.at + interval '5 s')
 ON CONFLICT (worker_id) DO NOTHING;
+
+-- name: note_zones
+-- Note that local times are read by this release of the time zones; once an hour at most.
+INSERT INTO statesvc.zone_release AS z (zones, first_at, last_at)
+SELECT %(zones)s::text, now.at, now.at FROM (SELECT statesvc.clock() AS at) now
+ON CONFLICT (zones) DO UPDATE SET last_at = excluded.last_at WHERE z.last_at < excluded.last_at - interval '1 hour';
 
 -- name: leave
 -- Forget a process that ends cleanly.

@@ -15,6 +15,7 @@ import structlog
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
+from events.parsing.zones import IANA_RELEASE
 from statesvc import __version__
 from statesvc.background.waiting import set_within
 from statesvc.database.copy_faults import require_no_copy_faults
@@ -104,6 +105,7 @@ class Launch:
                 pid=os.getpid(),
                 version=__version__,
                 normalizers=_normalizers() if role == "worker" else [],
+                zones=IANA_RELEASE if role == "worker" else None,
             )
             for role in self.ports
         ]

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS, INSTALLED
+from events.parsing.zones import IANA_RELEASE
 from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
 from statesvc.api.service_status import CHECKS, read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
@@ -216,6 +217,7 @@ async def _database(
         _clock(connection),
         _partitions(connection),
         _copy_faults(connection),
+        check_zones(connection),
         _keys(connection, settings),
         check_locked(connection),
         check_service(connection),
@@ -235,6 +237,7 @@ async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Find
         _clock(connection),
         _partitions(connection),
         _copy_faults(connection),
+        check_zones(connection),
         check_locked(connection),
         check_service(connection),
     ):
@@ -277,6 +280,26 @@ async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding
         )
     else:
         yield ok("partitions", text)
+
+
+async def check_zones(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """Compare the time zones of this command with those of running workers, and name the releases that read the log."""
+    rows = await (await connection.execute(_SQL["zones"])).fetchall()
+    running = [zones for zones, _, _, is_running in rows if is_running]
+    before = [
+        f"{zones} from {first_at:%Y-%m-%d} to {last_at:%Y-%m-%d}"
+        for zones, first_at, last_at, is_running in rows
+        if not is_running and zones != IANA_RELEASE
+    ]
+    history = f"; earlier: {', '.join(before)}" if before else ""
+    if set(running) - {IANA_RELEASE}:
+        yield warn(
+            "time zones",
+            f"workers read local times by release {', '.join(running)} of the IANA time zones, this command by {IANA_RELEASE}: "
+            f"install the same release everywhere{history}",
+        )
+    else:
+        yield ok("time zones", f"release {IANA_RELEASE}, of the package `tzdata` alone{history}")
 
 
 async def _copy_faults(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:

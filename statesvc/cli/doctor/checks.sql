@@ -35,3 +35,9 @@ LEFT JOIN LATERAL (
     ORDER BY a.xact_start LIMIT 1
 ) h ON true
 WHERE p.messages > 0;
+
+-- name: zones
+-- Return the releases of time zones by which running workers read local times, and of each that was ever used from when to when.
+SELECT z.zones, z.first_at, z.last_at, EXISTS (
+    SELECT FROM statesvc.worker w WHERE w.zones = z.zones AND w.last_seen_at > statesvc.clock() - interval '1 minute')
+FROM statesvc.zone_release z ORDER BY z.first_at;
