@@ -41,6 +41,7 @@ from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, Form
 from statesvc.http.keys.api_keys import Caller, Keys, caller_of
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.paging import next_link
 from statesvc.http.preferences import PREFER, WARNINGS, with_warnings
 from statesvc.http.problem import CONTENT_TYPE, NO_CONTENT, NOT_MODIFIED, OK, Code
 
@@ -288,8 +289,9 @@ def _bound(operation: Operation[Any], context: object) -> Route:
 
     async def handler(request: web.Request) -> web.StreamResponse:
         call = call_of(request)
-        value = with_warnings(await run_here(call), request.get(WARNINGS))
-        return _response(operation, call, value)
+        value = await run_here(call)
+        call.headers.update(next_link(request, value, operation.parameters))
+        return _response(operation, call, with_warnings(value, request.get(WARNINGS)))
 
     method, _, path = operation.where.partition(" ")
     route = Route(method, path, handler, operation)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import orjson
-from pydantic import Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from aiohttp import hdrs, web
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -60,6 +61,29 @@ class Page(Generic[T]):
         warning = handler(_WARNINGS.core_schema)
         handler.resolve_ref_schema(described)["properties"]["warnings"] = warning
         return described
+
+
+def next_link(
+    request: web.Request, answer: object, parameters: type[BaseModel] | None
+) -> dict[str, str]:
+    """Return the header `Link` to the next page, empty where the answer is the last page, or none at all.
+
+    The link is relative to the request, so that it holds behind a proxy which serves the API below a path.
+    """
+    cursor = (
+        answer.get("next_cursor")
+        if isinstance(answer, dict)
+        else getattr(answer, "next_cursor", None)
+    )
+    if (
+        cursor is None
+        or parameters is None
+        or request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}
+    ):
+        return {}
+    name = "cursor" if "cursor" in parameters.model_fields else "after"
+    query = request.rel_url.update_query({name: cursor}).raw_query_string
+    return {hdrs.LINK: f'<?{query}>; rel="next"'}
 
 
 def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:

@@ -188,6 +188,7 @@ class Api:
             assert reply.status == 200, reply.body
             pages.append(reply.body["items"])
             cursor = reply.body["next_cursor"]
+            assert ("Link" in reply.headers) == (cursor is not None)
             if cursor is None:
                 return pages
 

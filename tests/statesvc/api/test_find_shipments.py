@@ -203,6 +203,11 @@ async def test_a_number_that_many_shipments_bear_is_paged(api: Any, scan: Any) -
         ["d2", "d3"],
         ["d4"],
     ]
+    first = await api.get("/v1/shipments?tracking_number=r&limit=4")
+    link, _, relation = first.headers["Link"].partition("; ")
+    assert relation == 'rel="next"'
+    second = await api.get(f"/v1/shipments{link.strip('<>')}")
+    assert [item["discriminator"] for item in second.body["items"]] == ["d4"]
 
 
 async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan: Any) -> None:
