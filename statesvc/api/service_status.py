@@ -395,8 +395,8 @@ def _notify_queue(facts: Facts) -> Iterator[Finding]:
     else:
         program = f" ({queue.application})" if queue.application else ""
         holder = (
-            f"process {queue.pid}{program} of {queue.user} in database {queue.database} is {queue.state} in a transaction "
-            f"of {duration(queue.seconds or 0)}: most likely it listens and holds the queue"
+            f"process {queue.pid}{program} of {queue.user} in database {queue.database} has had a transaction open for "
+            f"{duration(queue.seconds or 0)} ({queue.state}): most likely it listens and holds the queue"
         )
     yield Finding(
         urgency=Urgency.NOW if queue.share >= NOTIFY_QUEUE_FULL else Urgency.HUMAN,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from events.crypto.sealing import UnknownMasterKeyError
 from statesvc.cli.command_error import CommandError
 from statesvc.database.connection_cause import ConnectionCause, connection_cause
-from statesvc.database.embedded_error import NoDataError
+from statesvc.database.embedded_error import NoDataError, UnusableFolderError
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.renamed_variables import AmbiguousVariableError
@@ -33,7 +33,7 @@ def explain(error: Exception) -> CommandError | None:
             explained = error
         case ValidationError():
             explained = CommandError("; ".join(_settings(error)), exit_code=2)
-        case SettingError() | AmbiguousVariableError() | NoDataError():
+        case SettingError() | AmbiguousVariableError() | NoDataError() | UnusableFolderError():
             explained = CommandError(str(error), exit_code=2)
         case psycopg.Error():
             explained = _of_database(error)

@@ -12,7 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
+from statesvc.database.embedded_error import (
+    DataInUseError,
+    EmbeddedServerError,
+    UnusableFolderError,
+)
 from statesvc.database.server_user import ServerUser
 
 ROLES: Final = {
@@ -21,11 +25,40 @@ ROLES: Final = {
     "service": "statesvc_service",
     "auditor": "statesvc_auditor",
 }
+SERVER_FOLDER: Final = "postgres"
+_UNUSABLE: Final = ',"\\$`\r\n'
+"""PostgreSQL splits its setting of sockets at a comma, and pg_ctl hands the path to a shell, in double quotes."""
 _LOCK: Final = "lock"
 _PASSWORDS: Final = "postgres-passwords.json"
 _SOCKET_PATH_BYTES_MAX: Final = 100
 """macOS allows 104, Linux 108."""
 _SOCKET_NAME: Final = ".s.PGSQL.65535"
+
+
+def require_usable_folder(data_dir: Path, *, writable: bool = False) -> None:
+    """Check the folder of the embedded server, there or yet to be made. Raises UnusableFolderError."""
+    path = Path(os.path.abspath(data_dir))  # noqa: PTH100 - `resolve` would follow links
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UnusableFolderError(f"the path {text!a} is not UTF-8") from None
+    found = sorted(set(text) & set(_UNUSABLE))
+    if found:
+        raise UnusableFolderError(
+            f"the path {text!a} has {found[0]!a}, which PostgreSQL cannot take in the path of its data"
+        )
+    place = next(
+        each for each in (path / SERVER_FOLDER, path, *path.parents) if os.path.lexists(each)
+    )
+    if not place.exists():
+        raise UnusableFolderError(f"{place} is a link that leads nowhere")
+    if not place.is_dir():
+        raise UnusableFolderError(f"{place} is a file, and no folder")
+    if writable and not os.access(place, os.W_OK | os.X_OK):
+        raise UnusableFolderError(
+            f"{place} takes no writes: its disk is mounted read-only, or it belongs to another user"
+        )
 
 
 def take_lock(data_dir: Path) -> int:

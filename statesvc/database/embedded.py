@@ -17,10 +17,12 @@ from urllib.parse import quote
 
 from statesvc.database.data_dir import (
     ROLES,
+    SERVER_FOLDER,
     complete_passwords,
     make_passwords,
     read_passwords,
     remove_socket_dir,
+    require_usable_folder,
     socket_dir,
     sync,
     take_lock,
@@ -35,13 +37,14 @@ from statesvc.database.postmaster import (
     Listening,
     listening_at,
     recorded_pid,
+    refuse_doubtful,
     running_pid,
+    set_aside_unusable,
 )
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from statesvc.settings.service_settings import DatabaseSettings
 
 _DATABASE: Final = "statesvc"
-_FOLDER: Final = "postgres"
 _STARTUP_LOG: Final = "startup.log"
 _START_SECONDS: Final = 300
 """Recovery after a crash takes its time."""
@@ -67,7 +70,7 @@ class EmbeddedServer:
         overrides: Mapping[str, str] | None = None,
     ) -> None:
         self._data_dir = _absolute(data_dir)
-        self._folder = self._data_dir / _FOLDER
+        self._folder = self._data_dir / SERVER_FOLDER
         self._programs = programs(major) if binaries is None else binaries.absolute()
         self._major = major if binaries is None else major_in(self._programs)
         self._tcp_port = tcp_port
@@ -83,6 +86,7 @@ class EmbeddedServer:
 
     def start(self) -> Dsns:
         """Make the server if it is new, start it, and return its addresses. Raises `DataInUseError` while another process has it."""
+        require_usable_folder(self._data_dir, writable=True)
         made = not self._data_dir.exists()
         self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = choose_user(self._folder)
@@ -94,6 +98,8 @@ class EmbeddedServer:
             self._initialize(owner)
         self._check_major()
         user = self._user()
+        refuse_doubtful(self._folder)
+        set_aside_unusable(self._folder)
         crashed = running_pid(self._folder) is None and recorded_pid(self._folder) is not None
         self._end(user)
         if (
@@ -135,7 +141,8 @@ class EmbeddedServer:
         if self._lock is None and self._folder.exists():
             try:
                 self._lock = take_lock(self._data_dir)
-            except DataInUseError:
+            except (DataInUseError, OSError):
+                # a folder that takes no writes was not served from here
                 return False
         return self._lock is not None
 
@@ -158,7 +165,7 @@ class EmbeddedServer:
     def _initialize(self, owner: ServerUser) -> None:
         """Run initdb in a folder that gets its name only when it is whole."""
         password = make_passwords(self._data_dir)["superuser"]
-        unfinished = self._data_dir / f"{_FOLDER}.unfinished"
+        unfinished = self._data_dir / f"{SERVER_FOLDER}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         owner.give(unfinished)
@@ -300,7 +307,8 @@ def locate(settings: DatabaseSettings) -> Dsns | None:
     given = Dsns.from_settings(settings)
     if given is not None:
         return given
-    if not (settings.data_dir / _FOLDER).is_dir():
+    require_usable_folder(settings.data_dir)
+    if not (settings.data_dir / SERVER_FOLDER).is_dir():
         raise NoDataError(str(settings.data_dir.absolute()))
     return attach(settings.data_dir)
 
@@ -312,7 +320,7 @@ def _absolute(path: Path) -> Path:
 
 def attach(data_dir: Path) -> Dsns | None:
     """Return the addresses of the server that runs on this data directory; None when none does."""
-    place = listening_at(_absolute(data_dir) / _FOLDER)
+    place = listening_at(_absolute(data_dir) / SERVER_FOLDER)
     return None if place is None else _dsns(place, read_passwords(data_dir))
 
 

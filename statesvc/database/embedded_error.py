@@ -14,6 +14,13 @@ class NoDataError(EmbeddedServerError):
         )
 
 
+class UnusableFolderError(EmbeddedServerError):
+    """The data folder cannot hold a server: its name, what stands in its place, or its disk."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; set STATESVC_DATA_DIR to another folder")
+
+
 class DataInUseError(EmbeddedServerError):
     """Another process serves the same data. `pid` is None where it could not be read."""
 

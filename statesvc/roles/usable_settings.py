@@ -3,6 +3,7 @@
 import socket
 from typing import Final
 
+from statesvc.database.data_dir import require_usable_folder
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.keyring_store import MasterKeyError
@@ -21,11 +22,12 @@ _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, n
 
 
 def require_usable(settings: Settings, *, host: str, port: int) -> None:
-    """Check the settings. Raises SettingError. `host`, `port`: where it is to listen."""
+    """Check the settings. Raises SettingError and UnusableFolderError. `host`, `port`: where it is to listen."""
     require_known_carriers(settings)
     _require_host(host)
     _require_own_port(settings, host, port)
-    Dsns.from_settings(settings.database)
+    if Dsns.from_settings(settings.database) is None:
+        require_usable_folder(settings.database.data_dir, writable=True)
     _require_master_key(settings)
     _require_postgres(settings.database)
     checkpoint_store(settings.checkpoint)

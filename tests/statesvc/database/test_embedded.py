@@ -45,6 +45,16 @@ def make_server(tmp_path: Path) -> Iterator[MakeServer]:
         server.stop()
 
 
+@pytest.fixture(scope="module")
+def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data of a server that was stopped."""
+    folder = tmp_path_factory.mktemp("stopped") / "data"
+    server = EmbeddedServer(folder, overrides=SMALL)
+    server.start()
+    server.stop()
+    return folder
+
+
 def ask(dsn: str, statement: str) -> Any:
     async def answer() -> Any:
         async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
@@ -186,6 +196,35 @@ def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(
             pid_file.write_text(pid_file.read_text().replace(str(dead), str(stranger.pid), 1))
             assert attach(tmp_path / "data") is None
             assert ask(server.start().service, "SELECT 1") == 1
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\x00garbage", b"9" * 40, "\u00b2".encode(), b"\n"])
+def test_a_pid_file_that_names_no_process_is_set_aside(
+    make_server: MakeServer, server_folder: Path, content: bytes
+) -> None:
+    pid_file = server_folder / "postgres" / "postmaster.pid"
+    pid_file.write_bytes(content)
+    assert attach(server_folder) is None
+    server = make_server(server_folder)
+    assert ask(server.start().service, "SELECT 1") == 1
+    server.stop()
+    assert pid_file.with_name("postmaster.pid.unusable").read_bytes() == content
+
+
+def test_a_process_whose_arguments_name_the_folder_is_refused_and_left_alone(
+    make_server: MakeServer, server_folder: Path
+) -> None:
+    folder = server_folder / "postgres"
+    command = [sys.executable, "-c", "input()", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as stranger:
+        try:
+            (folder / "postmaster.pid").write_text(f"{stranger.pid}\n{folder}\n")
+            assert attach(server_folder) is None
+            with pytest.raises(EmbeddedServerError, match=f"names process {stranger.pid} "):
+                make_server(server_folder).start()
             assert stranger.poll() is None
         finally:
             stranger.kill()
