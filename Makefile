@@ -10,6 +10,7 @@ READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 VENV_DOCS := .venv-docs
 VENV_AUDIT := .venv-audit
+VENV_BUILD := .venv-build
 READY_DOCS := $(VENV_DOCS)/.ready
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
@@ -68,8 +69,9 @@ findings: ## check that surprises of other libraries are still there (installs p
 pictures: $(READY_DEV) ## the pictures of the pages, of a demo; needs Chromium and pdftoppm
 	@$(BIN)/python -m tests.pictures
 
-wheel: $(READY_DEV) ## dist/statesvc-....whl and the source distribution
-	@$(BIN)/python -m hatchling build
+wheel: ## dist/statesvc-....whl and the source distribution; needs neither the service's packages nor the tools
+	@[ -x $(VENV_BUILD)/bin/hatchling ] || { $(or $(PYTHON),python3) -m venv --clear $(VENV_BUILD) && $(VENV_BUILD)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling; }
+	@$(VENV_BUILD)/bin/hatchling build
 
 dist: $(READY_DEV) ## the files of a release in dist/, from the last commit: packages, clients, installation files, bill of materials, checksums
 	@[ -d tests/node/node_modules/openapi-typescript ] || npm ci --silent --prefix tests/node
@@ -85,7 +87,7 @@ docs: $(READY_DOCS) ## the pages as a site in site/, to be read from there or se
 	@echo 'site/index.html'
 
 clean: ## removes the environment and caches, never data
-	rm -rf $(VENV) $(VENV_DOCS) $(VENV_AUDIT) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV_DOCS) $(VENV_AUDIT) $(VENV_BUILD) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt
 	@set -e; \

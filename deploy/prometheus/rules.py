@@ -16,13 +16,13 @@ from statesvc.telemetry import gauges, names, objectives
 from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
-CONSOLE: Final = os.environ.get("STATESVC_CONSOLE_URL", "").rstrip("/")
+CONSOLE: Final = os.environ.get("STATESVC_CONSOLE_URL", "http://localhost:8080").rstrip("/")
 RUNBOOK: Final = (
-    f"{CONSOLE}/console/runbook/{{page}}"
-    if CONSOLE
-    else os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
+    os.environ["RUNBOOK_URL"].rstrip("/") + "/{page}.md"
+    if "RUNBOOK_URL" in os.environ
+    else f"{CONSOLE}/console/runbook/{{page}}"
 )
-"""Where the pages can be read: in the console, where its address is set as the service has it; or where RUNBOOK_URL says."""
+"""Where the pages can be read: in the console, at the address that the service has for it; or where RUNBOOK_URL says."""
 
 
 def series(metric: Metric, suffix: str = "") -> str:

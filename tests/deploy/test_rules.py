@@ -206,3 +206,17 @@ def test_every_alert_is_tried_and_has_a_page() -> None:
     assert set(_alerts()) == set(TROUBLE)
     pages = {one.alert for one in OBJECTIVES} | {one.page or one.alert for one in CAUSES}
     assert {page for page in pages if not RUNBOOK.joinpath(f"{page}.md").is_file()} == set()
+
+
+def test_each_alert_leads_to_a_page_by_a_url() -> None:
+    document = yaml.safe_load(RULES.read_text("utf-8"))
+    urls = [
+        rule["annotations"]["runbook_url"]
+        for group in document["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+    assert urls
+    for url in urls:
+        assert url.startswith("http://localhost:8080/console/runbook/")
+        assert (RUNBOOK / f"{url.rpartition('/')[2]}.md").is_file()

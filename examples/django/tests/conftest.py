@@ -8,9 +8,21 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
+from kombu import Connection
 from statesvc_client.testing import SECRET, Service
 
 UPS_SECRET = "what UPS was given"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def broker() -> None:
+    """End at once, in one line, where no broker answers: each test would fail with Celery's retries."""
+    url = django_settings.CELERY_BROKER_URL
+    try:
+        with Connection(url, connect_timeout=3) as connection:
+            connection.ensure_connection(max_retries=1, timeout=3)
+    except OSError as error:
+        pytest.exit(f"no broker answers at {url} (BROKER_URL): {error}", returncode=1)
 
 
 @pytest.fixture(scope="session")
