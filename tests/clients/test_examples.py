@@ -17,7 +17,6 @@ ROOT: Final = CLIENTS.parent
 FRAGMENTS: Final = {
     "CONTRIBUTING.md": "quotes the service, where mypy reads it",
     "docs/brokers.md": "stands in an application of Django and Celery",
-    "docs/claim-protocol.md": "lines of an operator's session",
     "docs/forwarding.md": "needs FastAPI and Flask: examples/forwarding checks it",
 }
 

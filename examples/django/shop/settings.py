@@ -27,6 +27,8 @@ CELERY_BROKER_URL = os.environ.get("BROKER_URL", "amqp://guest:guest@localhost/"
 # Redis: when a task that nobody acknowledged is given to another worker; longer than the longest task
 VISIBILITY_SECONDS = int(os.environ.get("VISIBILITY_SECONDS", "3600"))
 CELERY_TASK_IGNORE_RESULT = True
+# where retries go, whatever queue a task came by: on quorum queues they go to the default queue otherwise
+CELERY_TASK_ROUTES = {"tracking.tasks.shipment_changed": {"queue": "celery"}}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # without it `delay` returns before RabbitMQ has the task, and a broker that dies takes it with it
 CELERY_BROKER_TRANSPORT_OPTIONS = (

@@ -1,7 +1,10 @@
 """RabbitMQ, the real server: confirmed by the queue, unroutable is a failure, refused with a reason."""
 
 import asyncio
+import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 from uuid import uuid4
 
 import aio_pika
@@ -19,6 +22,7 @@ from tests.world.brokers import RabbitMq
 MakeOutgoing = Callable[..., Outgoing]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+PAGE: Final = Path(__file__).parents[3] / "docs" / "brokers.md"
 GUEST = Login("guest", "guest")
 
 
@@ -55,6 +59,13 @@ async def test_it_waits_in_the_queue_as_a_cloud_event_that_verifies(
         "application/json",
         aio_pika.DeliveryMode.PERSISTENT,
     )
+    (sample,) = re.findall(
+        r"^```python\n(from cloudevents[\s\S]*?)^```$", PAGE.read_text(), re.MULTILINE
+    )
+    names: dict[str, Any] = {}
+    exec(sample, names)  # noqa: S102 - the page's own code
+    event = names["event_of"](message)
+    assert (event.get_id(), event.get_subject()) == (sent.webhook_id, sent.subject)
     with freeze_time(sent.at):
         Webhook(Secret(key=SECRET).shown).verify(
             message.body, {name: str(value) for name, value in message.headers.items()}

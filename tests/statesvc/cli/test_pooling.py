@@ -1,4 +1,4 @@
-"""`doctor` behind PgBouncer: it names the setting that is wrong, and nothing else."""
+"""`doctor` behind PgBouncer and HTTP proxies: it names the setting that is wrong, and nothing else."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.acceptance.processes import MASTER_KEY
 from tests.world import pgbouncer
 from tests.world.database import Database
 
-ABOUT = {"wake-ups", "time limits", "prepared statements", "owner", "pooler"}
+ABOUT = {"wake-ups", "time limits", "prepared statements", "owner", "pooler", "proxy"}
 
 
 async def found(
@@ -154,3 +154,14 @@ async def test_without_a_pooler_what_is_set_for_one_is_said_to_be_needless(
         "prepared statements": "warn",
         "pooler": "warn",
     }
+
+
+async def test_a_proxy_that_is_set_for_all_programs_has_no_effect_and_is_named(
+    database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = {"HTTPS_PROXY": "http://127.0.0.1:3128"}
+    said = await found(capsys, monkeypatch, database, **named)
+    assert said["proxy"][0] == "warn"
+    assert "set STATESVC_EGRESS_PROXY" in said["proxy"][1]
+    named["STATESVC_EGRESS_PROXY"] = "http://user:secret@127.0.0.1:3128"
+    assert "proxy" not in await found(capsys, monkeypatch, database, **named)
