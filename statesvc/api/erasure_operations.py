@@ -14,6 +14,7 @@ from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import operation
 from statesvc.http.paging import after_number, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.log.archived_files import require_archive
 from statesvc.privacy.erasure import (
     DeadLetterSearch,
     Erasure,
@@ -89,7 +90,13 @@ class ErasureAnswer(TypedDict):
     "POST /v1/shipments/{carrier_id}/{tracking_number}/erase",
     scope="admin",
     tag="shipments",
-    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE, Code.INVALID_CURSOR),
+    problems=(
+        Code.UNKNOWN_CARRIER,
+        Code.CONFLICT,
+        Code.TOMBSTONE_UNAVAILABLE,
+        Code.INVALID_CURSOR,
+        Code.ADDON_MISSING,
+    ),
     parts=CallParts(summed=("dead_letters_searched", "dead_letters_named")),
 )
 async def erase_shipment(
@@ -114,6 +121,7 @@ async def erase_shipment(
     after = after_number(wanted.cursor, bound_to)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
+        await require_archive(connection, "an erasure")
         try:
             erased = await erase(connection, erasure)
         except UnderLegalHoldError as error:

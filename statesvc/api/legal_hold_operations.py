@@ -14,6 +14,7 @@ from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.log.archived_files import require_archive
 
 Why = Annotated[
     str,
@@ -111,7 +112,7 @@ async def list_legal_holds(
     scope="admin",
     tag=_TAG,
     statuses={CREATED: "placed"},
-    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
+    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.ADDON_MISSING),
     commands=(
         Command(name="legal-hold place", arguments=_NUMBER, done="{carrier_id} {number}: held"),
     ),
@@ -123,6 +124,7 @@ async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement
     explicit override, until the hold is released. Recorded as an operator action.
     """
     async with context.pool.connection() as connection:
+        await require_archive(connection, "a legal hold")
         outcome = await place_hold(connection, **call.body.model_dump(), actor=call.caller.actor)
     return _held(context, outcome, call.body.carrier_id)
 

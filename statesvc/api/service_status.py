@@ -6,17 +6,12 @@ The alerts take their thresholds from here (deploy/prometheus/rules.py), so the 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.archive.archive_identity import (
-    ArchiveFailure,
-    ArchiveRefusal,
-    read_archive_failures,
-    read_refusal,
-)
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.deaths import cause_of_death
@@ -29,11 +24,13 @@ from statesvc.health.running_processes import last_minute
 from statesvc.health.storable import storage_findings
 from statesvc.http.health import shipped_migrations
 from statesvc.http.problem import PROBLEM_KINDS, Code
+from statesvc.log.log_months import Archived, count_archived
 from statesvc.queue.depths import QueueDepths, read_depths
 from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readings
 from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
+from statesvc.seams import is_on, parts, sentence
 from statesvc.shipments.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 
 _SQL = queries("statesvc.api", "service_status")
@@ -97,8 +94,8 @@ class Facts:
     sample: Sample
     queue: QueueDepths
     storage: Sequence[Finding]
-    archive_refusal: ArchiveRefusal | None
-    archive_failures: Sequence[ArchiveFailure]
+    of_addons: Mapping[str, Sequence[Finding]]
+    archived: Archived
     lead: str | None
     clock_fault: str | None
     trigger_faults: Sequence[str]
@@ -154,7 +151,7 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
         sample=facts.sample,
         queue=facts.queue,
         pushes={carrier_id: Pushes(*counts) for carrier_id, *counts in rows},
-        troubles=worst_first(finding for check in CHECKS for finding in check.find(facts)),
+        troubles=worst_first(finding for check in checks() for finding in check.find(facts)),
     )
 
 
@@ -179,8 +176,8 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         sample=sample,
         queue=await read_depths(connection),
         storage=await storage_findings(connection, migrations=shipped_migrations()),
-        archive_refusal=await read_refusal(connection),
-        archive_failures=await read_archive_failures(connection),
+        archived=await count_archived(connection),
+        of_addons={one.about: await one.find(connection) for one in parts("findings")},
         lead=None if lead is None else lead.sentence,
         clock_fault=await _clock_fault(connection),
         trigger_faults=await read_trigger_faults(connection),
@@ -214,15 +211,6 @@ async def _clock_fault(connection: AsyncConnection[Any]) -> str | None:
 
 def _storage(facts: Facts) -> Iterator[Finding]:
     yield from facts.storage
-
-
-def _archive(facts: Facts) -> Iterator[Finding]:
-    if (refusal := facts.archive_refusal) is not None:
-        text = f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database: {refusal.why}"
-        yield Finding(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
-    for failure in facts.archive_failures:
-        text = f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the last: {failure.why}"
-        yield Finding(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
 
 
 def _promises(facts: Facts) -> Iterator[Finding]:
@@ -490,6 +478,14 @@ def _awaited(facts: Facts) -> Iterator[Finding]:
         yield Finding(urgency=Urgency.NOTE, about="awaited numbers", text=text)
 
 
+def _addons(facts: Facts) -> Iterator[Finding]:
+    if any(facts.archived) and not is_on("archive"):
+        text = (
+            f"{facts.archived}: {sentence('archive', 'to read them, and to delete what is due,')}"
+        )
+        yield Finding(urgency=Urgency.HUMAN, about="add-ons", text=text)
+
+
 CHECKS: Final = (
     Check("storage", "takes what is written", _storage),
     Check("pushes", "are acknowledged", _pushes),
@@ -499,7 +495,7 @@ CHECKS: Final = (
     Check("sealing", "keeps up, and the clocks agree", _sealing),
     Check("database", "has partitions for days to come, and no old transaction", _database),
     Check("NOTIFY queue", "has room", _notify_queue),
-    Check("archive", "refuses nothing", _archive),
+    Check("add-ons", "all that the data needs are on", _addons),
     Check("carriers", "no message waits for long, and none has fallen silent", _carriers),
     Check("kill switch", "is off for all", _holds),
     Check("processes", "every role runs", _roles),
@@ -509,3 +505,15 @@ CHECKS: Final = (
     Check("awaited numbers", "something was heard of each within its hours", _awaited),
 )
 """The cheap checks, that `GET /v1/status` makes; doctor makes them too."""
+
+
+def checks() -> tuple[Check, ...]:
+    """Return the checks of the core and of the add-ons that are on."""
+    return (
+        *CHECKS,
+        *(Check(one.about, one.well, partial(_of_addon, one.about)) for one in parts("findings")),
+    )
+
+
+def _of_addon(about: str, facts: Facts) -> Sequence[Finding]:
+    return facts.of_addons[about]

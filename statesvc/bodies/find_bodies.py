@@ -11,11 +11,12 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
+from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.body_record import BodyRecord
+from statesvc.log.archived_files import archived_files
 
 _SQL = queries("statesvc.bodies", "find_bodies")
 
@@ -79,15 +80,10 @@ def _asked(wanted: Sequence[Wanted]) -> dict[str, Any]:
 
 def _read(path: ArchivePath, message_ids: Sequence[UUID]) -> dict[UUID, BodyRecord]:
     try:
-        with ArchiveReader(path) as archive:
-            return {
-                message_id: record
-                for message_id in message_ids
-                if (record := archive.find(message_id)) is not None
-            }
+        return archived_files().read_bodies(path, message_ids)
     except FileNotFoundError:
         raise ArchiveUnavailableError(f"{path.name} is missing from the archive") from None
-    except ArchiveFileError as error:
-        raise ArchiveUnavailableError(f"{path.name}: {error}") from error
     except OSError as error:
         raise ArchiveUnavailableError(f"{path.name} cannot be read: {error.strerror}") from error
+    except UnreadableArchiveError as error:
+        raise ArchiveUnavailableError(str(error)) from error

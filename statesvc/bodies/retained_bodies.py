@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from statesvc.bodies.body_record import FIRST, BodyRecord, bounds
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
+from statesvc.files.body_record import FIRST, BodyRecord, bounds
 
 _SQL = queries("statesvc.bodies", "retained_bodies")
 _PRUNED_AT_ONCE: Final = 1000

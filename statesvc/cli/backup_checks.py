@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealError
 from events.merkle.checkpoint import NoteError, read_checkpoint
-from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.log_checks import check_tombstones
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError
@@ -18,6 +17,7 @@ from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.log.checkpoint_store import CheckpointStoreError, checkpoint_store_at, read_published
 from statesvc.log.checkpoints import latest_head
 from statesvc.roles.master_key import key_sources, open_sources
+from statesvc.seams import parts
 from statesvc.settings.service_settings import Settings
 
 _MB: Final = 1_000_000
@@ -81,10 +81,9 @@ async def check_backup(
     async for finding in _published_heads(connection, settings):
         yield finding
     yield await check_tombstones(settings)
-    async for finding in check_body_archive(connection, settings):
-        yield finding
-    async for finding in check_log_archive(connection, settings):
-        yield finding
+    for check in parts("doctor"):
+        async for finding in check(connection, settings):
+            yield finding
 
 
 def check_archiving(found: WalArchiving) -> Iterator[Finding]:

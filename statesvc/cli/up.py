@@ -25,6 +25,7 @@ from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.preload import preload
 from statesvc.roles.supervisor.supervise import up
 from statesvc.roles.usable_settings import require_usable
+from statesvc.seams import is_on, sentence
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.logs import configure_logging, log_format
 
@@ -52,6 +53,8 @@ def run(options: argparse.Namespace, *, ask_seconds: float = ASK_SECONDS) -> int
     port = settings.http.port if options.port is None else options.port
     if options.demo and not 0 < options.demo_rate <= 10_000:
         raise CommandError("--demo-rate must lie between 0 and 10000", exit_code=2)
+    if options.demo and not is_on("demo"):
+        raise CommandError(sentence("demo", "--demo"), exit_code=2)
     require_usable(settings, host=host, port=port)
     configure_logging(
         process="up",

@@ -7,14 +7,12 @@ from typing import Final, Self
 
 from yarl import URL
 
-from statesvc.addons.brokers.dialling import Dialler
-from statesvc.addons.brokers.links import Links
-from statesvc.addons.brokers.table import BY_SCHEME
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.http_sender import HttpSender
-from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer
+from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer, AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Outgoing
 from statesvc.delivery.own_headers import merged
+from statesvc.delivery.target_kind import missing_kind, target_kinds
 
 EVENT_SOURCE: Final = "/statesvc"
 
@@ -37,17 +35,23 @@ class Targets:
             total_seconds=total_seconds,
             proxy=proxy,
         )
-        self._links = Links(
-            Dialler(allowed),
-            source=source,
-            connect_seconds=connect_seconds,
-            total_seconds=total_seconds,
-        )
+        kinds = target_kinds()
+        senders = {
+            kind: kind.sender(
+                allowed=allowed,
+                source=source,
+                connect_seconds=connect_seconds,
+                total_seconds=total_seconds,
+            )
+            for kind in set(kinds.values())
+        }
+        self._others = {scheme: senders[kind] for scheme, kind in kinds.items()}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._sender)
-        await self._stack.enter_async_context(self._links)
+        for sender in set(self._others.values()):
+            await self._stack.enter_async_context(sender)
         return self
 
     async def __aexit__(
@@ -61,12 +65,20 @@ class Targets:
     @property
     def broker_connections(self) -> int:
         """Number of open connections."""
-        return self._links.open_count
+        return sum(sender.open_count for sender in set(self._others.values()))
 
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:
         """Send it, once. Every failure of the other side is an answer, not an exception."""
-        if URL(destination.url).scheme in BY_SCHEME:
-            return await self._links.send(destination, outgoing)
+        scheme = URL(destination.url).scheme
+        if scheme in self._others:
+            return await self._others[scheme].send(destination, outgoing)
+        if (missing := missing_kind(scheme)) is not None:
+            return Answer(
+                outcome=AttemptOutcome.CLIENT_MISSING,
+                duration_seconds=0.0,
+                response=missing.encode(),
+                detail=missing,
+            )
         return await self._sender.send(
             destination.url,
             headers=merged(destination.headers, outgoing.headers),

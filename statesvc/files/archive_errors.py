@@ -8,6 +8,10 @@ class UnreadableArchiveError(RuntimeError):
     """An archived month cannot be read now: its file is missing, altered, or this installation cannot read it."""
 
 
+class AddOnMissingError(UnreadableArchiveError):
+    """The add-on that reads archives is off."""
+
+
 class EntryFileError(UnreadableArchiveError):
     """A file is not as it was written. `place` says where."""
 

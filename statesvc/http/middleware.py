@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from statesvc.database.pool import PoolBusyError
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.files.archive_errors import UnreadableArchiveError
+from statesvc.files.archive_errors import AddOnMissingError, UnreadableArchiveError
 from statesvc.http.keys.api_keys import CALLER, Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
@@ -330,6 +330,8 @@ def _database_problem(request: web.Request, error: psycopg.Error) -> web.StreamR
 def _problem_of(request: web.Request, error: Problem | UnreadableArchiveError) -> Problem:
     if isinstance(error, Problem):
         return error
+    if isinstance(error, AddOnMissingError):
+        return Problem(Code.ADDON_MISSING, str(error))
     _log.error("log_archive_unavailable", route=_route(request), why=str(error))
     return Problem(Code.LOG_UNAVAILABLE, str(error))
 

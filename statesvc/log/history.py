@@ -21,18 +21,11 @@ from psycopg import AsyncConnection, Rollback
 
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
-from statesvc.addons.archive.file_queries import (
-    EntriesByKind,
-    FileQuery,
-    of_event,
-    of_period,
-    of_range,
-    of_shipments,
-)
 from statesvc.database.queries import queries
 from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log import entry_documents
+from statesvc.log.archived_files import EntriesByKind, FileQuery, archived_files
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
 from statesvc.log.entry_row import LogEntry
@@ -88,7 +81,9 @@ class History:
             return
         months = await _rows(connection, "files_of_period", {"since": since, "until": until})
         for _, file_name in months:
-            shipments = await _in_child(of_period, self.path_of(file_name), since, until)
+            shipments = await _in_child(
+                archived_files().of_period, self.path_of(file_name), since, until
+            )
             for begin in range(0, len(shipments), 500):
                 await self.restore_shipments(connection, shipments[begin : begin + 500])
 
@@ -107,7 +102,9 @@ class History:
         files = await _rows(connection, "files_of_range", {"begin": begin, "end": end})
         found: dict[int, LogEntry] = {}
         for _, file_name in files:
-            for entry in await asyncio.to_thread(of_range, self.path_of(file_name), begin, end):
+            for entry in await asyncio.to_thread(
+                archived_files().of_range, self.path_of(file_name), begin, end
+            ):
                 found[entry.index] = entry
         sealed = dict(await _rows(connection, "sealed_at", {"indexes": list(found)}))
         return [(found[index], sealed[index]) for index in sorted(found)]
@@ -122,7 +119,10 @@ class History:
         )
         return (
             await _in_child(
-                of_event, [self.path_of(name) for _, name in files], carrier_id, event_id
+                archived_files().of_event,
+                [self.path_of(name) for _, name in files],
+                carrier_id,
+                event_id,
             )
             if files
             else None
@@ -147,7 +147,7 @@ class History:
         while not taken:
             # before the transaction: a file may take longer than one may pause
             gone = await self._gone(connection, away)
-            found = await _in_child(of_shipments, gone) if gone else {}
+            found = await _in_child(archived_files().of_shipments, gone) if gone else {}
             async with connection.transaction():
                 # its lock keeps the months as they are, here or gone, until the commit
                 await _rows(connection, "take_in", parameters)
@@ -169,6 +169,7 @@ class History:
 
     def path_of(self, file_name: str) -> ArchivePath:
         """Return where a file of the ledger is. Raises UnreadableArchiveError."""
+        archived_files()
         if self.folder is None:
             raise UnreadableArchiveError(
                 f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import class_row
@@ -76,3 +76,18 @@ def archived_months(connection: Connection[Any]) -> list[LogMonth]:
     """Return the months whose entries are no longer in the database."""
     with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
         return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]
+
+
+class Archived(NamedTuple):
+    """Months of the log and days of bodies that are in files only."""
+
+    months: int
+    days: int
+
+    def __str__(self) -> str:
+        return f"{self.months} months of the log and {self.days} days of bodies are archived"
+
+
+async def count_archived(connection: AsyncConnection[Any]) -> Archived:
+    row = await (await connection.execute(_SQL["archived"])).fetchone()
+    return Archived(*row or (0, 0))

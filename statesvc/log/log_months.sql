@@ -8,3 +8,8 @@ FROM statesvc.log_archive a ORDER BY a.month;
 -- name: share_months
 -- Keep every month from going while this session reads the log as a whole.
 SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0));
+
+-- name: archived
+-- Count the months of the log and the days of bodies that are in files only.
+SELECT (SELECT count(*) FROM statesvc.log_archive a WHERE a.dropped_at IS NOT NULL),
+    (SELECT count(*) FROM statesvc.body_archive b WHERE b.dropped_at IS NOT NULL AND b.expired_at IS NULL);

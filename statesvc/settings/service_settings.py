@@ -249,6 +249,16 @@ class ArchiveSettings(Section):
     Default: the whole log stays. Needs `statesvc[archive]`."""
 
 
+class AddOnSettings(Section):
+    """Add-ons that this installation has."""
+
+    model_config = config()
+
+    addons: str | None = None
+    """Add-ons that are on, comma-separated, the same for every process: archive, brokers, console, evidence, expectations, shovel, verify,
+    demo. Default: all; empty: none. What needs one that is off says so (docs/add-ons.md)."""
+
+
 class SealerSettings(Section):
     """Sealing and signing the log."""
 
@@ -351,6 +361,7 @@ class Settings:
     chosen_authentication: Mapping[str, tuple[ChosenAuthentication, ...]] = field(
         default_factory=dict
     )
+    addons: AddOnSettings = field(default_factory=AddOnSettings)
     account_zones: Mapping[str, str] = field(default_factory=dict)
 
     def in_account_zones(self, carriers: Mapping[str, Carrier]) -> dict[str, Carrier]:

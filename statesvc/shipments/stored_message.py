@@ -11,7 +11,6 @@ from psycopg.rows import class_row
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import unsalted
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.find_bodies import (
     ArchiveUnavailableError,
     BodyLocation,
@@ -20,6 +19,7 @@ from statesvc.bodies.find_bodies import (
 )
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.body_record import BodyRecord
 from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.shipments", "stored_message")

@@ -13,10 +13,9 @@ from typing import Final
 
 from yarl import URL
 
-from statesvc.addons.brokers.broker_url import UrlFlawError, split_login
-from statesvc.addons.brokers.table import BY_SCHEME, Broker, ClientMissingError
 from statesvc.delivery.addresses import Network, may_connect
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.target_kind import UrlFlawError, missing_kind, target_kinds
 from statesvc.delivery.webhook_url import webhook_url
 
 URL_CHARS_MAX: Final = 2_000
@@ -31,17 +30,23 @@ class UrlRefusedError(ValueError):
 async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:
     """Return the URL as it is stored and shown, and the login that a broker's held. `UrlRefusedError` where it may not be one."""
     url = _parsed(text)
-    broker = BY_SCHEME.get(url.scheme)
+    kind = target_kinds().get(url.scheme)
     login = None
-    if broker is None:
+    if kind is None:
         if url.user is not None or url.password is not None:
             raise UrlRefusedError(
                 "holds a user name or password: receivers verify the signature instead"
             )
-        port, encrypted = url.port or _WEBHOOK_PORTS[url.scheme], url.scheme == "https"
+        port, encrypted, better = (
+            url.port or _WEBHOOK_PORTS[url.scheme],
+            url.scheme == "https",
+            "https",
+        )
     else:
-        url, login = split_login(url)
-        port, encrypted = _check_broker(broker, url, login)
+        try:
+            url, login, port, encrypted, better = kind.check(url)
+        except UrlFlawError as error:
+            raise UrlRefusedError(str(error)) from None
     host = url.host
     assert host is not None  # noqa: S101 - `_parsed` refuses a URL without a host
     literal = _literal(host)
@@ -50,11 +55,6 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
             "this address lies in a network that subscribers may not be in: name its network in STATESVC_SUBSCRIBER_ALLOW"
         )
     if not encrypted and not await _lies_within(literal or host, port, allowed):
-        better = (
-            "https"
-            if broker is None
-            else next(scheme for scheme, one in broker.schemes.items() if one.tls)
-        )
         own = (
             " (127.0.0.0/8 is the service's own machine)"
             if url.host in {"localhost", "127.0.0.1"}
@@ -63,7 +63,7 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
         raise UrlRefusedError(
             f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW{own}"
         )
-    return str(webhook_url(text) if broker is None else url), login
+    return str(webhook_url(text) if kind is None else url), login
 
 
 def _parsed(text: str) -> URL:
@@ -76,21 +76,13 @@ def _parsed(text: str) -> URL:
         port = url.port
     except ValueError:
         raise UrlRefusedError("is no URL: write it as https://host/path") from None
-    if url.scheme not in {*_WEBHOOK_PORTS, *BY_SCHEME} or not url.host or port == 0:
-        raise UrlRefusedError(
-            f"must begin with https:// and name a host, or with {', '.join(f'{scheme}://' for scheme in BY_SCHEME)}"
-        )
+    kinds = target_kinds()
+    if url.scheme not in {*_WEBHOOK_PORTS, *kinds} or not url.host or port == 0:
+        if missing := missing_kind(url.scheme):
+            raise UrlRefusedError(f"is not served: {missing}")
+        others = f", or with {', '.join(f'{scheme}://' for scheme in kinds)}" if kinds else ""
+        raise UrlRefusedError(f"must begin with https:// and name a host{others}")
     return url.with_fragment(None)
-
-
-def _check_broker(broker: Broker, url: URL, login: Login | None) -> tuple[int, bool]:
-    """Return the port that is meant, and whether the connection is encrypted."""
-    try:
-        parts = broker.read(url)
-        broker.client().check(parts, login)
-    except (UrlFlawError, ClientMissingError) as error:
-        raise UrlRefusedError(str(error)) from None
-    return parts.port, parts.tls
 
 
 def _literal(host: str) -> str | None:

@@ -31,6 +31,15 @@ NAMED_MAX: Final = 5
 _LOG: Final = "log archive"
 
 
+async def check_archives(
+    connection: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[Finding]:
+    """Check the archives of bodies and of the log."""
+    for check in (check_body_archive, check_log_archive):
+        async for finding in check(connection, settings):
+            yield finding
+
+
 async def check_body_archive(
     connection: AsyncConnection[Any], settings: Settings
 ) -> AsyncIterator[Finding]:

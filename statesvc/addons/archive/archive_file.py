@@ -18,8 +18,8 @@ from uuid import UUID
 
 import orjson
 
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.body_record import BodyRecord
 
 _BEGIN: Final = b"statesvc-bodies\x01"
 _END: Final = b"statesvc-b-end\x01\n"

@@ -12,8 +12,8 @@ from psycopg.rows import class_row
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from statesvc.bodies.body_key import unwrap_body_key
-from statesvc.bodies.body_record import FIRST, BodyRecord, bounds
 from statesvc.database.queries import queries
+from statesvc.files.body_record import FIRST, BodyRecord, bounds
 from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.addons.archive", "day")

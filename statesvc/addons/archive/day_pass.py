@@ -42,10 +42,10 @@ from statesvc.addons.archive.day_ledger import (
 )
 from statesvc.addons.archive.verify_day import verify_day
 from statesvc.addons.archive.write_day import BODY_FILES, Pause, write_day
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived
 from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove
+from statesvc.files.body_record import BodyRecord
 
 log = structlog.get_logger()
 

@@ -2,30 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader
 from statesvc.addons.archive.file_names import checkpoint_of, index_of
-from statesvc.files.archive_errors import NoParquetError
+from statesvc.files.archive_errors import NoParquetError, UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath, file_fault
+from statesvc.files.body_record import BodyRecord
+from statesvc.log.archived_files import EntriesByKind, FileQuery
 from statesvc.log.entry_row import LogEntry
 from statesvc.log.log_months import LogMonth
 
 if TYPE_CHECKING:
     from statesvc.addons.archive.entry_file import EntryFile
-
-EntriesByKind: TypeAlias = dict[str, list[tuple[Any, ...]]]
-"""By kind: batch_id, ordinal, canonical (as tables have it), sealed_part, and the columns of the kind's table."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileQuery:
-    """Everything that a file has about some shipments."""
-
-    path: ArchivePath
-    shipments: tuple[UUID, ...]
 
 
 def open_file(path: ArchivePath) -> "EntryFile":
@@ -68,6 +59,16 @@ def of_event(paths: Sequence[ArchivePath], carrier_id: str, event_id: str) -> in
             if (index := file.index_of(carrier_id, event_id)) is not None:
                 return index
     return None
+
+
+def read_bodies(path: ArchivePath, message_ids: Sequence[UUID]) -> dict[UUID, BodyRecord]:
+    """Return those of these bodies that a day's file has. Raises UnreadableArchiveError."""
+    try:
+        with ArchiveReader(path) as archive:
+            found = {message_id: archive.find(message_id) for message_id in message_ids}
+    except ArchiveFileError as error:
+        raise UnreadableArchiveError(f"{path.name}: {error}") from error
+    return {message_id: record for message_id, record in found.items() if record is not None}
 
 
 def file_faults(folder: ArchivePath, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:

@@ -15,9 +15,9 @@ from statesvc.addons.archive.archive_pass import NotVerifiedError
 from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, day_batches
 from statesvc.addons.archive.write_day import Pause
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.body_record import BodyRecord
 
 
 async def verify_day(

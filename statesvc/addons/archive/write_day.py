@@ -19,8 +19,8 @@ from events.crypto.sealing import SealError
 from statesvc.addons.archive.archive_file import ArchiveWriter, FinishedFile
 from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, HotBody, day_batches
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.files.archive_folder import ArchiveNames, ArchivePath
+from statesvc.files.body_record import BodyRecord
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
 Pause = Callable[[], Awaitable[None]]

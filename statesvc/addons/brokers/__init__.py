@@ -9,4 +9,18 @@ from typing import Final
 
 from statesvc.seams import AddOn
 
-ADDON: Final = AddOn()
+ADDON: Final = AddOn(
+    schemes=(
+        "nats",
+        "nats+tls",
+        "amqp",
+        "amqps",
+        "kafka",
+        "kafka+tls",
+        "celery+amqp",
+        "celery+amqps",
+        "celery+redis",
+        "celery+rediss",
+    ),
+    targets="statesvc.addons.brokers.broker_targets:BROKER_TARGETS",
+)

@@ -10,10 +10,7 @@ from urllib.parse import unquote
 from yarl import URL
 
 from statesvc.delivery.outgoing import Login
-
-
-class UrlFlawError(ValueError):
-    """The URL can't be a broker's. The text says why and what to do, and does not repeat it."""
+from statesvc.delivery.target_kind import UrlFlawError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 import orjson
 
-from statesvc.addons.brokers.broker_url import BrokerUrl, UrlFlawError
+from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
+from statesvc.delivery.target_kind import UrlFlawError
 
 TASK_OPTION: Final = "task"
 _TASK_CHARS_MAX: Final = 255

@@ -9,7 +9,7 @@ from typing import Final
 import aio_pika
 
 from statesvc.addons.brokers import rabbitmq
-from statesvc.addons.brokers.broker_url import BrokerUrl, UrlFlawError
+from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.celery_message import (
     TASK_OPTION,
     check_task,
@@ -19,6 +19,7 @@ from statesvc.addons.brokers.celery_message import (
 from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.addons.brokers.dialling import Dialler
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.target_kind import UrlFlawError
 
 _DEFAULT_EXCHANGE: Final = ""
 

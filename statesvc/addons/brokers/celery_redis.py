@@ -10,13 +10,14 @@ from typing import Any, Final
 import redis.asyncio
 import redis.exceptions
 
-from statesvc.addons.brokers.broker_url import BrokerUrl, UrlFlawError
+from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.celery_message import TASK_OPTION, check_task, redis_message
 from statesvc.addons.brokers.cloud_event import CloudEvent
 from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.addons.brokers.dialling import Dialler, Streams
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.target_kind import UrlFlawError
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:

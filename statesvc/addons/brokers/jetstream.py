@@ -17,12 +17,13 @@ import orjson
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 
-from statesvc.addons.brokers.broker_url import BrokerUrl, UrlFlawError
+from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.addons.brokers.dialling import Dialler
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.target_kind import UrlFlawError
 
 MESSAGE_ID: Final = "Nats-Msg-Id"
 EXPECTED_STREAM: Final = "Nats-Expected-Stream"

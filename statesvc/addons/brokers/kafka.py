@@ -18,12 +18,13 @@ import orjson
 from aiokafka import AIOKafkaProducer
 from aiokafka.conn import AIOKafkaConnection
 
-from statesvc.addons.brokers.broker_url import BrokerUrl, UrlFlawError
+from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.addons.brokers.dialling import Dialler
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.target_kind import UrlFlawError
 
 _REQUEST_MS: Final = 10_000
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")

@@ -10,7 +10,6 @@ from typing import Final, Self
 import structlog
 from yarl import URL
 
-from statesvc.addons.brokers.broker_url import UrlFlawError
 from statesvc.addons.brokers.cloud_event import cloud_event
 from statesvc.addons.brokers.connection import (
     Connection,
@@ -23,6 +22,7 @@ from statesvc.addons.brokers.table import BY_SCHEME, ClientMissingError
 from statesvc.delivery.connection_failure import outcome_of_failure
 from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer, AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Outgoing
+from statesvc.delivery.target_kind import UrlFlawError
 
 LINKS_MAX: Final = 256
 IDLE_SECONDS: Final = 60.0

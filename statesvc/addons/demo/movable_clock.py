@@ -6,11 +6,10 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.expectations.never_heard import observe_never_heard
-from statesvc.addons.expectations.observe import observe
 from statesvc.database.embedded import attach
 from statesvc.database.wakeups.channels import LOG, OUTBOX, READY_NOW
 from statesvc.database.wakeups.waker import notify
+from statesvc.seams import parts
 
 MOVABLE_CLOCK: Final = Path(__file__).with_suffix(".sql").read_text("utf-8")
 _WORKER: Final = "test-clock"
@@ -31,8 +30,6 @@ async def advance_clock(data_dir: Path, by: timedelta) -> None:
         await owner.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (by,))
         await owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
     async with await AsyncConnection.connect(dsns.service, autocommit=True) as service:
-        while (await observe(service, worker=_WORKER)).is_full or (
-            await observe_never_heard(service, worker=_WORKER)
-        ).is_full:
-            pass
+        for catch_up in parts("catch_up"):
+            await catch_up(service, worker=_WORKER)
         await notify(service, *READY_NOW, OUTBOX, LOG)

@@ -19,6 +19,7 @@ ADDON: Final = AddOn(
         }
     },
     paths=("/v1/shipments/{carrier_id}/{tracking_number}/evidence",),
+    documents="statesvc.addons.evidence.verify_bundle:verify_bundle",
     operations="statesvc.addons.evidence.evidence_operations:OPERATIONS",
     computations={"evidence": "statesvc.addons.evidence.evidence_operations:print_evidence"},
 )

@@ -15,6 +15,7 @@ ADDON: Final = AddOn(
         }
     },
     paths=("/v1/expectations", "/v1/expectations/{rest:.*}"),
+    catch_up="statesvc.addons.expectations.watcher:catch_up",
     operations="statesvc.addons.expectations.expectation_operations:OPERATIONS",
     jobs={"worker": "statesvc.addons.expectations.watcher:watch_jobs"},
 )

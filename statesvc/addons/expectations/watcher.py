@@ -4,9 +4,10 @@ It sleeps a minute while none is due, and works in small steps while many are: a
 stopped, neither starve other work nor flood their subscribers.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import structlog
+from psycopg import AsyncConnection
 
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.addons.expectations.observe import observe
@@ -67,3 +68,11 @@ def watch_jobs(launch: Launch, base: Runtime) -> list[Component]:
     """Return the watcher as a part of the role worker."""
     watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
     return [Component(name=watching.name, run=watching.run, stop=watching.stop)]
+
+
+async def catch_up(connection: AsyncConnection[Any], *, worker: str) -> None:
+    """Observe at once all that is due."""
+    while (await observe(connection, worker=worker)).is_full or (
+        await observe_never_heard(connection, worker=worker)
+    ).is_full:
+        pass

@@ -5,21 +5,18 @@ What cannot be read is a fault with its place, and excuses what is then missing 
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from psycopg import Connection
 
 from events.entry.kinds import EntryName
-from statesvc.addons.archive.file_queries import file_faults, open_file
 from statesvc.addons.verify.fault import LogFault
-from statesvc.files.archive_errors import EntryFileError, UnreadableArchiveError
+from statesvc.files.archive_errors import AddOnMissingError, EntryFileError, UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectStoreError
+from statesvc.log.archived_files import OpenedMonth, archived_files
 from statesvc.log.entry_row import LogEntry
 from statesvc.log.log_months import LogMonth, archived_months
-
-if TYPE_CHECKING:
-    from statesvc.addons.archive.entry_file import EntryFile
 
 _WHOLE: Final = "the whole file"
 
@@ -51,7 +48,7 @@ class ArchivedMonths:
 
     folder: ArchivePath | None
     months: Sequence[LogMonth]
-    _files: "dict[str, EntryFile | LogFault]" = field(default_factory=dict)
+    _files: dict[str, OpenedMonth | LogFault] = field(default_factory=dict)
 
     @classmethod
     def read(cls, connection: Connection[Any], folder: ArchivePath | None) -> "ArchivedMonths":
@@ -83,7 +80,7 @@ class ArchivedMonths:
             file = self._open(month.file_name or "")
             if isinstance(file, LogFault):
                 continue
-            found = FileEntries(file.name)
+            found = FileEntries(month.file_name or "")
             _gather(file, found, month.first_batch or 0, (month.last_batch or 0) + 1)
             for entry in found.entries:
                 if entry.kind.name in kinds and entry.values[0].startswith(part):
@@ -97,28 +94,33 @@ class ArchivedMonths:
             try:
                 yield from (
                     LogFault(name, _WHOLE, "content", why)
-                    for name, why in file_faults(self.folder, self.months)
+                    for name, why in archived_files().file_faults(self.folder, self.months)
                 )
             except ObjectStoreError as error:
                 yield LogFault(error.what, _WHOLE, "content", error.why)
+            except AddOnMissingError as error:
+                yield from (
+                    LogFault(month.file_name or "", _WHOLE, "content", str(error))
+                    for month in self.months
+                )
 
-    def _open(self, name: str) -> "EntryFile | LogFault":
+    def _open(self, name: str) -> OpenedMonth | LogFault:
         if name not in self._files:
             self._files[name] = self._opened(name)
         return self._files[name]
 
-    def _opened(self, name: str) -> "EntryFile | LogFault":
+    def _opened(self, name: str) -> OpenedMonth | LogFault:
         if self.folder is None:
             return _no_folder(name)
         try:
-            return open_file(self.folder / name)
+            return archived_files().open_file(self.folder / name)
         except EntryFileError as error:
             return _fault(error)
         except UnreadableArchiveError as error:
             return LogFault(name, _WHOLE, "content", str(error))
 
 
-def _gather(file: "EntryFile", found: FileEntries, low: int, high: int) -> None:
+def _gather(file: OpenedMonth, found: FileEntries, low: int, high: int) -> None:
     for group in file.groups:
         if group.first_batch < high and group.last_batch >= low:
             try:

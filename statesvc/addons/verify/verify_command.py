@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from events.merkle.checkpoint import NoteError, VerifierKey
-from statesvc.addons.evidence.check_bundle import check, remarks
-from statesvc.addons.evidence.evidence_files import NotEvidenceError, read_evidence
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.addons.verify.worker_pool import LogAccess
@@ -32,6 +30,7 @@ from statesvc.log.history import History
 from statesvc.log.timestamp import StampError, Trust
 from statesvc.roles.master_key import open_master_keys
 from statesvc.sealer.pinned_keys import read_pinned_keys
+from statesvc.seams import parts, sentence
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.shipments.rebuild.rebuild import Rebuild
 
@@ -130,42 +129,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _bundle(options: argparse.Namespace) -> int:
-    if not options.key:
-        raise CommandError(
-            "--bundle needs --key, the log's public key from a source that you trust", exit_code=2
-        )
-    try:
-        evidence = read_evidence(options.bundle.read_bytes())
-    except OSError as error:
-        raise CommandError(
-            f"{options.bundle} cannot be read: {error.strerror or type(error).__name__}",
-            exit_code=2,
-        ) from error
-    except NotEvidenceError as error:
-        raise CommandError(
-            f"{options.bundle} is not an evidence file: {error}", exit_code=2
-        ) from error
-    flaws = check(evidence.document, options.key, trust=options.tsa_cert, files=evidence.files)
-    strange = [] if flaws else [*remarks(evidence.document), *evidence.remarks()]
-    if options.json:
-        write_json(
-            {
-                "sound": not flaws,
-                "flaws": [asdict(flaw) for flaw in flaws],
-                "remarks": [asdict(remark) for remark in strange],
-            }
-        )
-    elif flaws:
-        for flaw in flaws:
-            write_line(f"{flaw.pointer or '/'}: {flaw.why}")
-        write_line(f"THIS EVIDENCE DOES NOT HOLD: {len(flaws)} places, above.")
-    else:
-        for remark in strange:
-            write_line(f"Look at this: {remark.pointer}: {remark.why}")
-        write_line(
-            "The evidence holds: it is as it was sealed, and each of its entries stands in the signed log."
-        )
-    return CHANGED if flaws else 0
+    for verify_bundle in parts("documents"):
+        return int(verify_bundle(options))
+    raise CommandError(sentence("evidence", "--bundle"), exit_code=2)
 
 
 async def _run(options: argparse.Namespace) -> VerificationReport:

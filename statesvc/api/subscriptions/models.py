@@ -19,11 +19,11 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from projections.notification_type import NotificationType
-from statesvc.addons.brokers.table import BY_SCHEME
 from statesvc.api.parameters import known_carrier
 from statesvc.api.subscriptions.receiver_fields import Headers, OlderSignatureShown, SignatureAsked
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.delivery.target_kind import target_kinds
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.operation import PartialChange
@@ -64,7 +64,7 @@ Url = Annotated[
     Field(
         max_length=URL_CHARS_MAX,
         json_schema_extra={
-            "pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, BY_SCHEME)])})://\S+$"
+            "pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, target_kinds())])})://\S+$"
         },
         description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
         " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`, or one that gets tasks of Celery's:"

@@ -10,8 +10,7 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS, INSTALLED
 from events.parsing.zones import IANA_RELEASE
-from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
-from statesvc.api.service_status import CHECKS, read_facts
+from statesvc.api.service_status import checks, read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
 from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.interpreter import check_interpreter
@@ -44,6 +43,7 @@ from statesvc.maintenance.due_times import seconds_in_future
 from statesvc.roles.carrier_names import accepted_carriers, unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX
+from statesvc.seams import parts
 from statesvc.settings.carrier_settings import WEBHOOK_SECRET_PREFIX
 from statesvc.settings.renamed_variables import RENAMES
 from statesvc.settings.service_settings import SECTIONS, Settings
@@ -221,8 +221,7 @@ async def _database(
         _keys(connection, settings),
         check_locked(connection),
         check_service(connection),
-        check_body_archive(connection, settings),
-        check_log_archive(connection, settings),
+        *(check(connection, settings) for check in parts("doctor")),
         check_sealed_log(connection, settings),
     ):
         async for finding in part:
@@ -355,7 +354,7 @@ async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
 async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     """Make the checks of `statesvc status`. What is urgent there need not be a fault of the installation."""
     facts = await read_facts(connection)
-    for check in CHECKS:
+    for check in checks():
         found = list(check.find(facts))
         for finding in found:
             yield (

@@ -31,10 +31,10 @@ from statesvc.append.proposals import propose
 from statesvc.append.retry import RetryPolicy, run_transaction
 from statesvc.append.transaction import append
 from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
-from statesvc.bodies.body_record import BodyRecord
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.body_record import BodyRecord
 from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json

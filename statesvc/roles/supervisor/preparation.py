@@ -1,8 +1,10 @@
 """Preparation of the database before any role starts: a pooler that fits, its schema, the partitions of today, connections enough."""
 
 import asyncio
+from typing import Any
 
 import structlog
+from psycopg import AsyncConnection
 
 from statesvc.database.copy_faults import require_no_copy_faults
 from statesvc.database.dsns import Dsns
@@ -10,9 +12,12 @@ from statesvc.database.migrator import migrate
 from statesvc.database.open_connection import open_connection
 from statesvc.database.partitions import require_partitions
 from statesvc.database.room import read_room
+from statesvc.log.log_months import count_archived
 from statesvc.roles.connection_limits import plan_for
 from statesvc.roles.pooler_faults import owner_fault, pooler_mode, require_usable_pooler
 from statesvc.roles.runtime import require_database
+from statesvc.seams import is_on, sentence
+from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.service_settings import Settings
 
 _log = structlog.get_logger()
@@ -40,6 +45,7 @@ async def _prepare(settings: Settings) -> None:
     )
     async with await open_connection(dsns.listen, application_name="statesvc up") as connection:
         await require_partitions(connection)
+        await require_retention(connection, settings)
         await require_no_copy_faults(connection)
         if not dsns.is_pooled:
             plan_for(settings, await read_room(connection))
@@ -52,3 +58,16 @@ async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
         if not report.pending:
             return
     await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=auditor_role)
+
+
+async def require_retention(connection: AsyncConnection[Any], settings: Settings) -> None:
+    """Refuse to start without the job that deletes archived bodies, or takes months out of the log, when their time has come."""
+    if is_on("archive"):
+        return
+    if (archived := await count_archived(connection)).days:
+        bound = f"STATESVC_ARCHIVE_KEEP_MONTHS is {settings.archive.keep_months}, and {archived.days} days of bodies are archived"
+    elif settings.archive.log_hot_months is not None:
+        bound = f"STATESVC_ARCHIVE_LOG_HOT_MONTHS is {settings.archive.log_hot_months}"
+    else:
+        return
+    raise SettingError(f"{bound}: {sentence('archive', 'to keep that bound')}")

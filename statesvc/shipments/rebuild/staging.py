@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from statesvc.addons.archive.file_queries import open_file
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.log.archived_files import archived_files
 from statesvc.shipments.rebuild.keyspace import Slice
 
 BUCKETS_MAX: Final = 4_096
@@ -47,7 +47,7 @@ class Staging:
 
     def add(self, path: ArchivePath) -> None:
         """Sort in what a month's file has. Raises UnreadableArchiveError."""
-        with open_file(path) as file:
+        with archived_files().open_file(path) as file:
             for events in file.histories():
                 sorted_in: dict[int, list[bytes]] = defaultdict(list)
                 for shipment_id, version, canonical in events:

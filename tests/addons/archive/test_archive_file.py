@@ -14,7 +14,7 @@ from statesvc.addons.archive.archive_file import (
     FinishedFile,
 )
 from statesvc.addons.archive.write_day import BODY_FILES
-from statesvc.bodies.body_record import BodyRecord
+from statesvc.files.body_record import BodyRecord
 
 DAY = date(2026, 3, 1)
 BEGIN = "bodies-2026-03-01-a1b2c3d4"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from statesvc.bodies.body_record import FIRST, bounds
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
+from statesvc.files.body_record import FIRST, bounds
 from tests.world.body_archivist import Archivist
 from tests.world.shop import says
 
@@ -19,7 +19,7 @@ async def plan(
     archivist: Archivist, file: str, name: str, parameters: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return every node of the plan that ran."""
-    query = re.sub(r"^--.*\n", "", queries("statesvc.bodies", file)[name], flags=re.MULTILINE)
+    query = re.sub(r"^--.*\n", "", queries(*file.rsplit(".", 1))[name], flags=re.MULTILINE)
     cursor = await archivist.shop.connection.execute(
         f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}".encode(), parameters
     )
@@ -66,7 +66,7 @@ async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(
         "SELECT (min(received_at) AT TIME ZONE 'UTC')::date FROM statesvc.body"
     )
     asked = {**bounds(day), "holds": True, "after": FIRST, "limit": 100, "bytes_max": 1 << 30}
-    nodes = await plan(filled, "day", "day_bodies", asked)
+    nodes = await plan(filled, "statesvc.addons.archive.day", "day_bodies", asked)
     assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
     bodies = {
         node["Relation Name"]
@@ -87,7 +87,7 @@ async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> No
         "received_ats": timestamps([row[1] for row in found]),
     }
     for name in ("hot_bodies", "body_locations"):
-        nodes = await plan(filled, "find_bodies", name, asked)
+        nodes = await plan(filled, "statesvc.bodies.find_bodies", name, asked)
         scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {
             "body_retained",
             "body_archive",
