@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings as django_settings
 from kombu import Connection
+from kombu.exceptions import OperationalError
 from statesvc_client.testing import SECRET, Service
 
 UPS_SECRET = "what UPS was given"
@@ -21,7 +22,7 @@ def broker() -> None:
     try:
         with Connection(url, connect_timeout=3) as connection:
             connection.ensure_connection(max_retries=1, timeout=3)
-    except OSError as error:
+    except (OSError, OperationalError) as error:
         pytest.exit(f"no broker answers at {url} (BROKER_URL): {error}", returncode=1)
 
 
