@@ -36,9 +36,13 @@ async def storage_findings(
     applied = {
         version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()
     }
+    blocked: str | None
     if pending := sorted(frozenset(migrations) - applied):
-        text = f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
-        return [_now("database", text, "AckAvailability")]
+        blocked = f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
+    else:
+        blocked = await read_lock_fault(connection)
+    if blocked is not None:
+        return [_now("database", blocked, "AckAvailability")]
     row = await (await connection.execute(_SQL["fit_to_write"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     refusal, seconds, missing, clock, next_batch_id, sealed_batch_id = row
@@ -60,6 +64,18 @@ async def storage_findings(
             )
         ]
     return []
+
+
+async def read_lock_fault(connection: AsyncConnection[Any]) -> str | None:
+    """Return who keeps everybody from storing messages; None: nobody does."""
+    row = await (await connection.execute(_SQL["locker"])).fetchone()
+    if row is None:
+        return None
+    table, pid, role, statement, seconds = row
+    return (
+        f"no push is acknowledged: {table} is locked by pid {pid} ({role or 'unknown role'}, {statement}, for {duration(seconds)}); "
+        f"SELECT pg_terminate_backend({pid}) ends it"
+    )
 
 
 def _without_partition(missing: Sequence[str], clock: datetime, wall_clock: float) -> str:

@@ -38,6 +38,7 @@ from statesvc.database.postgres_programs import VARIABLE as POSTGRES_BIN
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn
+from statesvc.health.storable import read_lock_fault
 from statesvc.ingress.scheme_words import described
 from statesvc.maintenance.due_times import seconds_in_future
 from statesvc.roles.carrier_names import accepted_carriers, unknown_carriers
@@ -211,6 +212,10 @@ async def _database(
     if not is_pooled:
         # a pooler's connections are the pooler's business
         yield await check_connections(connection, settings)
+    if (locked := await read_lock_fault(connection)) is not None:
+        # what reads the table waits for it
+        yield fail("database", locked)
+        return
     for part in (
         check_log_privileges(connection),
         check_database_roles(connection, settings),
@@ -219,6 +224,7 @@ async def _database(
         _copy_faults(connection),
         check_zones(connection),
         _keys(connection, settings),
+        _invalid_indexes(connection),
         check_locked(connection),
         check_service(connection),
         *(check(connection, settings) for check in parts("doctor")),
@@ -230,6 +236,9 @@ async def _database(
 
 async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     """Check what needs no settings of the installation: for one of several cells, from elsewhere."""
+    if (locked := await read_lock_fault(connection)) is not None:
+        yield fail("database", locked)
+        return
     for part in (
         check_server(connection),
         check_log_privileges(connection),
@@ -237,6 +246,7 @@ async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Find
         _partitions(connection),
         _copy_faults(connection),
         check_zones(connection),
+        _invalid_indexes(connection),
         check_locked(connection),
         check_service(connection),
     ):
@@ -349,6 +359,15 @@ async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
             else ""
         )
         yield warn("locked shipments", text + hint)
+
+
+async def _invalid_indexes(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    async for name, table in await connection.execute(_SQL["invalid_indexes"]):
+        yield warn(
+            "indexes",
+            f"{name} of {table} is invalid, as a REINDEX or CREATE INDEX CONCURRENTLY leaves it that failed: each write pays for it. "
+            f"DROP INDEX CONCURRENTLY {name} if it ends in _ccnew or _ccold, else REINDEX INDEX CONCURRENTLY {name}",
+        )
 
 
 async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:

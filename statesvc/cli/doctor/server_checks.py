@@ -34,8 +34,8 @@ async def check_server(
     connection: AsyncConnection[Any], *, is_packaged: bool = False
 ) -> AsyncIterator[Finding]:
     """Check the server's settings; any role may. `is_packaged`: the server comes with our packages."""
-    async for (version,) in await connection.execute(_SQL["server_version"]):
-        yield check_version(version)
+    async for version, name in await connection.execute(_SQL["server_version"]):
+        yield check_version(version, name)
         behind = check_minor(version, is_packaged=is_packaged)
         if behind is not None:
             yield behind
@@ -94,8 +94,8 @@ def check_minor(version: int, *, is_packaged: bool = False) -> Finding | None:
     )
 
 
-def check_version(version: int) -> Finding:
-    """Check the version, as the server numbers itself, such as 180004."""
+def check_version(version: int, name: str) -> Finding:
+    """Check the version, as the server numbers itself, such as 180004, and calls itself, such as 19beta1."""
     if version < OLDEST_SERVER:
         return fail("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
     if version < WHOLE_TRANSACTIONS_SINCE:
@@ -104,7 +104,9 @@ def check_version(version: int) -> Finding:
             f"PostgreSQL {version // 10000} knows no transaction_timeout: a worker that freezes in the middle of a batch keeps its locks "
             "until it is ended (pg_terminate_backend); from 17 on the server ends its transaction",
         )
-    return ok("server", f"PostgreSQL {version // 10000}.{version % 10000}")
+    if not name.replace(".", "").isdigit():
+        return warn("server", f"PostgreSQL {name} is no release: its data may not outlive it")
+    return ok("server", f"PostgreSQL {name}")
 
 
 def check_housekeeping(

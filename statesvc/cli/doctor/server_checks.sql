@@ -1,6 +1,6 @@
 -- name: server_version
--- Return the server's version number, such as 180004.
-SELECT current_setting('server_version_num')::int AS version;
+-- Return the server's version number, such as 180004, and its name, such as 18.4 or 19beta1.
+SELECT current_setting('server_version_num')::int AS version, split_part(current_setting('server_version'), ' ', 1);
 
 -- name: durable
 -- Return the settings that would lose an acknowledged webhook.

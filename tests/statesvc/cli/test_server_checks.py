@@ -11,19 +11,26 @@ from statesvc.health.finding import Urgency
 
 
 def test_a_server_that_is_too_old_must_be_replaced() -> None:
-    assert check_version(150010).urgency is Urgency.NOW
+    assert check_version(150010, "15.10").urgency is Urgency.NOW
 
 
 def test_a_server_that_cannot_limit_a_whole_transaction_will_do_and_what_that_means_is_said() -> (
     None
 ):
-    finding = check_version(160004)
+    finding = check_version(160004, "16.4")
     assert finding.urgency is Urgency.HUMAN
     assert "transaction_timeout" in finding.text
 
 
 def test_a_newer_one_is_well() -> None:
-    assert check_version(170000).urgency is check_version(180004).urgency is Urgency.OK
+    assert check_version(170000, "17.0").urgency is Urgency.OK
+    assert check_version(180004, "18.4").text == "PostgreSQL 18.4"
+
+
+def test_a_server_before_its_release_is_called_by_its_name() -> None:
+    finding = check_version(190000, "19beta1")
+    assert finding.urgency is Urgency.HUMAN
+    assert "19beta1 is no release" in finding.text
 
 
 def test_a_server_that_lacks_minor_releases_is_told_which() -> None:

@@ -1,0 +1,41 @@
+"""A session that locks the inbox against everybody is named, and no process is ready meanwhile."""
+
+import asyncio
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.cli.doctor.checks import check_database
+from statesvc.health.finding import Urgency
+from statesvc.health.storable import storage_findings
+
+
+async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn) as other:
+        await other.execute("LOCK TABLE statesvc.inbox IN ACCESS EXCLUSIVE MODE")
+        async with asyncio.timeout(10):
+            while not (found := await storage_findings(service, migrations=())):  # noqa: ASYNC110 - a lock gives no sign
+                await asyncio.sleep(0.05)
+            doctor = [finding async for finding in check_database(service)]
+        named = f"statesvc.inbox is locked by pid {other.info.backend_pid} (statesvc_owner, LOCK TABLE, for "
+        assert named in found[0].text
+        assert [each.urgency for each in doctor if named in each.text] == [Urgency.NOW]
+    assert await storage_findings(service, migrations=()) == []
+
+
+async def test_an_invalid_index_is_named(
+    database: Any, service: AsyncConnection[Any], owner: AsyncConnection[Any]
+) -> None:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
+        await superuser.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'statesvc.inbox_token'::regclass"
+        )
+    found = [finding.text async for finding in check_database(service)]
+    (named,) = [
+        text for text in found if "statesvc.inbox_token of statesvc.inbox is invalid" in text
+    ]
+    await owner.execute(named.rsplit(", else ", 1)[1].encode())
+    found = [finding.text async for finding in check_database(service)]
+    assert not [text for text in found if "is invalid" in text]
