@@ -16,9 +16,9 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 ARGS :=
 
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
-test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
+test test-core test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz wheel dist audit clean client docs pictures findings
+.PHONY: help install run demo test test-core test-fast check bench soak fuzz wheel dist audit clean client docs pictures findings
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ test: $(READY_DEV) ## all tests; ARGS="-n 0 -k name" for a few
 
 test-fast: $(READY_DEV) ## pure and database tests, without those marked slow
 	@STATESVC_HYPOTHESIS=fast $(BIN)/python -m pytest -n 4 --dist worksteal -m 'not soak and not slow' $(ARGS)
+
+test-core: $(READY_DEV) ## the tests of the core: without add-ons, carriers' payloads, whole installations and what is marked slow
+	@STATESVC_HYPOTHESIS=fast $(BIN)/python -m pytest -n 4 --dist worksteal -m 'not soak and not slow' tests/projections tests/statesvc tests/migrations tests/test_*.py $(ARGS)
 
 check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew, public code lists are covered
 	$(BIN)/ruff check .
