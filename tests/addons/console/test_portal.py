@@ -1,5 +1,6 @@
 """The portal: an owner's subscriptions behind a link that expires, and nothing of anyone else."""
 
+import base64
 import html
 import re
 from collections.abc import AsyncIterator
@@ -23,7 +24,9 @@ from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world.api import Api
 from tests.world.console import Tab as ConsoleTab
+from tests.world.database import Database
 from tests.world.deliver import deliver
+from tests.world.shell import Shell
 
 LINKS = f"{PATH}/portal-links"
 DEEDS = ("pause", "resume", "test", "replay", "rotate-secret")
@@ -384,3 +387,14 @@ async def test_a_link_is_made_by_the_name_of_the_owners_key(
     await create_key(connection, name="The shop", scopes=scopes, created_by="test")
     status, problem = await portal.call(operator, LINKS, {"owner": "The shop"})
     assert (status, "several keys" in problem["detail"]) == (422, True)
+
+
+async def test_a_link_of_the_command_opens_the_portal(
+    portal: Portal, database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    await portal.subscribe(await portal.key("shop", Scope.SUBSCRIPTIONS))
+    printed = await shell("subscriptions", "portal", "shop")
+    visit = await portal.visit(printed.splitlines()[0])
+    assert "shop.invalid" in await visit.text("/portal")
