@@ -17,6 +17,7 @@ ROOT: Final = CLIENTS.parent
 FRAGMENTS: Final = {
     "CONTRIBUTING.md": "quotes the service, where mypy reads it",
     "docs/brokers.md": "stands in an application of Django and Celery",
+    "docs/from-celery.md": "stands in an application of Django",
     "docs/forwarding.md": "needs FastAPI and Flask: examples/forwarding checks it",
 }
 

@@ -84,6 +84,7 @@ def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
         received_at=NOON,
         normalizer="ups",
         normalizer_version="1",
+        notify=False,
     )
     document = event_document(
         event,
