@@ -1,7 +1,8 @@
 """The carriers that may push to us: one module each, one line here; and those of other installed packages."""
 
+from collections.abc import Iterable, Iterator, MutableMapping
 from importlib import import_module
-from typing import Final
+from typing import Final, cast
 
 from events.carriers.carrier import Carrier
 from events.carriers.installed import add_installed
@@ -87,9 +88,40 @@ MODULES: Final = (
     "veho",
     "yanwen",
 )
-CARRIERS: Final[dict[str, Carrier]] = {
-    carrier.carrier_id: carrier
-    for carrier in (import_module(f"{__package__}.{name}").CARRIER for name in MODULES)
-}
+_MODULE_OF: Final = {"17track": "seventeentrack"}
+"""Modules that do not bear the id of their carrier, which is no name of Python's."""
+
+
+class CarrierTable(MutableMapping[str, Carrier]):
+    """Carriers by id, each imported when it is first used: to list ids, or to look for one, imports none."""
+
+    def __init__(self, carrier_ids: Iterable[str]) -> None:
+        self._carriers: dict[str, Carrier | None] = dict.fromkeys(carrier_ids)
+
+    def __getitem__(self, carrier_id: str) -> Carrier:
+        carrier = self._carriers[carrier_id]
+        if carrier is None:
+            module = import_module(f"{__package__}.{_MODULE_OF.get(carrier_id, carrier_id)}")
+            carrier = self._carriers[carrier_id] = cast("Carrier", module.CARRIER)
+        return carrier
+
+    def __setitem__(self, carrier_id: str, carrier: Carrier) -> None:
+        self._carriers[carrier_id] = carrier
+
+    def __delitem__(self, carrier_id: str) -> None:
+        del self._carriers[carrier_id]
+
+    def __contains__(self, carrier_id: object) -> bool:
+        return carrier_id in self._carriers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._carriers)
+
+    def __len__(self) -> int:
+        return len(self._carriers)
+
+
+_ID_OF: Final = {module: carrier_id for carrier_id, module in _MODULE_OF.items()}
+CARRIERS: Final = CarrierTable(_ID_OF.get(name, name) for name in MODULES)
 INSTALLED: Final = add_installed(CARRIERS, RECIPES)
 """The entry points of other packages, and which package each is of."""

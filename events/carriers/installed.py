@@ -5,7 +5,7 @@ carrier would be refused, and lost.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
@@ -37,7 +37,7 @@ class InstalledVersion:
 
 
 def add_installed(
-    carriers: dict[str, Carrier],
+    carriers: MutableMapping[str, Carrier],
     recipes: dict[str, Recipe],
     points: Iterable[EntryPoint] | None = None,
 ) -> dict[str, str]:
@@ -85,7 +85,7 @@ def _package(point: EntryPoint) -> str:
 
 
 def _flaws(
-    brought: InstalledCarrier | InstalledVersion, carriers: dict[str, Carrier]
+    brought: InstalledCarrier | InstalledVersion, carriers: Mapping[str, Carrier]
 ) -> Iterator[str]:
     if isinstance(brought, InstalledCarrier):
         carrier_id, versions = brought.carrier.carrier_id, brought.carrier.normalizers

@@ -7,7 +7,8 @@ docstring is its documentation (`statesvc doctor --settings` prints it) and name
 import base64
 import os
 import re
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -364,13 +365,17 @@ class Settings:
     addons: AddOnSettings = field(default_factory=AddOnSettings)
     account_zones: Mapping[str, str] = field(default_factory=dict)
 
-    def in_account_zones(self, carriers: Mapping[str, Carrier]) -> dict[str, Carrier]:
+    def in_account_zones(
+        self, carriers: MutableMapping[str, Carrier]
+    ) -> MutableMapping[str, Carrier]:
         """Return the carriers, each with the zone of the account where one is set."""
         zones = self.account_zones
-        return {
-            name: carrier.in_zone(zones[name.upper()]) if name.upper() in zones else carrier
-            for name, carrier in carriers.items()
+        zoned = {
+            name: carriers[name].in_zone(zones[name.upper()])
+            for name in carriers
+            if name.upper() in zones
         }
+        return ChainMap(zoned, carriers)
 
     @property
     def fixed_ports(self) -> dict[str, tuple[str, int]]:
