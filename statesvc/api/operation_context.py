@@ -20,7 +20,6 @@ from statesvc.http.unknown_carrier import unknown_carrier
 if TYPE_CHECKING:
     # loaded by the operations that use them: a command that reads a queue must not wait for them
     from statesvc.api.computing import Computing
-    from statesvc.api.replica_reads import StaleReads
     from statesvc.delivery.addresses import Network
     from statesvc.delivery.targets import Targets
     from statesvc.log.history import History
@@ -35,7 +34,7 @@ class Context:
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
     of the database. `targets`: what sends to receivers, in the networks that are `allowed`. `computing`: where what takes long is
-    computed. `reads`: of what may be a little old. `console_url`: where people open the console, without `/console`.
+    computed. `console_url`: where people open the console, without `/console`.
     """
 
     pool: Connections
@@ -50,7 +49,6 @@ class Context:
     targets: "Callable[[], Awaitable[Targets]]"
     allowed: "Sequence[Network]"
     computing: "Callable[[], Awaitable[Computing]]"
-    reads: "Callable[[], StaleReads]"
     console_url: str | None = None
     limits: CallLimits = field(default_factory=CallLimits)
 

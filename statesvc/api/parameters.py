@@ -11,12 +11,13 @@ from pydantic_core import PydanticCustomError
 from events.carriers import CARRIERS
 from events.identity.ids import NAMES_BYTES_MAX
 from statesvc.api.personal_reads import Include
-from statesvc.api.replica_reads import MaxStaleness
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.paging import PageParameters
+from statesvc.http.removed_fields import removed
 from statesvc.http.unknown_carrier import no_such_carrier
 from statesvc.log.cursor import CURSOR_PATTERN
 
+MaxStaleness = Annotated[float | None, removed("max_staleness")]
 _NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # without the number, which may be somebody's: a problem repeats no value

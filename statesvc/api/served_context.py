@@ -10,7 +10,6 @@ from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
 from statesvc.api.operation_context import Context, no_targets
 from statesvc.api.personal_reads import PersonalReads
-from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.delivery.addresses import Network
@@ -32,20 +31,18 @@ def served_context(
     targets: Targets | None = None,
     allowed: Sequence[Network] = (),
     computing: Computing | None = None,
-    replica: Replica | None = None,
     carriers: Mapping[str, Carrier] = CARRIERS,
     console_url: str | None = None,
     limits: CallLimits = CallLimits(),  # noqa: B008 - a value
 ) -> Context:
     """Make the context of these parts. The caller opens and closes them.
 
-    `computing`: what takes long; in this process, unless it is given. `replica`: a standby for calls that take `max_staleness`.
+    `computing`: what takes long; in this process, unless it is given.
     """
     log_archive = History(archive)
     computing = computing or ComputingHere(
         Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive, limits=limits)
     )
-    reads = StaleReads(pool, log_archive, replica)
 
     async def opened_keyring() -> Keyring:
         return keyring
@@ -69,7 +66,6 @@ def served_context(
         targets=opened_targets,
         allowed=allowed,
         computing=started_computing,
-        reads=lambda: reads,
         console_url=console_url,
         limits=limits,
     )

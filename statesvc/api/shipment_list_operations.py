@@ -16,14 +16,12 @@ from events.vocabulary import Reason, Status
 from projections.expectations import Expectation
 from projections.lifecycle import Flag
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Instant, Name
-from statesvc.api.replica_reads import STALENESS, MaxStaleness
+from statesvc.api.parameters import Instant, MaxStaleness, Name
 from statesvc.http.call import Call
 from statesvc.http.operation import PREFER_TAKEN, PREFERENCE_APPLIED, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.preferences import Vocabulary
 from statesvc.http.problem import Code, Problem
-from statesvc.log.history import History
 from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
 from statesvc.shipments.references import (
@@ -140,7 +138,7 @@ class ListParameters(PageParameters):
         f"`tracking_number` has more than {NUMBERS_MAX} numbers, or `*` and less than 4 characters.",
     ),
     request_headers=PREFER_TAKEN,
-    response_headers={**STALENESS, **PREFERENCE_APPLIED},
+    response_headers=PREFERENCE_APPLIED,
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.TOO_MANY),
 )
 async def list_shipments(
@@ -159,7 +157,7 @@ async def list_shipments(
     )
     keyring = await context.keyring() if wanted.details or wanted.reference is not None else None
 
-    async def read(connection: AsyncConnection[Any], _archive: History) -> Page[DetailedShipment]:
+    async with context.pool.connection() as connection:
         position, before = (
             (None, await _before(connection, wanted))
             if wanted.cursor is None
@@ -200,8 +198,6 @@ async def list_shipments(
                 [end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to
             )
         return Page(shipments, cursor)
-
-    return await context.reads().read(call, read, max_staleness=wanted.max_staleness)
 
 
 async def _attached_to(

@@ -23,7 +23,6 @@ from statesvc.api.parameters import (
     StateParameters,
 )
 from statesvc.api.personal_reads import reads_personal
-from statesvc.api.replica_reads import STALENESS
 from statesvc.http.call import Call
 from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
 from statesvc.http.paging import decode_cursor, encode_cursor
@@ -59,7 +58,6 @@ _KNOWN: Final = {
 }
 _TAGGED: Final[Mapping[str, str]] = {
     hdrs.ETAG: "Of the last event and of the whole answer.",
-    **STALENESS,
 }
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 _STATUSES: Final[Mapping[int, str]] = {OK: "the current state", NOT_MODIFIED: "it has not changed"}
@@ -85,7 +83,7 @@ async def get_shipment_by_id(
     """
     wanted = call.parameters
 
-    async def read(connection: AsyncConnection[Any], archive: History) -> RawAnswer[Shipment]:
+    async with context.pool.connection() as connection:
         number = await number_of_shipment(connection, wanted.shipment_id)
         if number is None:
             raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
@@ -96,9 +94,7 @@ async def get_shipment_by_id(
             as_of=wanted.as_of,
             include=wanted.include,
         )
-        return await _state(context, call, connection, archive, by_number)
-
-    return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
+        return await _state(context, call, connection, context.log_archive(), by_number)
 
 
 @operation(
@@ -118,17 +114,14 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
     """
     wanted = call.parameters
 
-    async def read(connection: AsyncConnection[Any], archive: History) -> RawAnswer[Shipment]:
-        return await _state(context, call, connection, archive, wanted)
-
-    return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
+    async with context.pool.connection() as connection:
+        return await _state(context, call, connection, context.log_archive(), wanted)
 
 
 @operation(
     f"GET {_ONE}/history",
     scope="read",
     tag="shipments",
-    response_headers=STALENESS,
     problems=(*_UNKNOWN, Code.INVALID_CURSOR),
 )
 async def get_shipment_history(
@@ -143,8 +136,8 @@ async def get_shipment_history(
     personal = reads_personal(call, wanted.include)
     keyring = await context.keyring() if personal else await context.keyring_if_any()
 
-    async def read(connection: AsyncConnection[Any], archive: History) -> HistoryPage:
-        await _bring_back(connection, archive, wanted)
+    async with context.pool.connection() as connection:
+        await _bring_back(connection, context.log_archive(), wanted)
         found, horizon = await _find(connection, wanted, resumed)
         opener = found.shipment.opener(keyring) if personal and keyring is not None else None
         page = await timeline(
@@ -170,8 +163,6 @@ async def get_shipment_history(
             "next_cursor": cursor,
             **_as_of(horizon),
         }
-
-    return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
 
 
 @operation(
@@ -275,15 +266,6 @@ async def print_audit(
         "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
     }
     return PrintedAudit(content=printed(audit), shipment=found.shipment)
-
-
-def _bound(
-    call: Call[Any, None], asked: StateParameters | ShipmentIdParameters | HistoryParameters
-) -> float | None:
-    """Return how old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
-    if asked.max_staleness is not None and reads_personal(call, asked.include):
-        return 0
-    return asked.max_staleness
 
 
 async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> bool:

@@ -36,7 +36,6 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from statesvc.api.computing import Computing
-    from statesvc.api.replica_reads import StaleReads
     from statesvc.delivery.targets import Targets
     from statesvc.log.history import History
     from statesvc.log.tombstones import Tombstones
@@ -169,7 +168,6 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             targets=lambda: stack.enter_async_context(_targets(settings)),
             allowed=settings.notifier.subscriber_allow,
             computing=computing,
-            reads=lambda: _reads(held, settings),
         )
         yield LocalCalls(context, database_name(settings.database))
         await readings.close()
@@ -180,12 +178,6 @@ def _tombstones(settings: Settings) -> "Tombstones":
     from statesvc.cli.tombstone_places import configured_tombstones  # noqa: PLC0415 - few operations publish
 
     return configured_tombstones(settings)
-
-
-def _reads(pool: CommandConnection, settings: Settings) -> "StaleReads":
-    from statesvc.api.replica_reads import StaleReads  # noqa: PLC0415 - few operations read shipments
-
-    return StaleReads(pool, _log_archive(settings), None)
 
 
 def _log_archive(settings: Settings) -> "History":

@@ -25,13 +25,6 @@ class EntryFileError(UnreadableArchiveError):
         return f"{self.name}, {self.place}: {self.why}; put the copy from the backup of the archive's folder back"
 
 
-class OnlyArchivedError(UnreadableArchiveError):
-    """Entries are in files, and asked for of a standby: only the primary takes them in again."""
-
-    def __str__(self) -> str:
-        return "a part of the log is archived, and only the primary reads it"
-
-
 class NoParquetError(UnreadableArchiveError):
     """pyarrow is not installed."""
 

@@ -17,6 +17,7 @@ from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.operation import Route
 from statesvc.http.preferences import show_preference
+from statesvc.http.removed_fields import show_removed_fields
 from statesvc.settings.http_settings import listen_hosts
 
 BODY_BYTES_MAX: Final = 1024 * 1024
@@ -36,6 +37,7 @@ def build_app(
     """Build the application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     app.on_response_prepare.append(show_preference)
+    app.on_response_prepare.append(show_removed_fields)
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))
     served = list(routes)

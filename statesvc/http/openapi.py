@@ -27,6 +27,7 @@ from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, RequestHeader, Route
 from statesvc.http.problem import PROBLEM_KINDS, Code
+from statesvc.http.removed_fields import described_headers
 
 _REFERENCE: Final = "#/components/schemas/{model}"
 _PAGE_OF: Final = re.compile(r"^Page\[(\w+)\]$")
@@ -404,6 +405,7 @@ def _streamed(data: dict[str, Any]) -> dict[str, Any]:
 def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
     """Return the answers that are no problem."""
     responses: dict[str, Any] = {}
+    warned = described_headers(contract.parameters, contract.request)
     for status, description in contract.statuses.items():
         responses[str(status)] = {"description": description}
         model = contract.response or contract.streamed
@@ -414,10 +416,10 @@ def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
             responses[str(status)]["content"] = {
                 media_type: {"schema": schema} for media_type in contract.response_types
             }
-        if contract.response_headers:
+        if headers := {**contract.response_headers, **warned}:
             responses[str(status)]["headers"] = {
                 str(name): {"description": description, "schema": {"type": "string"}}
-                for name, description in contract.response_headers.items()
+                for name, description in headers.items()
             }
     return responses
 

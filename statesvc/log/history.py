@@ -22,7 +22,7 @@ from psycopg import AsyncConnection, Rollback
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
 from statesvc.database.queries import queries
-from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveError
+from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log import entry_documents
 from statesvc.log.archived_files import EntriesByKind, FileQuery, archived_files
@@ -51,8 +51,6 @@ class History:
     """The files in `folder`. None: this installation has none, and what was archived elsewhere cannot be read."""
 
     folder: ArchivePath | None
-    is_read_only: bool = False
-    """True on a standby: what is in files stays there."""
     _horizon: _Horizon = field(default_factory=_Horizon)
 
     async def restore_shipments(self, connection: Connection, shipments: Iterable[UUID]) -> None:
@@ -142,8 +140,6 @@ class History:
             "months": [month for _, month in away],
         }
         taken = not away
-        if away and self.is_read_only:
-            raise OnlyArchivedError
         while not taken:
             # before the transaction: a file may take longer than one may pause
             gone = await self._gone(connection, away)

@@ -6,9 +6,8 @@ what they say. With a socket to the `ingress` of its machine it hands such a con
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from events.carriers import CARRIERS
@@ -18,7 +17,6 @@ from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
 from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReads
-from statesvc.api.replica_reads import Replica
 from statesvc.api.routes import left_out_routes
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
@@ -45,7 +43,6 @@ from statesvc.roles.connection_limits import (
     api_limits,
     misrouted_limits,
     reader_limits,
-    replica_limits,
 )
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
@@ -110,9 +107,6 @@ async def run(launch: Launch) -> int:
             waiting_max=settings.api.computing_waiting_max,
         )
         stack.push_async_callback(processes.close)
-        replica = await stack.enter_async_context(
-            open_replica(launch, base, archive=History(archive_folder(settings), is_read_only=True))
-        )
         limits = KeyLimits(
             calls_max=settings.api.calls_per_key_max,
             computed_max=settings.api.computed_per_key_max,
@@ -136,7 +130,6 @@ async def run(launch: Launch) -> int:
             targets=targets,
             allowed=allowed,
             computing=ComputingProcesses(processes),
-            replica=replica,
             carriers=settings.in_account_zones(CARRIERS),
             console_url=settings.http.console_url,
         )
@@ -194,30 +187,6 @@ async def run(launch: Launch) -> int:
             times=ShutdownTimes(
                 grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds
             ),
-        )
-
-
-@asynccontextmanager
-async def open_replica(
-    launch: Launch, base: Runtime, *, archive: History
-) -> AsyncIterator[Replica | None]:
-    """Open the standby of STATESVC_REPLICA_URL. It may be away when the service starts, and come and go."""
-    url = launch.settings.database.replica_url
-    if url is None:
-        yield None
-        return
-    dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
-    async with pool_of(
-        launch,
-        dsns,
-        name="statesvc replica",
-        limits=replica_limits(launch.settings, base.plan),
-        writes=False,
-    ) as pool:
-        yield Replica(
-            pool,
-            archive,
-            count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}),
         )
 
 

@@ -21,7 +21,6 @@ API_AWAY_SECONDS: Final = 0.5
 """While no connection can be opened, a 503 with Retry-After serves a caller better than waiting."""
 API_WAITING_KEYS: Final = 2
 """The queue for connections holds all calls that so many keys may have under way."""
-REPLICA_ACQUIRE_SECONDS: Final = 0.25
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0
@@ -153,15 +152,6 @@ def api_limits(settings: Settings) -> PoolLimits:
 def reader_limits(settings: Settings) -> PoolLimits:
     """Return the limits of the connection that reads while the database takes no writes: there is none until then."""
     return replace(api_limits(settings), connections_min=0)
-
-
-def replica_limits(settings: Settings, plan: ConnectionPlan) -> PoolLimits:
-    """Return the limits of the connections to a standby: the primary is there for who would have to wait."""
-    return replace(
-        api_limits(settings),
-        acquire_seconds=REPLICA_ACQUIRE_SECONDS,
-        connections_max=plan.pools["api"] + 1,
-    )
 
 
 def worker_limits(settings: Settings) -> PoolLimits:

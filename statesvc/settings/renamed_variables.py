@@ -1,6 +1,7 @@
-"""Settings that got another name: the old one works, with a warning, in two minor releases, the one that renames it and the next.
+"""Settings that were renamed or removed: accepted with a warning in two minor releases, the one that does it and the next.
 
-A row in RENAMES is all that a rename needs: the start, `statesvc doctor`, `init` and its test of docs/upgrade.md go by it.
+A row in RENAMES is all that this takes: the start, `statesvc doctor` and `init` read it, and tests hold it to docs/upgrade.md and
+docs/promises.md.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping
@@ -16,18 +17,24 @@ class AmbiguousVariableError(ValueError):
     """A setting has two values, one under each of its names. The message shows neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenamedVariable:
-    """`since`: the minor release that brought the new name, such as `0.2`. A name that ends in `_` begins those of all carriers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OldVariable:
+    """`since`: the minor release that made it old, such as `0.2`."""
 
     old: str
-    new: str
     since: str
 
     @property
     def refused_from(self) -> str:
         major, minor = _minor_release(self.since)
         return f"{major}.{minor + RELEASES_WITH_WARNING}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenamedVariable(_OldVariable):
+    """A name that ends in `_` begins those of all carriers."""
+
+    new: str
 
     def new_name(self, variable: str) -> str | None:
         """Return the new name of a variable, or None for one that was not renamed here."""
@@ -36,31 +43,47 @@ class RenamedVariable:
         return self.new if variable == self.old else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedVariable(_OldVariable):
+    """A setting without effect. `instead`: a sentence without a full stop."""
+
+    instead: str
+
+
 @dataclass(frozen=True, slots=True)
 class Renames:
-    """All renames, as the release `version` takes them."""
+    """All renames and removals, as the release `version` takes them."""
 
     rows: tuple[RenamedVariable, ...]
+    removed: tuple[RemovedVariable, ...] = ()
     version: str = __version__
 
     def deprecated(self, variables: Iterable[str]) -> dict[str, str]:
-        """Return a sentence for each variable with an old name that still works."""
+        """Return a sentence for each old variable that is still accepted."""
         return {
             variable: f"{variable} is now {name}: set that. The old name is refused from {row.refused_from} on"
             for variable, name, row in self._found(variables)
             if not self._is_refused(row)
+        } | {
+            row.old: f"{row.old} has no effect: {row.instead}. It is refused from {row.refused_from} on"
+            for row in self.removed
+            if row.old in variables and not self._is_refused(row)
         }
 
     def refused(self, variables: Iterable[str]) -> dict[str, str]:
-        """Return a sentence for each variable with an old name that works no longer."""
+        """Return a sentence for each old variable that is refused."""
         return {
             variable: f"{variable} was renamed to {name} in {row.since}: set that, and remove the old one"
             for variable, name, row in self._found(variables)
             if self._is_refused(row)
+        } | {
+            row.old: f"{row.old} was removed in {row.since}: {row.instead}"
+            for row in self.removed
+            if row.old in variables and self._is_refused(row)
         }
 
     def adopt(self, environment: MutableMapping[str, str]) -> list[str]:
-        """Set each new name to what is set under the old one. Return what to warn of. Raises AmbiguousVariableError."""
+        """Set each new name to the value of the old one. Return the warnings. Raises AmbiguousVariableError."""
         warnings = self.deprecated(environment)
         for variable, name, _ in self._found(warnings):
             if environment.setdefault(name, environment[variable]) != environment[variable]:
@@ -75,7 +98,7 @@ class Renames:
                 if (name := row.new_name(variable)) is not None:
                     yield variable, name, row
 
-    def _is_refused(self, row: RenamedVariable) -> bool:
+    def _is_refused(self, row: _OldVariable) -> bool:
         return _minor_release(self.version) >= _minor_release(row.refused_from)
 
 
@@ -84,4 +107,13 @@ def _minor_release(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-RENAMES: Final = Renames(())
+RENAMES: Final = Renames(
+    (),
+    removed=(
+        RemovedVariable(
+            old="STATESVC_REPLICA_URL",
+            since="0.2",
+            instead="run a second `statesvc api` on the standby (docs/high-availability.md)",
+        ),
+    ),
+)

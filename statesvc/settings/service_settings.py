@@ -50,9 +50,6 @@ class DatabaseSettings(Section):
     """Database address as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
     listen_url: SecretStr | None = None
     """Database address past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
-    replica_url: SecretStr | None = None
-    """A standby of the same database, or several (hosts, comma-separated), as the service's own role: it answers calls that take
-    `max_staleness`. Default: none; the primary answers."""
     auditor_url: SecretStr | None = None
     """Database address as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
     auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"

@@ -78,7 +78,6 @@ class Telemetry:
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
         self.refusals = self._counter(names.REFUSALS)
         self.request_warnings = self._counter(names.REQUEST_WARNINGS)
-        self.replica_reads = self._counter(names.REPLICA_READS)
         self.messages_claimed = self._counter(names.MESSAGES_CLAIMED)
         self.message_attempts = self._counter(names.MESSAGE_ATTEMPTS)
         self.messages_settled = self._counter(names.MESSAGES_SETTLED)

@@ -45,13 +45,6 @@ REQUEST_WARNINGS: Final = counter(
     "{warning}",
     "Unknown members of POST /v1/events and unknown words of filters that were taken with a warning: 0.3 refuses them.",
 )
-REPLICA_READS: Final = counter(
-    "statesvc.replica.reads",
-    "{call}",
-    "Calls with max_staleness, where STATESVC_REPLICA_URL is set. outcome: answered (by the standby), stale (it was too old), passed_on "
-    "(it did not have it, or was in its own way), away (it did not answer); all but the first went to the primary.",
-    Attribute.OUTCOME,
-)
 MESSAGES_CLAIMED: Final = counter(
     "statesvc.messages.claimed", "{message}", "Messages leased to this worker.", Attribute.CARRIER
 )

@@ -140,10 +140,6 @@ class Machine:
     def reconnect(self) -> None:
         run("ip", "link", "set", self._wire, "up")
 
-    def freeze_replay(self) -> None:
-        """Have its server take in what the primary writes, and show none of it. Not paused by SQL: Patroni resumes that."""
-        self._signal(signal.SIGSTOP, only="startup recovering")
-
     def freeze_receiver(self) -> None:
         """Have its server take in nothing, for less than `wal_sender_timeout`: then the primary would part with it."""
         self._signal(signal.SIGSTOP, only="walreceiver")
@@ -229,7 +225,6 @@ class PatroniCluster:
             target_session_attrs="read-write",
         )
         self.proxied = _dsns(f"{NETWORK}.254")
-        self.replica_dsn = make_conninfo(self.proxied.service_dsn, port=5433)
 
     async def start(self) -> None:
         await asyncio.to_thread(self._build)

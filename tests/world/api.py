@@ -27,7 +27,6 @@ from statesvc.addons.console.routes import routes as console_routes
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReads
-from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
 from statesvc.api.submission.routes import routes as submission_routes
@@ -220,7 +219,6 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
         targets=no_targets,
         allowed=(),
         computing=no_computing,
-        reads=lambda: StaleReads(pool, History(None), None),
     )
 
 

@@ -22,7 +22,6 @@ from statesvc.cli.doctor.log_checks import (
     check_tombstones,
 )
 from statesvc.cli.doctor.pooler_checks import check_pooler
-from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.cli.doctor.server_checks import check_server
 from statesvc.cli.session import FINDING, connect
 from statesvc.database.copy_faults import read_copy_faults
@@ -91,8 +90,6 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
             yield finding
         async for finding in check_pooler(dsns, settings):
             yield finding
-        if settings.database.replica_url is not None:
-            yield await check_replica(settings.database.replica_url.get_secret_value())
     except psycopg.OperationalError as error:
         yield fail(
             "database",

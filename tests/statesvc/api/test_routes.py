@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,8 @@ from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.tickets import Tickets
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.openapi import build_document
-from tests.world.api import Api
+from statesvc.http.removed_fields import REMOVED
+from tests.world.api import Api, Statement
 
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
@@ -112,3 +114,23 @@ async def test_an_integer_is_written_in_digits_whatever_the_call(api: Api, value
         assert (refused.status, refused.body["code"]) == (422, "invalid_request"), path
     assert (await api.get("/v1/shipments?limit=5&max_staleness=1.5")).status == 200
     assert (await api.get("/v1/shipments?max_staleness=1_0")).status == 422
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/shipments", "/v1/shipments/ups/1", "/v1/shipments/ups/1/history"]
+)
+async def test_a_removed_parameter_has_no_effect_and_the_answer_warns(
+    api: Api, scan: Statement, path: str
+) -> None:
+    await api.carriers.say(scan("1", "in_transit"))
+    answer = await api.get(f"{path}?max_staleness=5")
+    assert (answer.status, answer.headers["Statesvc-Staleness"]) == (200, "0")
+    assert answer.headers["Statesvc-Warning"] == (
+        "max_staleness has no effect: the newest state is answered"
+    )
+    assert answer.body == (await api.get(path)).body
+
+
+def test_every_removed_parameter_is_on_the_page_of_promises() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "promises.md").read_text("utf-8")
+    assert [name for name in REMOVED if name not in page] == []

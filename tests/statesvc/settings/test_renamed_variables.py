@@ -9,6 +9,7 @@ from statesvc.settings.known_settings import documented_settings
 from statesvc.settings.renamed_variables import (
     RENAMES,
     AmbiguousVariableError,
+    RemovedVariable,
     RenamedVariable,
     Renames,
 )
@@ -20,8 +21,9 @@ ROWS: Final = (
     RenamedVariable(old="STATESVC_LISTEN_PORT", new="STATESVC_PORT", since="0.1"),
     RenamedVariable(old="STATESVC_PUSH_SECRET_", new="STATESVC_WEBHOOK_SECRET_", since="0.1"),
 )
-NEW: Final = Renames(ROWS, "0.1.0")
-OLD: Final = Renames(ROWS, "0.3.0")
+GONE: Final = (RemovedVariable(old="STATESVC_COLOUR", since="0.1", instead="the terminal chooses"),)
+NEW: Final = Renames(ROWS, GONE, "0.1.0")
+OLD: Final = Renames(ROWS, GONE, "0.3.0")
 
 
 def test_what_is_set_under_an_old_name_is_taken_with_a_warning_that_shows_no_value() -> None:
@@ -44,7 +46,7 @@ def test_what_is_set_under_an_old_name_is_taken_with_a_warning_that_shows_no_val
 )
 def test_an_old_name_works_in_two_minor_releases(version: str, works: bool) -> None:  # noqa: FBT001 - of the table above
     environment = {"STATESVC_LISTEN_PORT": "8000"}
-    renames = Renames(ROWS, version)
+    renames = Renames(ROWS, GONE, version)
     assert bool(renames.adopt(environment)) is works
     assert ("STATESVC_PORT" in environment) is works
     assert bool(renames.refused(environment)) is not works
@@ -54,6 +56,18 @@ def test_an_old_name_that_works_no_longer_is_refused_with_the_new_one() -> None:
     told = sentences_on_unknown_variables({"STATESVC_LISTEN_PORT": "8000"}, SECTIONS, renames=OLD)
     assert told == [
         "STATESVC_LISTEN_PORT was renamed to STATESVC_PORT in 0.1: set that, and remove the old one"
+    ]
+
+
+def test_a_removed_setting_is_accepted_without_effect_and_then_refused() -> None:
+    environment = {"STATESVC_COLOUR": "hush-hush"}
+    assert NEW.adopt(environment) == [
+        "STATESVC_COLOUR has no effect: the terminal chooses. It is refused from 0.3 on"
+    ]
+    assert environment == {"STATESVC_COLOUR": "hush-hush"}
+    assert unknown_variables(environment, SECTIONS, renames=NEW) == []
+    assert sentences_on_unknown_variables(environment, SECTIONS, renames=OLD) == [
+        "STATESVC_COLOUR was removed in 0.1: the terminal chooses"
     ]
 
 
@@ -72,6 +86,12 @@ def test_the_meaning_of_a_setting_names_its_old_name() -> None:
     assert meanings["STATESVC_WEBHOOK_SECRET_<CARRIER>"].endswith(
         "Its old name STATESVC_PUSH_SECRET_ works before 0.3."
     )
+
+
+def test_every_removed_setting_is_on_the_page_of_promises_and_set_nowhere() -> None:
+    known = {setting.variable for setting in documented_settings()}
+    page = UPGRADE.with_name("promises.md").read_text("utf-8")
+    assert [row.old for row in RENAMES.removed if row.old in known or row.old not in page] == []
 
 
 def test_every_rename_leads_to_a_setting_and_is_on_the_page_of_upgrades() -> None:

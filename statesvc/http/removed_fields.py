@@ -1,0 +1,61 @@
+"""Parameters and members of bodies that a release removed.
+
+They are accepted through 0.3 and have no effect; a warning in the header of the answer names each that a caller sends.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from aiohttp import web
+from pydantic import BaseModel, Field
+
+from statesvc.http.operation import BODY, PARAMETERS
+
+REMOVED: Final[Mapping[str, str]] = {
+    "max_staleness": "the newest state is answered",
+}
+"""What happens instead, by name."""
+WARNING_HEADER: Final = "Statesvc-Warning"
+_ANSWERED: Final[Mapping[str, Mapping[str, str]]] = {
+    "max_staleness": {"Statesvc-Staleness": "0"},
+}
+"""Headers that 0.1.0 promises to whoever sends the field."""
+
+
+def removed(name: str) -> Any:  # noqa: ANN401 - as pydantic's own
+    """Return the declaration of a removed field."""
+    return Field(deprecated=True, description=f"Has no effect since 0.2: {REMOVED[name]}.")
+
+
+@cache
+def removed_fields(model: type[BaseModel] | None) -> frozenset[str]:
+    """Return the names of the removed fields that a model still accepts."""
+    fields = {} if model is None else model.model_fields
+    return frozenset(name for name, field in fields.items() if field.deprecated)
+
+
+def described_headers(*models: type[BaseModel] | None) -> dict[str, str]:
+    """Describe the headers below for a call that takes these models."""
+    names = frozenset[str]().union(*map(removed_fields, models))
+    described = {WARNING_HEADER: "Names the fields of the request that have no effect any more."}
+    for name in names:
+        described |= dict.fromkeys(_ANSWERED.get(name, ()), f"To `{name}`: always 0.")
+    return described if names else {}
+
+
+async def show_removed_fields(request: web.Request, response: web.StreamResponse) -> None:
+    """Warn of the removed fields that the request has; for `on_response_prepare`."""
+    given: tuple[BaseModel | None, ...] = (request.get(PARAMETERS), request.get(BODY))
+    names = [
+        name
+        for model in given
+        if model is not None
+        for name in sorted(model.model_fields_set & removed_fields(type(model)))
+    ]
+    for name in names:
+        response.headers.update(_ANSWERED.get(name, {}))
+    if names:
+        response.headers[WARNING_HEADER] = "; ".join(
+            f"{name} has no effect: {REMOVED[name]}" for name in names
+        )
