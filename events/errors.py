@@ -22,6 +22,8 @@ class Cause(StrEnum):
     """The message was applied, but some of its members are no events."""
     UNKNOWN_CODE = "unknown_code"
     """A carrier code that no mapping knows; one dead letter per (carrier, type, code)."""
+    CONTRADICTS_TEXT = "contradicts_text"
+    """A code whose text says another status; one dead letter per (carrier, type, code, status of the text)."""
     WORKER_DIED = "worker_died"
     """Every attempt ended without a verdict."""
     BODY_MISSING = "body_missing"

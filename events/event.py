@@ -103,6 +103,8 @@ class Reading:
     status: Status | None = None
     reason: Reason | None = None
     by_category: bool = False
+    contradicted: Status | None = None
+    """Status that the text states of an unmapped scan whose code says another."""
     discriminator: str = ""
     piece: str | None = None
     native_id: str | None = None
@@ -194,5 +196,7 @@ class Event:
     """The wall clock as printed, where `occurred_at` shows another because daylight saving skipped it."""
     raw_text: str | None = None
     """The keyed digest of the text, where nothing else distinguishes the scan."""
+    contradicted: Status | None = None
+    """As in `Reading`. Not written to the log either."""
     aliases: tuple[str, ...] = ()
     """Ids under which another envelope or an older recipe may have brought the same scan. Not written to the log."""

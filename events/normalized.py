@@ -118,6 +118,7 @@ class _Reading(_Form):
     status: Annotated[Status | None, AfterValidator(_stated)] = None
     reason: Reason | None = None
     by_category: StrictBool = False
+    contradicted: Annotated[Status | None, AfterValidator(_stated)] = None
     discriminator: str = ""
     piece: str | None = None
     native_id: str | None = None
@@ -138,6 +139,8 @@ class _Reading(_Form):
                 raise ValueError("`status` is required for a scan")
             case Kind.INFO | Kind.UNMAPPED if self.status is not None:
                 raise ValueError("`status` belongs to a scan or a correction")
+            case Kind.SCAN | Kind.INFO | Kind.CORRECTION if self.contradicted is not None:
+                raise ValueError("`contradicted` belongs to an unmapped event")
             case _ if self.corrects is not None and self.kind is not Kind.CORRECTION:
                 raise ValueError("`corrects` belongs to a correction")
         return self
@@ -152,6 +155,7 @@ class _Reading(_Form):
             status=self.status,
             reason=self.reason,
             by_category=self.by_category,
+            contradicted=self.contradicted,
             discriminator=self.discriminator,
             piece=self.piece,
             native_id=self.native_id,

@@ -7,7 +7,7 @@ how often a proposal is right.
 
 import csv
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -59,6 +59,17 @@ def proposed(text: str | None) -> ProposedMeaning | None:
                 else "by a phrase of its text",
             )
     return None
+
+
+@lru_cache(maxsize=8192)
+def stated_status(text: str) -> Status | None:
+    """Return the status that a whole text states: as the tables of carriers agree on it, or by a phrase that is all of it."""
+    words = as_compared(text)
+    if (known := _of_tables().get(words)) is not None:
+        return known.status
+    return next(
+        (meaning.status for pattern, meaning in _phrases() if pattern.fullmatch(words)), None
+    )
 
 
 def _is_ours(phrase: str, pattern: re.Pattern[str]) -> bool:

@@ -57,8 +57,9 @@ from events.parsing.meanings import (
     on_the_way_back,
     texts_of,
 )
+from events.parsing.normalizer import normalizer
 from events.parsing.places import country_code, known_countries, place
-from events.parsing.rejections import Rejections, normalizer
+from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, carried_by, reading_of, readings_of
 from events.parsing.sentences import as_compared, by_sentence
 from events.parsing.silence import NO_CONTAINER, holds_dated, says_nothing

@@ -126,6 +126,7 @@ def identify(
         location=clear.place,
         piece=reading.piece,
         by_category=reading.by_category,
+        contradicted=reading.contradicted,
         time_flag=time.flag,
         estimated_delivery=reading.estimated_delivery,
         service=service_name(reading.service),

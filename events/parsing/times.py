@@ -127,7 +127,7 @@ class Clock:
                 _printed_time(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT),
                 zone=zone,
             )
-        named = _zone(zone) if "/" in zone else None
+        named = zone_named(zone) if "/" in zone else None
         if named is None:
             found = self.read(printed, place, received_at=received_at, journey=journey)
             return None if found is None else replace(found, zone=zone)
@@ -159,9 +159,22 @@ def read_epoch(
     )
 
 
+def at_offset(
+    time: PrintedTime, local: datetime, offset: timedelta, source: TzSource, zone: str | None = None
+) -> PrintedTime:
+    """Return the time with another offset, of which `source` says where it comes from."""
+    return replace(
+        time,
+        instant=_fixed(local, offset),
+        tz_source=source,
+        zone=time.zone if zone is None else zone,
+        flag=None,
+    )
+
+
 def is_zone(name: str) -> bool:
     """Return whether there is a zone of that IANA name."""
-    return _zone(name) is not None
+    return zone_named(name) is not None
 
 
 def in_home(time: PrintedTime, zone: str) -> PrintedTime:
@@ -195,7 +208,7 @@ def _read(
         return _printed_time(printed, wall, _fixed(wall.local, wall.offset), TzSource.EXPLICIT)
     if local_zone is not None:
         return _in_zone(printed, wall, local_zone, TzSource.LOCATION)
-    default = _zone(home) if home else None
+    default = zone_named(home) if home else None
     if default is not None:
         return _in_zone(printed, wall, LocalZone(default), TzSource.CARRIER_DEFAULT)
     return _printed_time(printed, wall, wall.local.replace(tzinfo=UTC), TzSource.ASSUMED_UTC)
@@ -206,7 +219,7 @@ def _read_pair(clock: Clock, printed: str, utc: str) -> PrintedTime | None:
     local_wall, utc_wall = clock.formats.read(printed), clock.formats.read(utc)
     if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
         return None
-    offset = _quarters(local_wall.local - utc_wall.local)
+    offset = offset_between(local_wall.local, utc_wall.local)
     return (
         None
         if offset is None
@@ -245,8 +258,9 @@ def _printed_time(
 
 
 @lru_cache(maxsize=1024)
-def _quarters(difference: timedelta) -> timedelta | None:
+def offset_between(local: datetime, utc: datetime) -> timedelta | None:
     """Return the offset by which a local time and the same time in UTC differ, if it is one."""
+    difference = local - utc
     offset = round(difference / QUARTER) * QUARTER
     return None if abs(difference - offset) > PAIR_TOLERANCE or abs(offset) > OFFSET_MAX else offset
 
@@ -261,7 +275,8 @@ def _fixed_zone(offset: timedelta) -> timezone:
 
 
 @lru_cache(maxsize=256)
-def _zone(name: str) -> ZoneInfo | None:
+def zone_named(name: str) -> ZoneInfo | None:
+    """Return the zone of that IANA name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -14,6 +14,7 @@ _CAUSE_WORDS: Final[Mapping[str, str]] = {
     Cause.INVALID_EVENT: "event breaks the schema",
     Cause.REJECTED_MEMBER: "part of a message is no event",
     Cause.UNKNOWN_CODE: "unknown codes",
+    Cause.CONTRADICTS_TEXT: "codes whose text says another status",
     Cause.WORKER_DIED: "its worker died at every attempt",
     Cause.BODY_MISSING: "body is missing",
     Cause.ATTEMPTS_EXHAUSTED: "every attempt failed",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from events.clear_part import listed_code
 from events.entry.proposal import Proposal
+from events.errors import Cause
 from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
 from statesvc.reading.read_message import Read
@@ -12,12 +13,16 @@ _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
 async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker: str) -> None:
-    """Open one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already."""
-    first: dict[tuple[str, str | None, str | None], Proposal] = {}
+    """Open one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already.
+
+    A code that its text contradicts has one for each status that texts of it state.
+    """
+    first: dict[tuple[str, str | None, str | None, str], Proposal] = {}
     for proposal in unknown:
-        raw = proposal.event.raw
+        event = proposal.event
+        raw, stated = event.raw, "" if event.contradicted is None else event.contradicted.value
         first.setdefault(
-            (proposal.event.carrier_id, listed_code(raw.type), listed_code(raw.code)), proposal
+            (event.carrier_id, listed_code(raw.type), listed_code(raw.code), stated), proposal
         )
     if not first:
         return
@@ -28,11 +33,22 @@ async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker
             p.source.received_at,
             raw_type,
             raw_code,
+            Cause.CONTRADICTS_TEXT if stated else Cause.UNKNOWN_CODE,
+            stated,
             f"{p.source.normalizer}@{p.source.normalizer_version}",
         )
-        for (carrier_id, raw_type, raw_code), p in first.items()
+        for (carrier_id, raw_type, raw_code, stated), p in first.items()
     ]
-    names = ("carrier_ids", "message_ids", "received_ats", "raw_types", "raw_codes", "normalizers")
+    names = (
+        "carrier_ids",
+        "message_ids",
+        "received_ats",
+        "raw_types",
+        "raw_codes",
+        "causes",
+        "details",
+        "normalizers",
+    )
     await connection.execute(_SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
 
 

@@ -1,0 +1,187 @@
+"""Zones and UTC times that a message prints beside a scan's time, compared with what was read.
+
+Where a format prints an instant and a wall clock, the instant counts, and their difference is the zone. A zone in a field of its own that
+the reader does not know replaces a zone that nothing but a default says; what contradicts a printed offset is rejected. Holds for every
+reader, so a field whose name says zone, offset, UTC or GMT is never ignored without a trace.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import orjson
+from lxml import etree
+
+from events.event import PrintedTime, Reading
+from events.parsing.formats import ISO, read_offset
+from events.parsing.forms import form_fields
+from events.parsing.rejections import Rejections
+from events.parsing.silence import squashed
+from events.parsing.times import PAIR_TOLERANCE, at_offset, offset_between, zone_named
+from events.parsing.xml import is_xml, read_xml
+from events.vocabulary import TimePrecision, TzSource
+
+UNTRUE: Final = {"cainiao": frozenset({"timezone"})}
+"""Fields of carriers that print a wrong zone, which their readers know."""
+
+_WORDS: Final = (b"zone", b"offset", b"utc", b"gmt")
+_NAME: Final = re.compile(r"zone|offset|utc|gmt", re.IGNORECASE)
+_UTC_NAME: Final = re.compile(r"utc|gmt", re.IGNORECASE)
+_SIGNED: Final = re.compile(r"(?:UTC|GMT)?\s*[+-]\d|(?:UTC|GMT|Z)\Z", re.IGNORECASE)
+_CORRECTED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, TzSource.LOCATION})
+_COMPARED: Final = _CORRECTED | {TzSource.EXPLICIT, TzSource.PAIR}
+OTHERWISE: Final = "a zone or an instant is printed beside a time that says another"
+
+
+class _Said(NamedTuple):
+    """What a field says: the offset, or the instant, of the time beside it."""
+
+    offset: timedelta | None
+    instant: datetime | None
+    printed: str
+
+
+def with_printed_zones(
+    readings: Sequence[Reading], body: bytes, carrier: str, rejections: Rejections
+) -> Sequence[Reading]:
+    """Return the readings with the zones that the body prints beside their times."""
+    lowered = body.lower()
+    if not readings or not any(word in lowered for word in _WORDS):
+        return readings
+    found, at = list(readings), _by_time(readings)
+    for pointer, scalars in _objects(body):
+        for name in scalars:
+            if not _NAME.search(name) or squashed(name) in UNTRUE.get(carrier, ()):
+                continue
+            index = _index_of(found, at, scalars, name)
+            if index is None:
+                continue
+            time = found[index].time
+            said = _said(name, scalars[name], time.instant)
+            if said is None or _agrees(time, said):
+                continue
+            corrected = _corrected(time, said)
+            if corrected is None:
+                rejections.add(f"{pointer}/{name}", OTHERWISE)
+            else:
+                found[index] = replace(found[index], time=corrected)
+    return found
+
+
+def _by_time(readings: Sequence[Reading]) -> dict[str, list[int]]:
+    """Return the indexes of the readings that print a time of day."""
+    found: dict[str, list[int]] = {}
+    for index, reading in enumerate(readings):
+        time = reading.time
+        if time.tz_source in _COMPARED and time.precision is not TimePrecision.DAY:
+            found.setdefault(time.printed, []).append(index)
+    return found
+
+
+def _index_of(
+    readings: Sequence[Reading],
+    at: Mapping[str, Sequence[int]],
+    scalars: Mapping[str, str],
+    zone_name: str,
+) -> int | None:
+    """Return the reading whose time stands in an object, in one field or in two; its name has to fit that of an instant."""
+    kind = squashed(_UTC_NAME.sub("", zone_name)) if _UTC_NAME.search(zone_name) else ""
+    for name, value in scalars.items():
+        if name == zone_name and not kind:
+            continue
+        indexes = at.get(value) or next(
+            (found for other in scalars.values() if (found := at.get(f"{value} {other}"))), ()
+        )
+        if indexes and (kind in squashed(name) or squashed(name) in kind):
+            return _of_object([(index, readings[index]) for index in indexes], scalars)
+    return None
+
+
+def _of_object(found: list[tuple[int, Reading]], scalars: Mapping[str, str]) -> int | None:
+    """Return which of the readings of one time comes from an object, by the codes in it."""
+    if len(found) > 1:
+        printed = frozenset(scalars.values())
+        found = [
+            (index, reading)
+            for index, reading in found
+            if {reading.raw.type, reading.raw.code, *reading.raw.further} - {None} <= printed
+        ]
+    return found[0][0] if len(found) == 1 else None
+
+
+def _said(name: str, value: str, instant: datetime) -> _Said | None:
+    if _SIGNED.match(value) and (offset := read_offset(value.strip())) is not None:
+        return _Said(offset, None, value)
+    if "/" in value and (zone := zone_named(value)) is not None:
+        return _Said(instant.astimezone(zone).utcoffset(), None, value)
+    wall = ISO.read(value) if _UTC_NAME.search(name) and len(value) > len("2026-01-01T") else None
+    if wall is None or wall.is_sentinel:
+        return None
+    return _Said(None, wall.local.replace(tzinfo=UTC) - (wall.offset or timedelta()), value)
+
+
+def _agrees(time: PrintedTime, said: _Said) -> bool:
+    if said.instant is not None:
+        apart = abs(time.instant - said.instant)
+        # USPS prints the local date beside the time in UTC, after midnight too
+        return min(apart, abs(apart - timedelta(days=1))) <= PAIR_TOLERANCE
+    # a time with an offset of its own is an instant, whichever zone it is shown in
+    return time.tz_source not in _CORRECTED or time.instant.utcoffset() == said.offset
+
+
+def _corrected(time: PrintedTime, said: _Said) -> PrintedTime | None:
+    """Return the time in the zone that is printed; None where it contradicts an offset that the time itself has."""
+    if time.tz_source not in _CORRECTED:
+        return None
+    local = datetime.fromisoformat(time.identity) if "T" in time.identity else None
+    if local is None:
+        return None
+    if said.offset is not None:
+        return at_offset(time, local, said.offset, TzSource.EXPLICIT, zone=said.printed)
+    offset = offset_between(local, said.instant.replace(tzinfo=None)) if said.instant else None
+    return None if offset is None else at_offset(time, local, offset, TzSource.PAIR)
+
+
+def _objects(body: bytes) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each object of the body that has a field of a zone, with its texts and numbers."""
+    for content in form_fields(body).values() or (body,):
+        if is_xml(content):
+            yield from _of_xml(read_xml(content).root)
+            continue
+        try:
+            value = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            continue
+        yield from _of_json(value, "")
+
+
+def _of_json(value: object, pointer: str) -> Iterator[tuple[str, dict[str, str]]]:
+    members: Iterable[tuple[Any, Any]] = ()
+    if type(value) is dict:
+        if any(map(_NAME.search, value)):
+            yield (
+                pointer,
+                {
+                    name: str(each).strip()
+                    for name, each in value.items()
+                    if type(each) in (str, int) and each != ""
+                },
+            )
+        members = value.items()
+    elif type(value) is list:
+        members = enumerate(value)
+    for name, each in members:
+        if type(each) in (dict, list):
+            yield from _of_json(each, f"{pointer}/{name}")
+
+
+def _of_xml(root: etree._Element) -> Iterator[tuple[str, dict[str, str]]]:
+    for element in root.iter():
+        scalars = {str(name): str(each) for name, each in element.attrib.items()}
+        scalars |= {
+            str(each.tag): text for each in element if each.text and (text := each.text.strip())
+        }
+        if any(map(_NAME.search, scalars)):
+            yield str(element.tag), scalars
