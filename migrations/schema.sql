@@ -454,7 +454,7 @@ ALTER TABLE statesvc.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWAY
 );
 ALTER TABLE ONLY statesvc.dead_letter
     ADD CONSTRAINT dead_letter_pkey PRIMARY KEY (dead_letter_id);
-CREATE UNIQUE INDEX dead_letter_code ON statesvc.dead_letter USING btree (carrier_id, COALESCE(raw_type, ''::text), COALESCE(raw_code, ''::text)) WHERE ((kind = 'code'::text) AND (resolved_at IS NULL));
+CREATE UNIQUE INDEX dead_letter_code_and_text ON statesvc.dead_letter USING btree (carrier_id, COALESCE(raw_type, ''::text), COALESCE(raw_code, ''::text), detail) WHERE ((kind = 'code'::text) AND (resolved_at IS NULL));
 CREATE UNIQUE INDEX dead_letter_message ON statesvc.dead_letter USING btree (message_id, cause) WHERE ((kind = 'message'::text) AND (resolved_at IS NULL));
 CREATE UNIQUE INDEX dead_letter_notification ON statesvc.dead_letter USING btree (webhook_id) WHERE ((kind = 'notification'::text) AND (resolved_at IS NULL));
 CREATE INDEX dead_letter_of_message ON statesvc.dead_letter USING btree (message_id) WHERE (kind = 'message'::text);

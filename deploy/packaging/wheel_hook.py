@@ -13,8 +13,6 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME: Final = "statesvc"
 MOVED: Final = ("events", "projections", "migrations")
-LEFT_OUT: Final = Path("events/carriers/lists")
-"""Lists that the checks of the tree compare the code tables with; nothing reads them at run time."""
 RUNBOOK: Final = Path("docs/runbook")
 """Its pages are data of the package `statesvc.runbook`."""
 
@@ -47,12 +45,11 @@ class WheelHook(BuildHookInterface[Any]):
 
     def _sources(self, root: Path) -> Iterator[Path]:
         for package in (HOME, *MOVED):
-            found = (
+            yield from (
                 path
                 for path in (root / package).rglob("*")
                 if path.is_file() and "__pycache__" not in path.parts
             )
-            yield from (path for path in found if not path.is_relative_to(root / LEFT_OUT))
         yield from (root / RUNBOOK).glob("*.md")
 
 

@@ -34,6 +34,9 @@ CATEGORIES: Final = {
     "delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
     "returned": kit.Meaning(kit.Kind.SCAN, kit.Status.RETURNING),
     "undeliverable": kit.Meaning(kit.Kind.SCAN, kit.Status.EXCEPTION),
+    "orderreceived": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
+    "arrived": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "released": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
 }
 """Categories by what `Status` says, and by the event type of LaserShip."""
 
@@ -50,7 +53,11 @@ def normalize(
     """Yield the events of one answer; charges and errors say nothing."""
     if not kit.is_xml(body):
         for where, package in _packages(kit.read_json(body), rejections):
-            number = kit.text(package.get("Tracking")) or kit.text(package.get("TrackingNumber"))
+            number = (
+                kit.text(package.get("Tracking"))
+                or kit.text(package.get("TrackingNumber"))
+                or kit.text(kit.child(package, "Pieces").get("TrackingNumber"))
+            )
             readings = kit.readings_of(
                 _json_scans(package, where, received_at, rejections), number, rejections
             )
@@ -126,16 +133,20 @@ def _json_scans(
             postal_code=event.get("PostalCode"),
             country=kit.text(event.get("Country")),
         )
-        printed = (
-            kit.text(event.get(name))
-            for name in ("ZonedEventDateTime", "UtcEventDateTime", "UTCDateTime", "DateTime")
+        printed = next(
+            (
+                found
+                for name in ("ZonedEventDateTime", "UtcEventDateTime", "DateTime", "UTCDateTime")
+                if (found := kit.text(event.get(name)))
+            ),
+            None,
         )
         yield kit.Scan(
             where=f"{where}/Events/{index}",
             raw=raw,
             meaning=_by_category(raw),
-            time=CLOCK.read(
-                next((found for found in printed if found), None), at, received_at=received_at
+            time=CLOCK.read_pair(
+                printed, kit.text(event.get("UTCDateTime")), at, received_at=received_at
             ),
             place=at,
             description=kit.text(event.get("EventShortDescription"))

@@ -11,7 +11,20 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("sf_express_codes.csv")
-_meaning: Final = kit.by_code(CODES)
+BY_REASON: Final = {
+    ("33", "5"): kit.Meaning(kit.Kind.SCAN, kit.Status.CANCELLED),
+    ("33", "501"): kit.Meaning(kit.Kind.SCAN, kit.Status.CANCELLED),
+    ("8000", "2"): kit.Meaning(kit.Kind.SCAN, kit.Status.DESTROYED, kit.Reason.DESTROYED),
+    ("8000", "6"): kit.Meaning(kit.Kind.SCAN, kit.Status.LOST, kit.Reason.LOST),
+    ("99", "2"): kit.Meaning(kit.Kind.SCAN, kit.Status.RETURNING),
+}
+"""Codes that say what happened only with their reason."""
+
+
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    by_reason = BY_REASON.get((raw.code or "", raw.reason or ""))
+    return by_reason or CODES.get((raw.code or "",), kit.UNMAPPED)
+
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(

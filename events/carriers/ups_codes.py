@@ -22,6 +22,12 @@ _PROGRESS: Final = frozenset({"M", "I", "P", "U"})
 
 _DESTINATION_SCAN: Final = ("I", "DS")
 _OUT_FOR_DELIVERY: Final = frozenset({"out for delivery", "out for delivery today"})
+_BY_TEXT: Final = {
+    ("I", "PC"): ("package is awaiting customer pick", kit.Status.AVAILABLE_FOR_PICKUP),
+    ("I", "SP"): ("return is out for delivery", kit.Status.RETURNING),
+    ("X", "P6"): ("delivery attempted", kit.Status.DELIVERY_ATTEMPTED),
+}
+"""Codes of Mail Innovations that mean something else for packages: its texts tell them apart."""
 _AT_CUSTOMS: Final = frozenset({kit.Reason.CUSTOMS_HOLD, kit.Reason.CUSTOMS_DOCUMENTS})
 _CLEARED: Final = frozenset({"014", "084", "134"})
 """Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as well."""
@@ -31,7 +37,7 @@ _CLEARED: Final = frozenset({"014", "084", "134"})
 def meaning(
     status_type: str | None, code: str | None, text: str | None, status_code: str | None = None
 ) -> kit.Meaning:
-    """Return the meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
+    """Return the meaning of a status. `text` decides only for codes that UPS prints for two things."""
     key = (status_type or "", code or "")
     if (
         key == _DESTINATION_SCAN
@@ -39,6 +45,9 @@ def meaning(
         and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY
     ):
         return kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY)
+    words, status = _BY_TEXT.get(key, ("", None))
+    if status is not None and (text or "").casefold().startswith(words):
+        return kit.Meaning(kit.Kind.SCAN, status)
     known = _table().get(key) or (_shared().get(key[1]) if key[0] in _PROGRESS else None)
     by_status_code = _status_codes().get((status_code or "",))
     if known is not None and known.reason in _AT_CUSTOMS and status_code in _CLEARED:
@@ -52,7 +61,7 @@ def meaning(
 
 def reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a status whose text is not known."""
-    if (raw.type, raw.code) == _DESTINATION_SCAN:
+    if (raw.type, raw.code) == _DESTINATION_SCAN or (raw.type or "", raw.code or "") in _BY_TEXT:
         return None
     return meaning(raw.type, raw.code, None, raw.further[0] if raw.further else None)
 

@@ -34,6 +34,7 @@ _MAY_SAY: Final = frozenset(
         (Status.RETURNED, Status.RETURNING),
         (Status.RETURNING, Status.EXCEPTION),
         (Status.RETURNING, Status.DELIVERY_ATTEMPTED),
+        (Status.DELIVERY_ATTEMPTED, Status.EXCEPTION),
     }
 )
 """Statuses and texts that go together: what is delivered may be a return, and a return has its reason."""

@@ -55,18 +55,17 @@ def with_printed_zones(
         for name in scalars:
             if not _NAME.search(name) or squashed(name) in UNTRUE.get(carrier, ()):
                 continue
-            index = _index_of(found, at, scalars, name)
-            if index is None:
+            indexes = _indexes_of(found, at, scalars, name)
+            if not indexes:
                 continue
-            time = found[index].time
-            said = _said(name, scalars[name], time.instant)
-            if said is None or _agrees(time, said):
+            said = _said(name, scalars[name], found[indexes[0]].time.instant)
+            if said is None or any(_agrees(found[index].time, said) for index in indexes):
                 continue
-            corrected = _corrected(time, said)
+            corrected = _corrected(found[indexes[0]].time, said) if len(indexes) == 1 else None
             if corrected is None:
                 rejections.add(f"{pointer}/{name}", OTHERWISE)
             else:
-                found[index] = replace(found[index], time=corrected)
+                found[indexes[0]] = replace(found[indexes[0]], time=corrected)
     return found
 
 
@@ -80,13 +79,16 @@ def _by_time(readings: Sequence[Reading]) -> dict[str, list[int]]:
     return found
 
 
-def _index_of(
+def _indexes_of(
     readings: Sequence[Reading],
     at: Mapping[str, Sequence[int]],
     scalars: Mapping[str, str],
     zone_name: str,
-) -> int | None:
-    """Return the reading whose time stands in an object, in one field or in two; its name has to fit that of an instant."""
+) -> Sequence[int]:
+    """Return the readings whose time stands in an object, in one field or in two; its name has to fit that of an instant.
+
+    Of several the one whose codes stand there too, if it is one.
+    """
     kind = squashed(_UTC_NAME.sub("", zone_name)) if _UTC_NAME.search(zone_name) else ""
     for name, value in scalars.items():
         if name == zone_name and not kind:
@@ -95,20 +97,13 @@ def _index_of(
             (found for other in scalars.values() if (found := at.get(f"{value} {other}"))), ()
         )
         if indexes and (kind in squashed(name) or squashed(name) in kind):
-            return _of_object([(index, readings[index]) for index in indexes], scalars)
-    return None
+            coded = [index for index in indexes if _codes(readings[index]) <= {*scalars.values()}]
+            return coded if len(coded) == 1 else indexes
+    return ()
 
 
-def _of_object(found: list[tuple[int, Reading]], scalars: Mapping[str, str]) -> int | None:
-    """Return which of the readings of one time comes from an object, by the codes in it."""
-    if len(found) > 1:
-        printed = frozenset(scalars.values())
-        found = [
-            (index, reading)
-            for index, reading in found
-            if {reading.raw.type, reading.raw.code, *reading.raw.further} - {None} <= printed
-        ]
-    return found[0][0] if len(found) == 1 else None
+def _codes(reading: Reading) -> set[str | None]:
+    return {reading.raw.type, reading.raw.code, *reading.raw.further} - {None}
 
 
 def _said(name: str, value: str, instant: datetime) -> _Said | None:

@@ -27,4 +27,6 @@ def cause_words(cause: str, detail: str = "") -> str:
     """Say what a cause means."""
     if cause == Cause.UNKNOWN_CODE and detail:
         return f"unknown code {detail}"
+    if cause == Cause.CONTRADICTS_TEXT and detail:
+        return f"code {detail}"
     return _CAUSE_WORDS.get(cause, cause.replace("_", " "))

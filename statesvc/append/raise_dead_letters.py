@@ -33,7 +33,7 @@ async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker
             p.source.received_at,
             raw_type,
             raw_code,
-            Cause.CONTRADICTS_TEXT if stated else Cause.UNKNOWN_CODE,
+            (Cause.CONTRADICTS_TEXT if stated else Cause.UNKNOWN_CODE).value,
             stated,
             f"{p.source.normalizer}@{p.source.normalizer_version}",
         )

@@ -6,7 +6,7 @@ FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::
     %(causes)b::text[], %(details)b::text[], %(normalizers)b::text[])
     AS u(carrier_id, message_id, received_at, raw_type, raw_code, cause, detail, normalizer)
 ORDER BY u.carrier_id, u.raw_type, u.raw_code
-ON CONFLICT (carrier_id, coalesce(raw_type, ''), coalesce(raw_code, '')) WHERE kind = 'code' AND resolved_at IS NULL DO NOTHING;
+ON CONFLICT (carrier_id, coalesce(raw_type, ''), coalesce(raw_code, ''), detail) WHERE kind = 'code' AND resolved_at IS NULL DO NOTHING;
 
 -- name: raise_rejections
 -- Make a dead letter for members of an applied message that are no events.

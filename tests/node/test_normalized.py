@@ -72,6 +72,7 @@ def readings(draw: st.DrawFn) -> Reading:
         discriminator=draw(WORDS),
         stamp=draw(WORDS),
         corrects=draw(WORDS) if kind is Kind.CORRECTION else None,
+        contradicted=draw(st.none() | STATED) if kind is Kind.UNMAPPED else None,
         **{name: draw(st.none() | WORDS) for name in OPTIONAL},
     )
 

@@ -65,6 +65,7 @@ def _reading(stated: dict[str, Any]) -> Reading:
     at = MORNING + timedelta(minutes=stated.pop("minute", 0))
     is_timed = stated.pop("is_timed", True)
     status, reason = stated.pop("status", None), stated.pop("reason", None)
+    contradicted = stated.pop("contradicted", None)
     return Reading(
         tracking_number=stated.pop("number"),
         kind=Kind(stated.pop("kind", "scan")),
@@ -79,6 +80,7 @@ def _reading(stated: dict[str, Any]) -> Reading:
         place=EventPlace(city=stated.pop("city", "Springfield"), country="US"),
         status=Status(status) if status else None,
         reason=Reason(reason) if reason else None,
+        contradicted=Status(contradicted) if contradicted else None,
         **stated,
     )
 

@@ -54,7 +54,7 @@ CROSS JOIN LATERAL (
 -- Return the open dead letters by kind, cause and carrier, and of each group the details that occur most. Counts the oldest `count_max`.
 WITH open_dead_letter AS MATERIALIZED (
     SELECT d.kind, d.cause, d.carrier_id, d.created_at, d.dead_letter_id,
-        CASE WHEN d.kind = 'code' THEN concat_ws('/', d.raw_type, d.raw_code) ELSE d.detail END AS detail
+        CASE WHEN d.kind = 'code' THEN concat_ws('/', d.raw_type, d.raw_code) || coalesce(', text says ' || nullif(d.detail, ''), '') ELSE d.detail END AS detail
     FROM statesvc.dead_letter d
     WHERE d.resolved_at IS NULL
         AND (%(kind)s::text IS NULL OR d.kind = %(kind)s)

@@ -165,6 +165,21 @@ async def test_an_unknown_code_waits_for_a_human_once_however_often_it_comes(sho
     assert await shop.value("SELECT DISTINCT status FROM statesvc.shipment") == "unknown"
 
 
+async def test_a_code_waits_once_for_each_status_that_its_texts_state_against_it(
+    shop: Shop,
+) -> None:
+    code = {"kind": "unmapped", "type": "Z", "code": "Q9"}
+    stated = (None, "delivered", "returning", "delivered")
+    for minute, status in enumerate(stated):
+        await shop.say({**code, "number": "N1", "minute": minute, "contradicted": status})
+    letters = "SELECT cause, detail, count(*) FROM statesvc.dead_letter GROUP BY 1, 2 ORDER BY 2"
+    assert await shop.rows(letters) == [
+        ("unknown_code", "", 1),
+        ("contradicts_text", "delivered", 1),
+        ("contradicts_text", "returning", 1),
+    ]
+
+
 async def test_a_code_whose_category_was_read_waits_for_a_human_as_well(shop: Shop) -> None:
     await shop.say(
         {
