@@ -20,12 +20,22 @@ _CONSIGNMENTS: Final = "consignmentSet"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "apiVersion"})
 
 
+_EVENT_CAST: Final = frozenset({"status", "package", "created"})
+"""Members of a push of Event Cast, Bring's webhook."""
+
+
 @kit.normalizer
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
     """Yield the events of one answer; a consignment with an error says nothing."""
-    for where, package in _packages(kit.read_json(body), rejections):
+    answer = kit.read_json(body)
+    if type(answer) is dict and answer.keys() >= _EVENT_CAST:
+        yield from kit.reading_of(
+            _pushed(answer, received_at), kit.text(answer.get("package")), rejections
+        )
+        return
+    for where, package in _packages(answer, rejections):
         found = kit.readings_of(
             _scans(package, where, received_at, rejections),
             kit.text(package.get("packageNumber")),
@@ -35,6 +45,16 @@ def normalize(
         yield from kit.with_estimate(
             found, kit.estimate(kit.text(package.get("dateOfEstimatedDelivery")), FORMATS)
         )
+
+
+def _pushed(push: kit.JsonObject, received_at: datetime) -> kit.Scan:
+    raw = kit.Raw(code=kit.text(push.get("status")))
+    return kit.Scan(
+        where="",
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(kit.text(push.get("created")), received_at=received_at),
+    )
 
 
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:

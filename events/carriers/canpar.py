@@ -4,11 +4,9 @@ Times are local to the address of the event; `time_shift` is not the offset and 
 English ones are taken.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
-
-from lxml.etree import _Element
 
 from events.carriers import kit
 
@@ -26,63 +24,84 @@ def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
-    for where, result in _results(kit.read_xml(body)):
-        fields = kit.texts(result)
+    for _, result, events in (
+        _of_xml(kit.read_xml(body), rejections)
+        if kit.is_xml(body)
+        else _of_json(kit.read_json(body), rejections)
+    ):
+        scans = (_scan(event, address, at, received_at) for at, event, address in events)
         found = kit.with_signer(
-            list(_events(result, fields, where, received_at, rejections)),
-            kit.signer(fields.get("signed_by")),
+            kit.readings_of(
+                scans,
+                kit.text(result.get("barcode")),
+                rejections,
+                service=kit.text(result.get("service_description_en")),
+            ),
+            kit.signer(result.get("signed_by")),
         )
         yield from kit.with_estimate(
-            found, kit.estimate(fields.get("estimated_delivery_date"), CLOCK.formats)
+            found, kit.estimate(kit.text(result.get("estimated_delivery_date")), CLOCK.formats)
         )
 
 
-def _results(document: kit.Document) -> Iterator[tuple[str, _Element]]:
+_Event = tuple[str, Mapping[str, object], Mapping[str, object]]
+
+
+def _of_xml(
+    document: kit.Document, rejections: kit.Rejections
+) -> Iterator[tuple[str, Mapping[str, object], list[_Event]]]:
     for answer in kit.answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith("track"):
             raise kit.UnreadableMessageError(
                 kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Canpar"
             )
-        yield from (
-            (f"return/result[{index}]", result)
-            for index, result in enumerate(answer.iterfind("return/result"), start=1)
+        for number, result in enumerate(answer.iterfind("return/result"), start=1):
+            where = f"return/result[{number}]"
+            events: list[_Event] = []
+            for index, event in kit.elements_at(result, "events", where, rejections):
+                address = event.find("address")
+                fields = {} if address is None else kit.texts(address)
+                events.append((f"{where}/events[{index}]", kit.texts(event), fields))
+            yield where, kit.texts(result), events
+
+
+def _of_json(
+    body: object, rejections: kit.Rejections
+) -> Iterator[tuple[str, Mapping[str, object], list[_Event]]]:
+    """Yield the results of the same service as JSON, which pads its codes with a blank."""
+    if type(body) is not dict or "result" not in body:
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Canpar"
+        )
+    for number, result in kit.objects_at(body, "result", "", rejections):
+        where = f"/result/{number}"
+        yield (
+            where,
+            result,
+            [
+                (f"{where}/events/{index}", event, kit.child(event, "address"))
+                for index, event in kit.objects_at(result, "events", where, rejections)
+            ],
         )
 
 
-def _events(
-    result: _Element,
-    shipment: dict[str, str],
-    where: str,
-    received_at: datetime,
-    rejections: kit.Rejections,
-) -> Iterator[kit.Reading]:
-    for index, event in kit.elements_at(result, "events", where, rejections):
-        fields = kit.texts(event)
-        code = fields.get("code")
-        at = _place(event.find("address"))
-        raw = kit.Raw(code=code)
-        yield from kit.reading_of(
-            kit.Scan(
-                where=f"{where}/events[{index}]",
-                raw=raw,
-                meaning=_meaning(raw),
-                time=CLOCK.read(fields.get("local_date_time"), at, received_at=received_at),
-                place=at,
-                description=fields.get("code_description_en") or fields.get("comment"),
-            ),
-            shipment.get("barcode"),
-            rejections,
-            service=shipment.get("service_description_en"),
-        )
-
-
-def _place(address: _Element | None) -> kit.EventPlace:
-    fields = {} if address is None else kit.texts(address)
-    return kit.place(
-        city=fields.get("city"),
-        region=fields.get("province"),
-        postal_code=fields.get("postal_code"),
-        country=fields.get("country"),
+def _scan(
+    event: Mapping[str, object], address: Mapping[str, object], where: str, received_at: datetime
+) -> kit.Scan:
+    at = kit.place(
+        city=address.get("city"),
+        region=address.get("province"),
+        postal_code=address.get("postal_code"),
+        country=address.get("country"),
+    )
+    raw = kit.Raw(code=kit.text(event.get("code")))
+    return kit.Scan(
+        where=where,
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(kit.text(event.get("local_date_time")), at, received_at=received_at),
+        place=at,
+        description=kit.text(event.get("code_description_en")) or kit.text(event.get("comment")),
     )
 
 
@@ -91,7 +110,7 @@ CARRIER: Final = kit.Carrier(
     name="Canpar",
     number_fields=("barcode",),
     normalizers={"1": normalize},
-    formats=("CanparAddons SOAP",),
+    formats=("CanparAddons SOAP", "CanparAddons JSON"),
     reread=_meaning,
     authentication=(kit.ShipperChoice(),),
 )

@@ -19,6 +19,8 @@ CLOCK: Final = kit.Clock(
     country="IN",
     trust_offset=False,
 )
+_ORDERS: Final = "result"
+"""List of the answer about orders that were updated."""
 _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 
@@ -49,6 +51,12 @@ def normalize(
 
 
 def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
+    if type(body) is dict and _ORDERS in body:
+        orders = kit.objects_at(body, _ORDERS, "", rejections)
+        yield from kit.recognised(
+            ((f"/{_ORDERS}/{at}", order) for at, order in orders), _KNOWN, rejections
+        )
+        return
     found = (
         [("", body)]
         if type(body) is dict
@@ -66,7 +74,7 @@ CARRIER: Final = kit.Carrier(
     name="ClickPost",
     number_fields=("waybill", "additional.forward_awb"),
     normalizers={"1": normalize},
-    formats=("Status webhook",),
+    formats=("Status webhook", "Updated orders JSON"),
     reread=_meaning,
     authentication=(kit.SharedHeader(header="webhook_key"), kit.ShipperChoice(default=())),
 )

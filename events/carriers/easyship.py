@@ -84,11 +84,15 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
     if "tracking" not in (kit.text(body.get("event_type")) or "shipment.tracking"):
         rejections.note_nothing()
     else:
-        shipment = kit.child(body, "data")
+        # documented as `tracking_status`, sent as `data`
+        name = "tracking_status" if "tracking_status" in body else "data"
+        shipment = kit.child(body, name)
         yield from (
-            (("/data", shipment),)
+            ((f"/{name}", shipment),)
             if shipment
-            else ((f"/data/{at}", one) for at, one in kit.objects_at(body, "data", "", rejections))
+            else (
+                (f"/{name}/{at}", one) for at, one in kit.objects_at(body, name, "", rejections)
+            )
         )
 
 

@@ -5,6 +5,7 @@ says enough, as hub scans do (`by_category`). A parcel's status is a rollup and 
 prints no codes, and local times: a sentence that is not known is read by the state of the parcel where it is the newest.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
@@ -21,6 +22,10 @@ _PUBLIC: Final = "tuStatus"
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Berlin")
 
 
+_STATUSES: Final = "ParcelStatusList"
+_NET_DATE: Final = re.compile(r"/Date\((\d{1,14})(?:[+-]\d{4})?\)/", re.ASCII)
+
+
 @kit.normalizer
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
@@ -30,6 +35,13 @@ def normalize(
     if type(answer) is dict and _PUBLIC in answer:
         for index, parcel in kit.objects_at(answer, _PUBLIC, "", rejections):
             yield from _public(parcel, f"/{_PUBLIC}/{index}", received_at, rejections)
+        return
+    if type(answer) is dict and _STATUSES in answer:
+        yield from kit.readings_of(
+            _statuses(answer, received_at, rejections),
+            kit.text(answer.get("ParcelNumber")),
+            rejections,
+        )
         return
     for where, parcel in _parcels(answer, rejections):
         number = kit.text(parcel.get("unitno")) or kit.text(parcel.get("requested"))
@@ -57,6 +69,27 @@ def normalize(
                 number,
                 rejections,
             )
+
+
+def _statuses(
+    parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    """Yield the statuses that MyGLS answers with (HU, RO, CZ, SK, HR, SI, RS), whose times are .NET's."""
+    for index, status in kit.objects_at(parcel, _STATUSES, "", rejections):
+        raw = kit.Raw(code=kit.text(status.get("StatusCode")))
+        printed = _NET_DATE.fullmatch(kit.text(status.get("StatusDate")) or "")
+        yield kit.Scan(
+            where=f"/{_STATUSES}/{index}",
+            raw=raw,
+            meaning=CODES.get(("mygls", raw.code or ""), kit.UNMAPPED),
+            time=kit.read_epoch(int(printed[1]), milliseconds=True, received_at=received_at)
+            if printed
+            else None,
+            place=kit.place(
+                city=status.get("DepotCity"), facility=kit.text(status.get("DepotNumber"))
+            ),
+            description=kit.text(status.get("StatusDescription")),
+        )
 
 
 def _public(
@@ -147,7 +180,14 @@ def _events(
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read a known code; an unknown one may be read by the words next to it."""
     code = raw.code or ""
-    return CODES.get(("event", code)) or CODES.get(("status", code))
+    return next(
+        (
+            known
+            for level in ("event", "status", "mygls")
+            if (known := CODES.get((level, code))) is not None
+        ),
+        None,
+    )
 
 
 def _sentence(words: str) -> str:
@@ -167,9 +207,9 @@ def _meaning(raw: kit.Raw, words: str) -> kit.Meaning:
 CARRIER: Final = kit.Carrier(
     carrier_id="gls",
     name="GLS",
-    number_fields=("unitno|requested", "tuNo"),
+    number_fields=("unitno|requested", "tuNo", "ParcelNumber"),
     normalizers={"1": normalize},
-    formats=("ECI track and trace JSON", "Public tracking JSON"),
+    formats=("ECI track and trace JSON", "Public tracking JSON", "MyGLS statuses JSON"),
     reread=_reread,
     authentication=(kit.ShipperChoice(),),
 )

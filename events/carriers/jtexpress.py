@@ -19,6 +19,22 @@ AMBIGUOUS: Final = "110"
 
 CLOCK: Final = kit.Clock(formats=kit.TimeFormats("%Y-%m-%d %H:%M:%S"))
 VIETNAM: Final = kit.Clock(formats=CLOCK.formats, default_zone="Asia/Ho_Chi_Minh", country="VN")
+HOMES: Final = {
+    "JEG": kit.Journey(home="Africa/Cairo"),
+    "JMX": kit.Journey(home="America/Mexico_City"),
+    "JTE": kit.Journey(home="Asia/Riyadh"),
+    "UTE": kit.Journey(home="Asia/Riyadh"),
+}
+"""Countries whose numbers begin so, and print local times without a zone."""
+WITHOUT_CODE: Final = {
+    "arrival scan": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "delivery scan": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
+    "departure scan": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "pickup scan": kit.Meaning(kit.Kind.SCAN, kit.Status.PICKED_UP),
+    "sign scan": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
+    "signing scan": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
+}
+"""Types of scans of platforms that print no code."""
 _OF_VIETNAM: Final = "scanByCode"
 """Member that only the platform of Vietnam prints of a scan."""
 
@@ -67,13 +83,12 @@ def _scans(
         names = tuple(
             name
             for name in (kit.text(scan.get("scanTypeName")), kit.text(scan.get("scanType")))
-            if name and _named(name)
+            if name and (name.casefold(),) in NAMES
         )
-        raw = kit.Raw(
-            code=kit.text(scan.get("scanTypeCode")),
-            reason=kit.text(scan.get("problemType")),
-            further=names[:1],
-        )
+        code, kind = kit.text(scan.get("scanTypeCode")), kit.text(scan.get("scanType")) or ""
+        if code is None and not names and kind.casefold() in WITHOUT_CODE:
+            names = (kind,)
+        raw = kit.Raw(code=code, reason=kit.text(scan.get("problemType")), further=names[:1])
         at, clock = _place(scan), VIETNAM if _OF_VIETNAM in scan else CLOCK
         meaning = _meaning(raw)
         if not names and raw.code == AMBIGUOUS and clock is VIETNAM:
@@ -87,6 +102,9 @@ def _scans(
                 kit.text(scan.get("timeZone")),
                 at,
                 received_at=received_at,
+                journey=HOMES.get(
+                    (kit.text(parcel.get(_NUMBER)) or "")[:3].upper(), kit.NO_JOURNEY
+                ),
             ),
             place=at,
             description=kit.text(scan.get("desc")) or kit.text(scan.get("scanTypeName")),
@@ -105,7 +123,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 
 
 def _named(name: str) -> kit.Meaning | None:
-    return NAMES.get((name.casefold(),))
+    return NAMES.get((name.casefold(),)) or WITHOUT_CODE.get(name.casefold())
 
 
 def _place(scan: kit.JsonObject) -> kit.EventPlace:

@@ -17,9 +17,9 @@ import orjson
 from events.errors import UnreadableMessageError
 from events.event import Event, Normalized
 from events.identity.ids import carrier_code, identify
-from events.parsing.times import is_zone
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
+from statesvc.settings.carrier_settings import SettingError, read_zone
 
 _KEY: Final = b"statesvc normalize"
 
@@ -52,11 +52,10 @@ def run(options: argparse.Namespace) -> int:
             f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}",
             exit_code=2,
         )
-    if options.zone is not None and not is_zone(options.zone):
-        raise CommandError(
-            f"there is no zone {options.zone}; use an IANA name such as Asia/Ho_Chi_Minh",
-            exit_code=2,
-        )
+    try:
+        zone = read_zone(options.zone, "--zone") if options.zone else None
+    except SettingError as error:
+        raise CommandError(str(error), exit_code=2) from error
     version = options.version or carrier.stable
     body = _read(options.file)
     received_at = options.received_at or datetime.now(UTC)
@@ -64,9 +63,7 @@ def run(options: argparse.Namespace) -> int:
         identify, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True
     )
     try:
-        normalized = (carrier.in_zone(options.zone) if options.zone else carrier).read(
-            body, received_at, version
-        )
+        normalized = (carrier.in_zone(zone) if zone else carrier).read(body, received_at, version)
         events = [identified(reading) for reading in normalized.readings]
     except UnreadableMessageError as error:
         sys.stderr.write(f"{error.cause.value}: {error.detail}\n")

@@ -157,11 +157,13 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
 def read_account_zones(environment: Mapping[str, str]) -> dict[str, str]:
     """Read `STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
     return {
-        name: _zone(text, ZONE_PREFIX + name) for name, text in _of_prefix(environment, ZONE_PREFIX)
+        name: read_zone(text, ZONE_PREFIX + name)
+        for name, text in _of_prefix(environment, ZONE_PREFIX)
     }
 
 
-def _zone(text: str, variable: str) -> str:
+def read_zone(text: str, variable: str) -> str:
+    """Read the zone of an account: an IANA name, or the code of a country with one zone. Raises SettingError."""
     row = zone_row(text.upper(), None) if len(text) == len("VN") else None
     if row is not None and not row.is_only:
         raise SettingError(f"{variable} names a country with several zones: name the zone")
