@@ -201,6 +201,10 @@ def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
     )
     if subject is not None:
         return (subject,)
+    # version 3: one document names the shipment in all of its events, whatever else a transport refers to
+    document = kit.child(event, "shipmentDetails", "documentReference")
+    if named_by := kit.text_unless(document.get("reference"), PLACEHOLDER):
+        return (named_by,)
     documents = _values(event, "documentReferences", "documentReference")
     for kind in _DOCUMENTS:
         if named := documents.get(kind):

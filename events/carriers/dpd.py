@@ -6,7 +6,7 @@ steps without dates and the scans behind them with dates: such a step says nothi
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -98,10 +98,26 @@ def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[Dp
                 # a result that prints its number again and again is one parcel
                 if result is not None and result.find("ShipmentNumber") is number:
                     yield DpdParcel(kit.text_at(number, "."), tuple(_traces(result, rejections)))
+        elif answer.tag.startswith("getEventsFor"):
+            for index, event in kit.elements_at(answer, "return/eventsList", "", rejections):
+                yield _infoservices(kit.texts(event), f"return/eventsList[{index}]")
         elif answer.tag != "Fault":
             raise kit.UnreadableMessageError(
                 kit.Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD"
             )
+
+
+def _infoservices(fields: Mapping[str, str], where: str) -> DpdParcel:
+    """Return an event of DPD Poland's InfoServices, which names its parcel."""
+    step = DpdStep(
+        where=where,
+        code=fields.get("businessCode"),
+        words=fields.get("description"),
+        at=fields.get("eventTime"),
+        place=kit.place(facility=fields.get("depot")),
+        clock=GROUP,
+    )
+    return DpdParcel(fields.get("waybill"), (step,))
 
 
 def _steps(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
@@ -255,13 +271,20 @@ def _group(parcel: kit.JsonObject, where: str, rejections: kit.Rejections) -> It
 CARRIER: Final = kit.Carrier(
     carrier_id="dpd",
     name="DPD",
-    number_fields=("trackingNumber", "parcelLabelNumber", "ShipmentNumber", "trackingnumber"),
+    number_fields=(
+        "trackingNumber",
+        "parcelLabelNumber",
+        "ShipmentNumber",
+        "trackingnumber",
+        "waybill",
+    ),
     normalizers={"1": normalize},
     formats=(
         "ParcelLifeCycle SOAP",
         "ParcelLifeCycle JSON",
         "DPD France traces SOAP",
         "Group tracking JSON",
+        "DPD Poland InfoServices SOAP",
     ),
     reread=_meaning,
     authentication=(kit.ShipperChoice(),),

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from lxml.etree import _Element
+
 from events.carriers import kit
 
 CODES: Final = kit.meanings("dtdc_codes.csv")
@@ -18,6 +20,15 @@ CLOCK: Final = kit.Clock(
     default_zone="Asia/Kolkata",
     country="IN",
 )
+WORDS: Final = {
+    "booked": kit.Meaning(kit.Kind.SCAN, kit.Status.PICKED_UP),
+    "delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
+    "dispatched": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+    "not delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERY_ATTEMPTED),
+    "out for delivery": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
+    "received": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
+}
+"""Words of answers that print no code."""
 _LISTS: Final = ("trackDetails", "shipmentStatus")
 _KNOWN_LISTS: Final = frozenset(_LISTS)
 _HEADERS: Final = ("trackHeader", "shipment")
@@ -28,7 +39,9 @@ def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
     """Yield the events of one push or answer."""
-    for where, answer in _answers(kit.read_json(body), rejections):
+    for where, answer in _answers(
+        _of_xml(kit.read_xml(body)) if kit.is_xml(body) else kit.read_json(body), rejections
+    ):
         number = next(
             (
                 found
@@ -58,6 +71,38 @@ def normalize(
                 yield from _reading(
                     event, number, f"{pointer}/{index}", received_at, rejections, service=service
                 )
+
+
+def _of_xml(document: kit.Document) -> list[kit.JsonObject]:
+    """Return the consignments of an answer in XML under the names of the JSON; its header is the newest scan.
+
+    It prints words without a code.
+    """
+    found = []
+    for consignment in document.root.iterfind("CONSIGNMENT"):
+        header = _fields(consignment.find("CNHEADER"))
+        newest = {
+            "strAction": header.get("strStatus"),
+            "strActionDate": header.get("strStatusTransOn"),
+            "strActionTime": header.get("strStatusTransTime"),
+        }
+        actions = [_fields(each) for each in consignment.iterfind("CNBODY/CNACTION")]
+        same = ("strAction", "strActionDate")
+        if newest["strAction"] and not any(
+            all(each.get(name) == newest[name] for name in same) for each in actions
+        ):
+            actions.append(newest)
+        found.append({"trackHeader": header, "trackDetails": actions})
+    return found
+
+
+def _fields(element: _Element | None) -> kit.JsonObject:
+    """Return fields printed as `<FIELD NAME= VALUE=>`, in capitals or not."""
+    attributes = (
+        {str(name).upper(): str(value) for name, value in field.attrib.items()}
+        for field in (() if element is None else element)
+    )
+    return {each["NAME"]: each.get("VALUE") for each in attributes if "NAME" in each}
 
 
 def _answers(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
@@ -93,7 +138,9 @@ def _reading(
         kit.Scan(
             where=where,
             raw=raw,
-            meaning=_meaning(raw),
+            meaning=_meaning(raw)
+            if code
+            else WORDS.get((kit.text(event.get("strAction")) or "").casefold(), kit.UNMAPPED),
             time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
             place=kit.place(city=event.get("strOrigin")),
             description=pushed or kit.text(event.get("strAction")),
@@ -109,7 +156,7 @@ CARRIER: Final = kit.Carrier(
     name="DTDC",
     number_fields=("strShipmentNo",),
     normalizers={"1": normalize},
-    formats=("Tracking JSON", "Status push JSON"),
+    formats=("Tracking JSON", "Status push JSON", "Tracking XML"),
     reread=_meaning,
     authentication=(kit.ShipperChoice(),),
 )

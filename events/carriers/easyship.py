@@ -90,9 +90,7 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
         yield from (
             ((f"/{name}", shipment),)
             if shipment
-            else (
-                (f"/{name}/{at}", one) for at, one in kit.objects_at(body, name, "", rejections)
-            )
+            else ((f"/{name}/{at}", one) for at, one in kit.objects_at(body, name, "", rejections))
         )
 
 

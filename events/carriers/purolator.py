@@ -26,11 +26,17 @@ CLOCK: Final = kit.Clock(
 )
 
 
+_SHIPMENTS: Final = "shipment"
+
+
 @kit.normalizer
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
     """Yield the events of one answer."""
+    if not kit.is_xml(body):
+        yield from _rest(kit.read_json(body), received_at, rejections)
+        return
     answer = kit.body_of(kit.read_xml(body))
     if answer is None or answer.tag == "Fault":
         return
@@ -41,6 +47,44 @@ def normalize(
     for index, info in enumerate(answer.iter("TrackingInformation"), start=1):
         scans = _scans(info, f"TrackingInformation[{index}]", received_at, rejections)
         yield from kit.readings_of(scans, kit.text_at(info, "PIN/Value"), rejections)
+
+
+def _rest(body: object, received_at: datetime, rejections: kit.Rejections) -> Iterator[kit.Reading]:
+    """Yield the events of the REST service, whose codes are numbers."""
+    if type(body) is not dict or _SHIPMENTS not in body:
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Purolator"
+        )
+    for index, shipment in kit.objects_at(body, _SHIPMENTS, "", rejections):
+        base = f"/{_SHIPMENTS}/{index}"
+        for at, package in kit.objects_at(shipment, "package", base, rejections):
+            where = f"{base}/package/{at}"
+            yield from kit.readings_of(
+                _rest_scans(package, where, received_at, rejections),
+                kit.text(package.get("pin")),
+                rejections,
+            )
+
+
+def _rest_scans(
+    package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(package, "events", where, rejections):
+        location, raw = kit.child(event, "location"), kit.Raw(code=kit.text(event.get("code")))
+        at = kit.place(
+            city=location.get("city"),
+            region=location.get("provinceState"),
+            country=location.get("countryCode"),
+            facility=kit.text(event.get("terminal")),
+        )
+        yield kit.Scan(
+            where=f"{where}/events/{index}",
+            raw=raw,
+            meaning=CODES.get((raw.code or "", ""), kit.UNMAPPED),
+            time=CLOCK.read(kit.text(event.get("dateTime")), at, received_at=received_at),
+            place=at,
+            description=kit.text(event.get("description")),
+        )
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
@@ -73,9 +117,9 @@ def _scans(
 CARRIER: Final = kit.Carrier(
     carrier_id="purolator",
     name="Purolator",
-    number_fields=("PIN.Value",),
+    number_fields=("PIN.Value", "pin"),
     normalizers={"1": normalize},
-    formats=("Tracking service SOAP",),
+    formats=("Tracking service SOAP", "Tracking REST JSON"),
     reread=_reread,
     authentication=(kit.ShipperChoice(),),
 )

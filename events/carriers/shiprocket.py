@@ -17,6 +17,9 @@ CODES: Final = kit.meanings("shiprocket_codes.csv")
 TEXTS: Final = kit.meanings("shiprocket_texts.csv")
 """Texts that couriers print of scans without an id."""
 
+DTDC: Final = kit.meanings("dtdc_codes.csv")
+"""Codes of the courier itself, where Shiprocket has no id for a scan."""
+
 _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = kit.Clock(
@@ -114,6 +117,9 @@ def _scans(
     history: _History, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Scan]:
     is_back = str(history.of.get("is_return")) in {"1", "True", "true"}
+    track = kit.as_list(history.of.get("shipment_track"))[:1]
+    named = (each.get("courier_name") for each in (history.of, *track) if type(each) is dict)
+    is_dtdc = any((kit.text(name) or "").upper().startswith("DTDC") for name in named)
     listed = kit.objects_at(
         history.of, history.name, history.where, rejections, required=history.status is None
     )
@@ -122,7 +128,11 @@ def _scans(
         own = None if own is None or own in _NO_ID else own
         words = kit.text(scan.get("activity")) or kit.text(scan.get("sr-status-label"))
         raw = kit.Raw(code=own or courier, further=(courier,) if own and courier else ())
-        meaning = CODES.get((own,)) if own else _by_text(words or "")
+        meaning = (
+            CODES.get((own,))
+            if own
+            else _by_text(words or "") or (DTDC.get((courier or "",)) if is_dtdc else None)
+        )
         raw, meaning = _directed(raw, meaning or kit.UNMAPPED, is_back=is_back)
         at = kit.place(city=scan.get("location"))
         yield kit.Scan(
