@@ -49,12 +49,36 @@ def normalize_number(printed: str) -> str:
     return number if number == printed else normalize_number(number)
 
 
+BARCODES: Final = (
+    # FedEx Ground 96, and the 34 digits of FedEx Express and Ground: the number stands at the end
+    (r"96\d{5}(\d{15})", r"\1"),
+    (r"96\d{8}(\d{12})", r"\1"),
+    (r"\d{22}(\d{12})", r"\1"),
+    (r"\d{19}(\d{15})", r"\1"),
+    # FedEx fills its twelve digits with zeros
+    (r"0{3}(\d{12})", r"\1"),
+    (r"0{8}(\d{12})", r"\1"),
+    # a shipping container code with and without its application identifier
+    (r"00(\d{18})", r"\1"),
+    (r"(\d{18})", r"00\1"),
+)
+"""Numbers as labels print them in barcodes, and what carriers print of them elsewhere."""
+_BARCODES: Final = tuple((re.compile(barcode), number) for barcode, number in BARCODES)
+_BRACKETS: Final = re.compile(r"[()]")
+
+
 def sought_forms(sought: str) -> set[str]:
-    """Return a number that is sought, with and without the marks that pages put around a text of another direction.
+    """Return a number that is sought, as it is and as labels print it, without the marks that pages put around a text of another direction.
 
     In a number that is said they stay: ids are made of it.
     """
-    return {sought, _ISOLATES.sub("", sought)}
+    plain = _ISOLATES.sub("", sought)
+    bare = normalize_number(_BRACKETS.sub("", plain))
+    found = {sought, plain, bare}
+    for barcode, number in _BARCODES:
+        if (match := barcode.fullmatch(bare)) is not None:
+            found.add(match.expand(number))
+    return found
 
 
 def stands_alone(number: str, text: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from events.carriers import MODULES as REGISTERED
 
 HOME = "events.carriers"
-SHARED = {"canonical", "carrier", "installed", "kit"}
+SHARED = {"canonical", "carrier", "contradictions", "installed", "kit", "normalizer"}
 SEVERAL_CARRIERS = {"events.parsing.dhl_group"}
 """Modules that hold what several carriers of one group share."""
 MODULES = sorted(

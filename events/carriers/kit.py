@@ -18,6 +18,7 @@ from events.carriers.carrier import (
     UrlToken,
 )
 from events.carriers.installed import InstalledCarrier, InstalledVersion
+from events.carriers.normalizer import normalizer
 from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import (
@@ -57,7 +58,6 @@ from events.parsing.meanings import (
     on_the_way_back,
     texts_of,
 )
-from events.parsing.normalizer import normalizer
 from events.parsing.places import country_code, known_countries, place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, carried_by, reading_of, readings_of

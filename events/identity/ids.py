@@ -104,9 +104,9 @@ def identify(
         carrier_id=carrier_id,
         event_id=event_id,
         aliases=_aliases(aliases_of, stated, event_id) if aliases_of else (),
-        # what a carrier prints in front of it may be the consignee's postcode
+        # what a carrier prints in front of it may be the consignee's postcode, but for an SSCC's two zeros
         tracking_number=printed_number.strip()
-        if normalize_number(printed_number) == number
+        if normalize_number(printed_number) in (number, f"00{number}")
         else number,
         discriminator=stated.discriminator,
         kind=reading.kind,

@@ -258,6 +258,97 @@ SHIPENGINE_BODY = (
 
 SMALL: Final = (
     Small(
+        "canpar",
+        "the service as JSON pads its codes",
+        b'{"result": [{"barcode": "D1", "events": [{"code": "DEL ", "local_date_time": "20260105 100000", '
+        b'"address": {"city": "SUDBURY", "province": "ON"}}]}]}',
+        [("D1", "DEL", "delivered", "2026-01-05T10:00:00-05:00")],
+    ),
+    Small(
+        "gls",
+        "MyGLS prints times of .NET",
+        b'{"ParcelNumber": 55, "ParcelStatusList": [{"StatusCode": "55", "StatusDate": "/Date(1778243400000+0200)/", '
+        b'"StatusDescription": "-"}, {"StatusCode": "5", "StatusDate": "soon"}]}',
+        [("55", "55", "available_for_pickup", "2026-05-08T12:30:00+00:00")],
+        ["/ParcelStatusList/1"],
+    ),
+    Small(
+        "bring",
+        "a push of Event Cast is one event",
+        b'{"status": "DELIVERED_SENDER", "id": "1", "shipment": "7", "package": "37", "created": "2026-03-16T14:58:48+0000"}',
+        [("37", "DELIVERED_SENDER", "returned", "2026-03-16T14:58:48+00:00")],
+    ),
+    Small(
+        "clickpost",
+        "updated orders are a list of statuses",
+        b'{"result": [{"waybill": "W1", "clickpost_status_code": 1, "timestamp": "2026-04-15 20:22:43", "status": "001"}]}',
+        [("W1", "1", "info_received", "2026-04-15T20:22:43+05:30")],
+    ),
+    Small(
+        "easyship",
+        "the webhook as it is documented prints no time",
+        b'{"event_type": "shipment.tracking.status.changed", "tracking_status": {"status": "To be returned", "tracking_number": "5"}}',
+        [("5", "To be returned", "returning", RECEIVED)],
+    ),
+    Small(
+        "purolator",
+        "the REST service prints numbers as codes, in local time",
+        b'{"shipment": [{"package": [{"pin": "520", "events": [{"dateTime": "2026-02-04 18:05:00", "code": "9550", '
+        b'"location": {"city": "Toronto", "provinceState": "ON", "countryCode": "CA"}}]}]}]}',
+        [("520", "9550", "available_for_pickup", "2026-02-04T18:05:00-05:00")],
+    ),
+    Small(
+        "dtdc",
+        "an answer in XML prints words, and the delivery in its header only",
+        b'<DTDCREPLY><CONSIGNMENT><CNHEADER><FIELD NAME="strShipmentNo" VALUE="A1"/><FIELD NAME="strStatus" VALUE="DELIVERED"/>'
+        b'<FIELD NAME="strStatusTransOn" VALUE="10072026"/>'
+        b'<FIELD NAME="strStatusTransTime" VALUE="1210"/></CNHEADER><CNBODY><CNACTION>'
+        b'<FIELD NAME="strAction" VALUE="OUT FOR DELIVERY"/><FIELD NAME="strActionDate" VALUE="10072026"/></CNACTION></CNBODY>'
+        b"</CONSIGNMENT></DTDCREPLY>",
+        [
+            ("A1", None, "out_for_delivery", "2026-07-10T00:00:00+05:30"),
+            ("A1", None, "delivered", "2026-07-10T12:10:00+05:30"),
+        ],
+    ),
+    Small(
+        "dpd",
+        "InfoServices of Poland print the parcel in each event",
+        b"<getEventsForWaybillV1Response><return><eventsList><businessCode>170309</businessCode>"
+        b"<eventTime>2026-03-05T08:31:00.000+01:00</eventTime><waybill>0U</waybill></eventsList></return>"
+        b"</getEventsForWaybillV1Response>",
+        [("0U", "170309", "out_for_delivery", "2026-03-05T08:31:00+01:00")],
+    ),
+    Small(
+        "jtexpress",
+        "a number that begins with JTE is Saudi Arabia's, whose platform prints no code and no zone",
+        b'[{"billCode": "JTE1", "details": [{"scanType": "Pickup scan", "scanTime": "2026-06-06 10:10:28", "desc": "-"}]}]',
+        [("JTE1", None, "picked_up", "2026-06-06T10:10:28+03:00")],
+    ),
+    Small(
+        "sf_express",
+        "a code says what happened only with its reason",
+        b'{"Body": {"WaybillRoute": [{"mailno": "SF1", "opCode": "8000", "reasonCode": "6", "acceptTime": "2026-03-03 10:00:00", '
+        b'"id": "1"}, {"mailno": "SF1", "opCode": "8000", "acceptTime": "2026-03-03 11:00:00", "id": "2"}]}}',
+        [
+            ("SF1", "8000/6", "lost", "2026-03-03T10:00:00+08:00"),
+            ("SF1", "8000", "info", "2026-03-03T11:00:00+08:00"),
+        ],
+    ),
+    Small(
+        "ontrac",
+        "the UTC time beside the local one is the zone, and a piece has the number",
+        b'{"Pieces": [{"TrackingNumber": "LX1"}], "Events": [{"DateTime": "2026-11-12T10:45:34", '
+        b'"UTCDateTime": "2026-11-12T15:45:34", "EventType": "Arrived"}]}',
+        [("LX1", "Arrived", "in_transit", "2026-11-12T10:45:34-05:00")],
+    ),
+    Small(
+        "shiprocket",
+        "where Shiprocket has no id the courier's own code counts",
+        b'{"awb": "7D1", "courier_name": "DTDC Surface", "scans": [{"date": "2026-05-19 11:59:16", "status": "SPL", '
+        b'"activity": "Softdata Upload", "sr-status": "NA"}]}',
+        [("7D1", "SPL", "info_received", "2026-05-19T11:59:16+05:30")],
+    ),
+    Small(
         "17track",
         "an event without a stage is read by its text, and one whose text is not known is no unknown code",
         b'{"event": "TRACKING_UPDATED", "data": {"number": "1", "track_info": {"tracking": {"providers": [{"events": ['

@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from events.carriers.contradictions import without_contradictions
 from events.event import Normalized, PrintedTime, Raw, Reading
-from events.parsing.contradictions import without_contradictions
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import Final
 
+from events.carriers.contradictions import without_contradictions
 from events.errors import UnreadableMessageError
 from events.event import Normalized, Reading
-from events.parsing.contradictions import without_contradictions
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json
 from events.parsing.printed_zones import with_printed_zones
