@@ -55,6 +55,8 @@ def build_app(
             )
             add(path, guarded(route, keys, limits))
         own = {route.method for route in by_path[path]}
+        if hdrs.METH_ANY in own:
+            continue
         app.router.add_route(
             hdrs.METH_ANY,
             path,

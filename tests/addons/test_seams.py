@@ -4,13 +4,16 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 from statesvc import seams
 from statesvc.addons import ADDONS
 from statesvc.addons.archive import file_queries
 from statesvc.addons.brokers.table import BY_SCHEME
+from statesvc.api.routes import left_out_routes
 from statesvc.cli import main
 from statesvc.cli.command_table import commands
+from statesvc.http.app import build_app
 from statesvc.log.archived_files import ArchivedFiles
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
@@ -69,3 +72,24 @@ async def test_a_target_of_an_addon_that_is_off_names_it(monkeypatch: pytest.Mon
     monkeypatch.setenv("STATESVC_ADDONS", "archive")
     with pytest.raises(UrlRefusedError, match=r"kafka:// needs the add-on brokers"):
         await checked_url("kafka://broker.example/topic", ())
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/console", "console"),
+        ("/console/carriers/ups", "console"),
+        ("/portal/subscriptions/1", "console"),
+        ("/v1/shipments/ups/1Z0001/evidence", "evidence"),
+        ("/v1/expectations/ups", "expectations"),
+    ],
+)
+async def test_a_call_of_an_addon_that_is_off_names_it(
+    monkeypatch: pytest.MonkeyPatch, path: str, name: str
+) -> None:
+    monkeypatch.setenv("STATESVC_ADDONS", "")
+    app = build_app(left_out_routes(), keys=None)
+    async with TestClient(TestServer(app)) as client, client.post(path) as answer:
+        problem = await answer.json()
+    assert (answer.status, problem["code"]) == (503, "addon_missing")
+    assert f"the add-on {name}, which STATESVC_ADDONS leaves out" in problem["detail"]
