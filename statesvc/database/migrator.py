@@ -258,7 +258,7 @@ async def _make_partitions(connection: AsyncConnection[Any]) -> None:
 async def _enable_triggers(connection: AsyncConnection[Any]) -> None:
     async def enable() -> None:
         if switched := await _value(connection, _SQL["enable_triggers"]):
-            _log.info("triggers_enabled", count=len(switched), first=switched[:3])
+            _log.info("triggers_enabled", count=len(switched))
 
     if await _value(connection, _SQL["can_enable_triggers"]):
         await _patiently("statesvc.enable_triggers()", enable)

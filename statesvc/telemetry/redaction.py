@@ -89,6 +89,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "logger": _label,
     "process": _word,
     "dropped_keys": _number,
+    "out_of_memory": _label,
     "epoch": _number,
     "error": lambda text: text[:2000],
     # who and where

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
@@ -38,7 +38,7 @@ async def test_all_that_match_are_replayed_and_the_record_says_so(desk: Desk) ->
     ) == (300, 300, 0, 0, ReplayEnd.DONE)
     assert await desk.open_dead_letters() == []
     await desk.assert_applied_once(300)
-    assert set(desk.woken) == {frozenset({INBOX})}
+    assert set(desk.woken) == {frozenset(READY_NOW)}
     begun, ended = await desk.actions()
     assert (begun["verb"], begun["actor"], begun["target"]) == (
         "replay_begun",
