@@ -100,8 +100,13 @@ class DatabaseGauges:
         )
         many(
             gauges.PROCESSES_DIED,
+            # 0 for a role that runs and did not die: an alert and a panel need the series
             lambda sample: [
-                (count, {"type": role}) for role, count in count_died(sample.deaths).items()
+                (count, {"type": role})
+                for role, count in (
+                    dict.fromkeys((role for role, _ in sample.processes), 0)
+                    | count_died(sample.deaths)
+                ).items()
             ],
         )
         many(

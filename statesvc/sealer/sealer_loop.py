@@ -198,7 +198,7 @@ class Sealer:
             if sweeps or not forgotten.caught_up:
                 found = await forgotten.requeue(connection, writers)
                 if found:
-                    _log.error("forgotten_batches_queued", count=len(found), first=found[0])
+                    _log.error("forgotten_batches_queued", count=len(found), batch_id=found[0])
                     sweeps = True
             done = await seal(connection, sealed, from_id=0 if sweeps else mark.from_id)
             mark.passed(writers, done)
