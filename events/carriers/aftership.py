@@ -21,6 +21,8 @@ CLOCK: Final = kit.Clock(
 
 NULLS: Final = frozenset({"null", "none", "undefined"})
 _NAMES: Final = frozenset({"tracking", "trackings", "checkpoint", "checkpoints"})
+_DATED: Final = _NAMES | {"proof_of_delivery"}
+"""Members with dates: those with scans, and the documents of a delivery (2026-07)."""
 _ESTIMATES: Final = (
     ("latest_estimated_delivery", "datetime"),
     ("courier_estimated_delivery_date", "estimated_delivery_date"),
@@ -64,7 +66,7 @@ def _unwrapped(
     for name in ("tracking", "trackings"):
         many = type(data.get(name)) is list
         for index, tracking in kit.objects_at(
-            data, name, where, rejections, required=False, but=_NAMES
+            data, name, where, rejections, required=False, but=_DATED
         ):
             yield f"{where}/{name}/{index}" if many else f"{where}/{name}", tracking
 
@@ -82,7 +84,7 @@ def _tracking(
     found = [
         (f"{pointer}/{index}", checkpoint)
         for index, checkpoint in kit.objects_at(
-            tracking, name, where, rejections, required="tag" not in tracking, but=_NAMES
+            tracking, name, where, rejections, required="tag" not in tracking, but=_DATED
         )
     ]
     if not kit.as_list(tracking.get(name)):

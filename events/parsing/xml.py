@@ -23,6 +23,10 @@ _PROLOG_WITH_DOCTYPE: Final = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """`bare`: it names the root and no more, so it declares nothing."""
+_ENCODING: Final = re.compile(rb"<\?xml[^>]*encoding|\xff\xfe|\xfe\xff")
+_LATIN_1: Final = re.compile(
+    rb"<\?xml[^>]*encoding=.(?:iso-8859-1|latin-?1|windows-1252|us-ascii)[^a-z0-9-]", re.IGNORECASE
+)
 _WRAPPERS: Final = frozenset({"wrapper", "Envelope", "Body"})
 _START: Final = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\x00\s]*<")
 
@@ -51,6 +55,7 @@ def read_xml(body: bytes) -> Document:
             Cause.REFUSED_XML, "a DOCTYPE with declarations, inside or elsewhere"
         )
     parser = etree.XMLParser(
+        encoding="utf-8" if _is_utf8_despite_its_prolog(body) else None,
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -61,7 +66,7 @@ def read_xml(body: bytes) -> Document:
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
-        raise UnreadableMessageError(Cause.UNREADABLE, f"not XML at line {error.lineno}") from error
+        raise UnreadableMessageError(Cause.UNREADABLE, _why_not(body, error)) from error
     if doctype is None and root.getroottree().docinfo.internalDTD is not None:
         raise UnreadableMessageError(
             Cause.REFUSED_XML, "a DOCTYPE that could not be seen before it was parsed"
@@ -70,6 +75,26 @@ def read_xml(body: bytes) -> Document:
     if XINCLUDE in namespaces:
         raise UnreadableMessageError(Cause.REFUSED_XML, "an XInclude element")
     return Document(root, namespaces)
+
+
+def _is_utf8_despite_its_prolog(body: bytes) -> bool:
+    """Return whether a body declared as Latin-1 holds UTF-8, which Latin-1 text hardly ever is by chance."""
+    return (
+        _LATIN_1.match(body) is not None and not body.isascii() and _undecodable_byte(body) is None
+    )
+
+
+def _undecodable_byte(body: bytes) -> int | None:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
+
+
+def _why_not(body: bytes, error: etree.XMLSyntaxError) -> str:
+    byte = _undecodable_byte(body) if _ENCODING.match(body) is None else None
+    return f"not XML at line {error.lineno}" if byte is None else f"not UTF-8 at byte {byte}"
 
 
 def _without_margin(body: bytes) -> bytes:

@@ -258,6 +258,14 @@ SHIPENGINE_BODY = (
 
 SMALL: Final = (
     Small(
+        "aftership",
+        "a dated proof of delivery is no list of scans",
+        b'{"event": "tracking_update", "msg": {"tracking_number": "1", "proof_of_delivery": [{"type": "photo", "created_at": "2026-07-01T10:00:00Z"}],'
+        b' "checkpoints": [{"checkpoint_time": "2026-07-01T10:00:00Z", "tag": "Delivered", "subtag": "Delivered_001"}]}}',
+        [("1", "Delivered_001", "delivered", "2026-07-01T10:00:00+00:00")],
+        [],
+    ),
+    Small(
         "canpar",
         "the service as JSON pads its codes",
         b'{"result": [{"barcode": "D1", "events": [{"code": "DEL ", "local_date_time": "20260105 100000", '

@@ -121,3 +121,14 @@ def test_a_margin_hides_no_doctype(margin: bytes) -> None:
 )
 def test_a_doctype_that_only_names_the_root_declares_nothing(prolog: bytes) -> None:
     assert read_xml(prolog + b"<project>x</project>").root.text == "x"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
+def test_a_prolog_that_says_latin_1_does_not_spoil_utf_8(encoding: str) -> None:
+    printed = '<?xml version="1.0" encoding="ISO-8859-1"?><a>Köln</a>'.encode(encoding)
+    assert read_xml(printed).root.text == "Köln"
+
+
+def test_a_byte_that_cannot_be_decoded_is_named() -> None:
+    with pytest.raises(UnreadableMessageError, match="not UTF-8 at byte 4"):
+        read_xml("<a>Köln</a>".encode("iso-8859-1"))
