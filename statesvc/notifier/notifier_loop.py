@@ -43,6 +43,7 @@ from statesvc.telemetry.stages import Stage
 
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128
+SETTLE_WITHIN_SECONDS: Final = 0.1
 _SENDING_SHARE: Final = 0.8
 """Share of the grace for sending; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
@@ -62,7 +63,7 @@ class NotifierLimits:
     in_flight_max: int = 256
     lease_seconds: float = 45.0
     sweep_seconds: float = 30.0
-    settle_within_seconds: float = 0.1
+    settle_within_seconds: float = SETTLE_WITHIN_SECONDS
     """A notification that was delivered, and that nothing waits for, is settled with the next claim, or by itself after this time."""
     grace_seconds: float = 30.0
     backlog: BacklogBound = field(default_factory=BacklogBound)

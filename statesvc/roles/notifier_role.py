@@ -12,7 +12,7 @@ from statesvc.files.archive_folder import archive_folder
 from statesvc.log.history import History
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound
-from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
+from statesvc.notifier.notifier_loop import SETTLE_WITHIN_SECONDS, Notifier, NotifierLimits
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
@@ -69,6 +69,8 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
                 in_flight_max=settings.notifier.in_flight_max,
                 lease_seconds=settings.notifier.lease_seconds,
                 sweep_seconds=settings.notifier.sweep_seconds,
+                # a worker writes notifications once a window, and the claim of the next ones settles these
+                settle_within_seconds=SETTLE_WITHIN_SECONDS + settings.worker.window_seconds,
                 grace_seconds=settings.http.grace_seconds,
                 backlog=BacklogBound(
                     count_max=settings.notifier.backlog_count_max,

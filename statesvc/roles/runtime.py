@@ -176,7 +176,12 @@ async def open_runtime(
             pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool,
         ):
             keyring, plan = await _opened(pool, dsns, settings, sources, signals)
-            listener = Listener(dsns.listen, channels, folder=launch.wakeups)
+            listener = Listener(
+                dsns.listen,
+                channels,
+                folder=launch.wakeups,
+                first_within_seconds=settings.worker.window_seconds,
+            )
             waker = Waker(dsns.listen, folder=launch.wakeups, over=listener if channels else None)
             await waker.start()
             if channels:

@@ -48,7 +48,7 @@ async def run(launch: Launch) -> int:
             bytes_max=settings.worker.claim_bytes_max,
             lease_seconds=settings.worker.lease_seconds,
             sweep_seconds=settings.worker.sweep_seconds,
-            window_seconds=settings.worker.latency_ms / 1000,
+            window_seconds=settings.worker.window_seconds,
             # the rest of the grace is for giving leases back
             grace_seconds=settings.http.grace_seconds * 0.8,
         )

@@ -132,6 +132,11 @@ class WorkerSettings(Section):
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
 
+    @property
+    def window_seconds(self) -> float:
+        """Return `latency_ms` in seconds."""
+        return self.latency_ms / 1000
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.batch_min > self.batch_max:

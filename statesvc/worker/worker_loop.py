@@ -120,6 +120,8 @@ class Worker:
         try:
             while await self._at_most_running(self._limits.batches_in_progress - 1):
                 await self._window_passed()
+                if self._stopping.is_set():
+                    break
                 # before the claim, never after: a hint that comes during the claim must survive it
                 self._woken.clear()
                 self._hurried.clear()

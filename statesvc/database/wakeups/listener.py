@@ -28,7 +28,7 @@ PING_SECONDS: Final = 60.0
 """For a connection that is dead though the kernel does not notice, behind a proxy that hangs: sweeps find what its wake-ups were about."""
 
 _SECOND_SECONDS: Final = 0.05
-"""Time that it leaves to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
+"""Time that it leaves, after `first_within_seconds`, to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
 
 _SQL = queries("statesvc.database.wakeups", "listener")
 _log = structlog.get_logger()
@@ -37,7 +37,8 @@ _log = structlog.get_logger()
 class Listener:
     """One connection that listens. Its other statements are pings and the wake-ups of this process, sent while nobody waits.
 
-    `folder`: where wake-ups of this machine come in (`local`).
+    `folder`: where wake-ups of this machine come in (`local`). `first_within_seconds`: a listener that was woken at once may let that
+    long pass before it claims; one on another machine waits until then, or the two would claim in turn.
     """
 
     def __init__(
@@ -47,9 +48,11 @@ class Listener:
         *,
         ping_seconds: float = PING_SECONDS,
         folder: Path | None = None,
+        first_within_seconds: float = 0.0,
     ) -> None:
         self._dsn = direct_dsn
         self._folder = folder
+        self._second_seconds = first_within_seconds + _SECOND_SECONDS
         self._local_listener: LocalListener | None = None
         self._local_senders: set[str] = set()
         """Senders that are heard without the server."""
@@ -183,7 +186,7 @@ class Listener:
         if sender in self._local_senders:
             return
         if sender and channel in ONE_IS_ENOUGH:
-            asyncio.get_running_loop().call_later(_SECOND_SECONDS, self._events[channel].set)
+            asyncio.get_running_loop().call_later(self._second_seconds, self._events[channel].set)
         else:
             self._events[channel].set()
 

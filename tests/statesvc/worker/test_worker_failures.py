@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
-from statesvc.database.wakeups.channels import INBOX, INBOX_NOW, READY_NOW
+from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.worker.worker_loop import Worker, WorkerLimits
@@ -153,15 +153,12 @@ def _worker(
     shop: Shop,
     listener: Listener,
     waker: Waker,
-    *,
-    hurried: asyncio.Event | None = None,
     **pace: Any,
 ) -> Worker:
     return Worker(
         shop.context,
         listener=listener,
         woken=listener.event(INBOX),
-        hurried=hurried,
         waker=waker,
         limits=WorkerLimits(**pace),
     )
@@ -233,54 +230,6 @@ async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_
         await running
     await waker.stop()
     assert await shop.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
-
-
-async def test_after_a_claim_that_left_nothing_pushes_wait_for_the_window_and_what_is_hurried_does_not(
-    shop: Shop,
-) -> None:
-    listener = Listener(shop.database.service_dsn, READY_NOW)
-    waker = Waker(shop.database.service_dsn)
-    await shop.push(_scan("N1"))
-    worker = _worker(
-        shop,
-        listener,
-        waker,
-        hurried=listener.event(INBOX_NOW),
-        window_seconds=60,
-        cooldown_seconds=0,
-    )
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(10):
-        # the first after quiet is taken at once
-        await shop.until("SELECT count(*) FROM statesvc.message", 1)
-        await shop.push(_scan("N2"))
-        listener.event(INBOX).set()
-        await asyncio.sleep(0.2)
-        assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE attempts = 0") == 1
-        listener.event(INBOX_NOW).set()
-        await shop.until("SELECT count(*) FROM statesvc.message", 2)
-        await shop.push(_scan("N3"))
-        listener.event(INBOX).set()
-        worker.stop()
-        await running
-    await waker.stop()
-    assert await shop.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
-
-
-async def test_what_becomes_due_ends_the_window(shop: Shop) -> None:
-    listener = Listener(shop.database.service_dsn, READY_NOW)
-    waker = Waker(shop.database.service_dsn)
-    await shop.push(_scan("N1"))
-    await shop.as_owner(
-        "UPDATE statesvc.inbox SET available_at = statesvc.clock() + interval '0.5 s'"
-    )
-    worker = _worker(shop, listener, waker, window_seconds=60)
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(10):
-        await shop.until("SELECT count(*) FROM statesvc.message", 1)
-        worker.stop()
-        await running
-    await waker.stop()
 
 
 async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(shop: Shop) -> None:

@@ -82,6 +82,24 @@ async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(
         await second.stop()
 
 
+@pytest.mark.slow
+async def test_a_second_worker_leaves_the_first_one_its_window(database: Any, folder: Path) -> None:
+    first = LocalListener(folder, [INBOX], lambda *_: None)
+    second = Listener(database.service_dsn, [INBOX], first_within_seconds=0.5)
+    await second.start()
+    await until(lambda: second.is_up)
+    second.event(INBOX).clear()
+    waker = Waker(database.service_dsn, folder=folder)
+    await waker.start()
+    waker.wake(INBOX)
+    began = time.monotonic()
+    await asyncio.wait_for(second.event(INBOX).wait(), 5)
+    assert time.monotonic() - began >= 0.5
+    await waker.stop()
+    await second.stop()
+    first.close()
+
+
 async def test_while_a_channel_is_paused_its_wake_ups_wait(folder: Path) -> None:
     heard: list[str] = []
     local_listener = LocalListener(

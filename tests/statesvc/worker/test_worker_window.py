@@ -1,0 +1,125 @@
+"""The window of a worker that keeps up: new pushes wait for its end, and nothing else does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from statesvc.database.wakeups.channels import INBOX, INBOX_NOW, READY_NOW
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
+from statesvc.worker.worker_loop import Worker, WorkerLimits
+from tests.statesvc.worker.log_check import check_log
+from tests.world.shop import ACME, Shop, says
+
+pytestmark = pytest.mark.slow
+
+Works = Callable[..., AbstractAsyncContextManager[Listener]]
+
+
+def _scan(number: str, **more: Any) -> bytes:
+    return says({"number": number, "status": "in_transit", **more})
+
+
+@pytest.fixture
+def works(shop: Shop) -> Works:
+    """Run a worker for the time of a block; it has ended when the block has."""
+
+    @asynccontextmanager
+    async def works(**limits: Any) -> AsyncIterator[Listener]:
+        dsn = shop.database.service_dsn
+        listener, waker = Listener(dsn, READY_NOW), Waker(dsn)
+        worker = Worker(
+            shop.context,
+            listener=listener,
+            woken=listener.event(INBOX),
+            hurried=listener.event(INBOX_NOW),
+            waker=waker,
+            limits=WorkerLimits(**limits),
+        )
+        running = asyncio.create_task(worker.run())
+        async with asyncio.timeout(15):
+            yield listener
+            worker.stop()
+            await running
+        await listener.stop()
+        await waker.stop()
+
+    return works
+
+
+async def _push_in_window(shop: Shop, listener: Listener) -> None:
+    """Have the worker process N1, which opens the window; then push N2, which has to wait."""
+    await shop.push(_scan("N1"))
+    listener.event(INBOX).set()
+    await shop.until("SELECT count(*) FROM statesvc.message", 1)
+    await shop.push(_scan("N2"))
+    listener.event(INBOX).set()
+    await asyncio.sleep(0.2)
+    assert await shop.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
+
+
+async def test_pushes_wait_and_what_is_hurried_does_not(shop: Shop, works: Works) -> None:
+    async with works(window_seconds=60, cooldown_seconds=0) as listener:
+        await _push_in_window(shop, listener)
+        listener.event(INBOX_NOW).set()
+        await shop.until("SELECT count(*) FROM statesvc.message", 2, seconds=1)
+
+
+async def test_a_worker_that_stops_ends_its_window(shop: Shop, works: Works) -> None:
+    async with works(window_seconds=60) as listener:
+        await _push_in_window(shop, listener)
+    assert await shop.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
+
+
+async def test_what_becomes_due_ends_the_window(shop: Shop, works: Works) -> None:
+    await shop.push(_scan("N1"))
+    await shop.as_owner(
+        "UPDATE statesvc.inbox SET available_at = statesvc.clock() + interval '0.5 s'"
+    )
+    async with works(window_seconds=60):
+        await shop.until("SELECT count(*) FROM statesvc.message", 1)
+
+
+async def test_another_worker_claims_within_the_window_of_the_first(
+    shop: Shop, works: Works
+) -> None:
+    async with works(window_seconds=60) as listener:
+        await _push_in_window(shop, listener)
+        assert len(await shop.claim()) == 1
+
+
+async def test_a_push_whose_wake_up_was_lost_waits_for_the_sweep_and_no_window_more(
+    shop: Shop, works: Works
+) -> None:
+    async with works(window_seconds=0.1, sweep_seconds=0.5) as listener:
+        await listener.start()
+        await listener.wait_up(5)
+        await shop.push(_scan("N1"))
+        await shop.until("SELECT count(*) FROM statesvc.message", 1, seconds=2)
+
+
+async def test_scans_of_a_shipment_keep_their_order_over_windows(shop: Shop, works: Works) -> None:
+    async with works(window_seconds=0.1) as listener:
+        for minute in range(6):
+            await shop.push(_scan("N1", minute=minute, city=f"city {minute}"))
+            listener.event(INBOX).set()
+            await asyncio.sleep(0.04)
+        await shop.until("SELECT count(*) FROM statesvc.message", 6)
+    assert [event["location"]["city"] for event in await shop.events("N1")] == [
+        f"city {minute}" for minute in range(6)
+    ]
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_behind_a_flood_there_is_no_window(shop: Shop, works: Works) -> None:
+    quiet = replace(ACME, carrier_id="quiet")
+    shop.context = replace(shop.context, carriers={**shop.context.carriers, "quiet": quiet})
+    await shop.push(*(_scan(f"F{n}") for n in range(300)))
+    await shop.push(_scan("Q1"), carrier_id="quiet")
+    async with works(window_seconds=60, batch_max=64):
+        await shop.until("SELECT count(*) FROM statesvc.message WHERE carrier_id = 'quiet'", 1)
+        await shop.until("SELECT count(*) FROM statesvc.message", 301)
