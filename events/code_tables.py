@@ -47,12 +47,14 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "doordash": ("upper:code",),
     "easyship": ("lower:code",),
     "fedex": ("upper:code", "upper:reason"),
+    "ghtk": ("code", "reason"),
     "gls": ("always:event", "code"),
     "ics_courier": ("lower:text",),
     "landmark": ("always:event", "code"),
     "laposte": ("always:event", "code", "lower:text"),
     "nzpost": ("always:code", "lower:code"),
     "pitney_bowes": ("always:return", "code"),
+    "poste_italiane": ("always:status", "code"),
     "postnord": ("stated:type",),
     "purolator": ("code", "bare:text"),
     "royalmail": ("always:event", "code"),
@@ -63,12 +65,14 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "trackingmore": ("lower:code",),
     "usps": ("code", "lower:text"),
     "veho": ("lower:code",),
+    "viettelpost": ("code", "reason"),
 }
 """Key columns of the tables of carriers whose columns are not called after the raw fields."""
 
 _IMPLIED: Final[Mapping[str, str]] = {
     "dhl_parcel_nl": "type",
     "nzpost": "type",
+    "poste_italiane": "type",
     "postnl": "type",
     "trackingmore": "type",
 }

@@ -118,7 +118,10 @@ RECIPES: Final[dict[str, Recipe]] = {
     "evri": replace(_INSTANT, codes=("type", "code"), place=()),
     # a facility stands in some envelopes only, and which part of FedEx carries the parcel makes no other shipment
     "fedex": Recipe(time="local", place=_CITY, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
+    "fourpx": _LOCAL,
     "geodis": replace(_LOCAL, place=_FACILITY, translates=True),
+    "ghn": replace(_INSTANT, place=()),
+    "ghtk": replace(_INSTANT, codes=("code", "reason"), place=()),
     "gls": replace(_INSTANT, translates=True),
     "hermes": replace(_INSTANT, translates=True),
     "ics_courier": _LOCAL,
@@ -130,8 +133,16 @@ RECIPES: Final[dict[str, Recipe]] = {
         ignored_in_code=re.compile(r"\Ashipment_(?=confirmed\Z)"),
     ),
     "jtexpress": replace(_LOCAL, place=(), translates=True),
+    # a status is Karrio's own, and only the newest event has it in earlier versions
+    "karrio": Recipe(time="local", precision=_MINUTE, codes=()),
+    # the newest trace takes the state of the shipment, and loses it with the next one
+    "kdniao": Recipe(time="local", codes=()),
+    # the newest event takes the state of the shipment, and loses it with the next one
+    "kuaidi100": Recipe(time="local", codes=()),
+    "lalamove": replace(_INSTANT, place=()),
     "landmark": _LOCAL,
     "laposte": replace(_INSTANT, place=(), translates=True),
+    "mercado_envios": replace(_INSTANT, codes=("type", "code"), place=()),
     "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),
     "nationex": replace(_LOCAL, translates=True),
     # the second version prints the particulars in a field of their own
@@ -142,7 +153,10 @@ RECIPES: Final[dict[str, Recipe]] = {
     "ontrac": replace(_INSTANT, place=()),
     "packeta": replace(_LOCAL, place=_FACILITY),
     "parcelone": _LOCAL,
+    # the newest state takes the status of the shipment, and loses it with the next one
+    "parcelsapp": Recipe(time="instant", codes=()),
     "pitney_bowes": _LOCAL,
+    "poste_italiane": replace(_LOCAL, place=(), translates=True),
     "posti": replace(_LOCAL, place=()),
     "postnl": replace(_LOCAL, place=(), translates=True),
     "postnord": replace(_LOCAL, place=(), translates=True),
@@ -158,6 +172,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "sf_express": replace(_LOCAL, also=(_LOCAL,)),
     "ship24": _LOCAL,
     "shipengine": _INSTANT,
+    "shiplogic": replace(_INSTANT, place=(), also=(replace(_INSTANT, place=()),)),
     # the state of a shipment has no id, and nobody promises that those of the history stay
     "shippo": replace(
         _LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)
@@ -166,6 +181,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "smartkargo": replace(_LOCAL, place=_FACILITY, piece=True),
     "spring": _LOCAL,
     "teleship": _INSTANT,
+    "thailand_post": replace(_LOCAL, place=(), translates=True),
     "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
     # a substatus is given by TrackingMore, and may be given again; the words and the minute are of the carrier
     "trackingmore": Recipe(time="local", precision=_MINUTE, codes=()),
@@ -175,6 +191,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     # older answers print a text and no code
     "usps": replace(_USPS, also=(replace(_USPS, codes=()),)),
     "veho": _LOCAL,
+    "viettelpost": replace(_LOCAL, codes=("code", "reason"), place=()),
     "yanwen": _INSTANT,
 }
 

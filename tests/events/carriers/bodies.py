@@ -122,7 +122,12 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"message": "no"}',
     ),
     "fedex": (b'{"errors": [{"code": "TRACKING.TRACKINGNUMBER.EMPTY"}]}',),
+    "fourpx": (b'{"result": "0", "msg": "failed", "errors": [{"code": "1"}], "data": null}',),
     "geodis": (b'{"ok": false, "codeErreur": "x", "contenu": null}',),
+    "ghn": (
+        b'{"OrderCode": "G1", "Status": "picked", "Type": "update_weight", "Time": "2026-01-01T00:00:00Z"}',
+    ),
+    "ghtk": (),
     "gls": (b'{"parcels": [{"requested": "1", "errorCode": "E"}]}',),
     "hermes": (b'{"message": "no"}', b'{"shipmentinfo": []}'),
     "ics_courier": (b"<Envelope><Body><Fault/></Body></Envelope>",),
@@ -132,8 +137,23 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"parcels": [{"trackingNumber": "1", "events": []}]}',
     ),
     "jtexpress": (b'{"code": "0", "msg": "fail", "data": null}',),
+    "karrio": (
+        b'{"event": "shipment_purchased", "data": {"id": "shp_1"}}',
+        b'{"event": "tracker_updated", "data": {"tracking_number": "1", "events": []}}',
+    ),
+    "kdniao": (
+        b'{"EBusinessID": "1", "LogisticCode": "1", "Success": false, "Reason": "-", "Traces": []}',
+    ),
+    "kuaidi100": (
+        b'{"result": false, "returnCode": "400", "message": "-"}',
+        b'{"status": "abort", "message": "-", "lastResult": {"nu": "1", "data": []}}',
+    ),
+    "lalamove": (
+        b'{"eventType": "DRIVER_ASSIGNED", "data": {"order": {"orderId": "1"}, "updatedAt": "2026-01-01T00:00:00Z"}}',
+    ),
     "landmark": (b"<TrackResponse><Errors><Error/></Errors></TrackResponse>", b"<ErrorResponse/>"),
     "laposte": (b'{"returnCode": 400}', b'{"code": "UNAUTHORIZED", "message": "no"}'),
+    "mercado_envios": (b'{"message": "not found", "error": "not_found", "status": 404}',),
     "morneau": (b'{"Message": {"Code": "TrackingNotFound"}}', b'{"OrderTracking": null}'),
     "nationex": (b'{"code": 404, "message": "no"}',),
     "ninjavan": (
@@ -164,10 +184,15 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"success": 0, "message": "no"}',
         b'{"success": 1, "results": {"StatusCode": "UNKNOWN", "Events": []}}',
     ),
+    "parcelsapp": (
+        b'{"uuid": "x", "done": false, "shipments": []}',
+        b'{"uuid": "x", "parcels": [], "error": "NO_REQUEST_FOUND"}',
+    ),
     "pitney_bowes": (
         b'{"Packages": [{"ErrorMessage": "No tracking data", "PackageTrackingEvents": null, "TrackingNumber": "1"}]}',
         b'{"errors": [{"errorCode": "1"}]}',
     ),
+    "poste_italiane": (b'{"return": {"outcome": "KO", "code": 1, "result": "-", "shipment": []}}',),
     "posti": (b'{"error": "-"}',),
     "postnl": (
         b'{"CurrentStatus": {"Warnings": [{"Code": "2"}]}}',
@@ -199,6 +224,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"resource_type": "BATCH", "data": {}}',
         b'{"tracking_number": "1", "status_code": "UN"}',
     ),
+    "shiplogic": (
+        b'{"message": "not found"}',
+        b'{"shipments": []}',
+    ),
     "shippo": (
         b'{"event": "transaction_created", "data": {"object_id": "x"}}',
         b'{"detail": "no"}',
@@ -214,6 +243,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"ErrorLevel": 0, "Shipment": {"Events": []}}',
     ),
     "teleship": (b'{"eventName": "label.generated", "data": {"events": [{"code": "x"}]}}',),
+    "thailand_post": (
+        b'{"response": {"items": {}}, "message": "successful", "status": true}',
+        b'{"items": []}',
+    ),
     "tnt": (b"<TrackResponse><Error><Code>9000</Code></Error></TrackResponse>", b"<Error/>"),
     "trackingmore": (
         b'{"meta": {"code": 200}, "data": {"tracking_number": "1", "created_at": "2026-01-01T00:00:00+00:00"}}',
@@ -231,6 +264,7 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b"<TrackResponse/>",
     ),
     "veho": (b'{"trackingInfo": ""}',),
+    "viettelpost": (),
     "yanwen": (b'{"code": 1, "message": "failed"}', b'{"code": 0, "result": []}'),
 }
 """Errors, notices and empty answers: readable, without any scan."""

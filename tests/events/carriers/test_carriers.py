@@ -65,6 +65,7 @@ AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
     "easyship": (SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),
     "fedex": (Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
     "jtexpress": (FormFieldMd5(header="digest", field="bizContent"),),
+    "karrio": (SharedHeader(header="X-Event-Id"),),
     "sendcloud": (Hmac(header="Sendcloud-Signature"),),
     "ship24": (SharedHeader(header="Authorization", prefix="Bearer "),),
     "shippo": (TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),

@@ -1,0 +1,81 @@
+"""Poste Italiane: answers of the tracking of Poste Delivery.
+
+No public document lists the statuses: one that is not known is read by the phase that is printed with it.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers import kit
+
+CODES: Final = kit.meanings("poste_italiane_codes.csv")
+"""(level, code): of a `status`, or of the `phase` around it in lower case."""
+
+CLOCK: Final = kit.Clock(
+    formats=kit.TimeFormats("%Y-%m-%d %H:%M[:%S]"), default_zone="Europe/Rome", country="IT"
+)
+
+_SHIPMENTS: Final = "shipment"
+_EVENTS: Final = "tracking"
+_ANSWER: Final = frozenset({"outcome", "result", _SHIPMENTS})
+
+
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
+    """Yield the events of one answer."""
+    answer = kit.read_json(body)
+    where = "/return" if type(answer) is dict and "return" in answer else ""
+    answer = kit.child(answer, "return") if where else answer
+    if type(answer) is not dict or not _ANSWER & answer.keys():
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Poste Italiane"
+        )
+    found = kit.objects_at(answer, _SHIPMENTS, where, rejections)
+    for pointer, shipment in kit.recognised(
+        ((f"{where}/{_SHIPMENTS}/{index}", shipment) for index, shipment in found),
+        {_EVENTS},
+        rejections,
+    ):
+        yield from kit.readings_of(
+            _scans(shipment, pointer, received_at, rejections),
+            kit.text(shipment.get("waybillNumber")),
+            rejections,
+            service=kit.text(shipment.get("product")),
+        )
+
+
+def _scans(
+    shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Scan]:
+    for index, event in kit.objects_at(shipment, _EVENTS, where, rejections):
+        raw = kit.Raw(type=kit.text(event.get("phase")), code=kit.text(event.get("status")))
+        yield kit.Scan(
+            where=f"{where}/{_EVENTS}/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(kit.text(event.get("data")), received_at=received_at),
+            place=kit.place(facility=event.get("officeDescription")),
+            description=kit.text(event.get("StatusDescription")),
+        )
+
+
+def _meaning(raw: kit.Raw) -> kit.Meaning:
+    return kit.finest(
+        (raw.code, CODES.get(("status", raw.code or ""))),
+        (raw.type, CODES.get(("phase", (raw.type or "").lower()))),
+    )
+
+
+CARRIER: Final = kit.Carrier(
+    carrier_id="poste_italiane",
+    name="Poste Italiane",
+    number_fields=("waybillNumber",),
+    normalizers={"1": normalize},
+    formats=("Tracking JSON",),
+    reread=_meaning,
+    texts=kit.texts_of(CODES),
+    authentication=(kit.ShipperChoice(),),
+)
