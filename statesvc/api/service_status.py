@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
@@ -18,14 +19,15 @@ from statesvc.background.deaths import cause_of_death
 from statesvc.background.duration import duration
 from statesvc.database.copy_faults import read_trigger_faults
 from statesvc.database.queries import queries
-from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
+from statesvc.health.database_sample import PROCESSES, Sample, SubscriptionGauges, read_sample
 from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute
+from statesvc.health.status_parts import StatusParts
 from statesvc.health.storable import storage_findings
 from statesvc.http.health import shipped_migrations
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.log.log_months import Archived, count_archived
-from statesvc.queue.depths import QueueDepths, read_depths
+from statesvc.queue.depths import NO_DEPTHS, QueueDepths, read_depths
 from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readings
 from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
@@ -99,12 +101,16 @@ class Facts:
     lead: str | None
     clock_fault: str | None
     trigger_faults: Sequence[str]
+    invalid_indexes: Sequence[tuple[str, str]]
     silent_carriers: Mapping[str, float]
     holds: Sequence[Hold]
     lacking: Sequence[Lacking]
     left: Sequence[LeftShare]
     unsent: Sequence[Unsent]
     never_heard: NeverHeard
+    pushes: Mapping[str, Pushes]
+    unread: Sequence[Finding]
+    """Parts that could not be read; nothing is found of them."""
 
     def runs(self, role: str) -> bool:
         """Return whether a process of the role was heard of within half a minute."""
@@ -146,50 +152,81 @@ class ServiceStatus:
 async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
     """Read, and judge by all checks."""
     facts = await read_facts(connection)
-    rows = await (await connection.execute(_SQL["pushes"])).fetchall()
     return ServiceStatus(
         sample=facts.sample,
         queue=facts.queue,
-        pushes={carrier_id: Pushes(*counts) for carrier_id, *counts in rows},
-        troubles=worst_first(finding for check in checks() for finding in check.find(facts)),
+        pushes=facts.pushes,
+        troubles=worst_first(
+            chain(
+                (finding for check in checks() for finding in check.find(facts)),
+                facts.unread,
+            )
+        ),
     )
 
 
 async def read_facts(connection: AsyncConnection[Any]) -> Facts:
-    """Read what the checks judge."""
+    """Read what the checks judge: of a part that can't be read nothing is found, and `unread` says why."""
+    status_parts = StatusParts(connection)
+    part = status_parts.part
 
-    async def rows(query: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
-        return await (await connection.execute(_SQL[query], parameters)).fetchall()
+    async def rows(
+        about: str, query: str, parameters: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        async def read() -> list[Any]:
+            return await (await connection.execute(_SQL[query], parameters)).fetchall()
 
-    sample = await read_sample(connection)
+        return await part(about, read, otherwise=[])
+
+    sample = await read_sample(connection, status_parts)
     asked = {
         "count_max": _COUNT_MAX,
         "named_max": NAMED_MAX,
         "late": [each.subscription_id for each in _late(sample)],
     }
     lead = (
-        await silent_lead(connection)
+        await part("sealer", lambda: silent_lead(connection), otherwise=None)
         if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX
         else None
     )
     return Facts(
         sample=sample,
-        queue=await read_depths(connection),
-        storage=await storage_findings(connection, migrations=shipped_migrations()),
-        archived=await count_archived(connection),
-        of_addons={one.about: await one.find(connection) for one in parts("findings")},
+        queue=await part("queue", lambda: read_depths(connection), otherwise=NO_DEPTHS),
+        storage=await part(
+            "storage",
+            lambda: storage_findings(connection, migrations=shipped_migrations()),
+            otherwise=[],
+        ),
+        archived=await part(
+            "add-ons", lambda: count_archived(connection), otherwise=Archived(0, 0)
+        ),
+        of_addons={
+            one.about: await part(one.about, partial(one.find, connection), otherwise=())
+            for one in parts("findings")
+        },
         lead=None if lead is None else lead.sentence,
-        clock_fault=await _clock_fault(connection),
-        trigger_faults=await read_trigger_faults(connection),
-        silent_carriers=dict(await rows("silent")),
+        clock_fault=await part("clock", lambda: _clock_fault(connection), otherwise=None),
+        trigger_faults=await part(
+            "triggers", lambda: read_trigger_faults(connection), otherwise=[]
+        ),
+        invalid_indexes=await rows("indexes", "invalid_indexes"),
+        silent_carriers=dict(await rows("carriers", "silent")),
         holds=[
             Hold(carrier_id=carrier_id, seconds=seconds, by=by, why=why)
-            for carrier_id, seconds, by, why in await rows("holds")
+            for carrier_id, seconds, by, why in await rows("kill switch", "holds")
         ],
-        lacking=await lacking_workers(connection),
-        left=left_shares(await list_readings(connection)),
-        unsent=[Unsent(*row) for row in await rows("unsent", asked)],
-        never_heard=await never_heard_of_late(connection),
+        lacking=await part("readers", lambda: lacking_workers(connection), otherwise=[]),
+        left=left_shares(await part("readers", lambda: list_readings(connection), otherwise=[])),
+        unsent=[Unsent(*row) for row in await rows("subscriptions", "unsent", asked)],
+        never_heard=await part(
+            "awaited numbers",
+            lambda: never_heard_of_late(connection),
+            otherwise=NeverHeard(0, None, []),
+        ),
+        pushes={
+            carrier_id: Pushes(*counts) for carrier_id, *counts in await rows("pushes", "pushes")
+        },
+        unread=status_parts.findings(),
     )
 
 
@@ -320,6 +357,8 @@ def _roles(facts: Facts) -> Iterator[Finding]:
     if any(finding.page == _NOTHING_STORED for finding in facts.storage):
         # where nothing is written, nobody can be heard of
         return
+    if any(one.about == PROCESSES for one in facts.unread):
+        return
     yield from _silent(facts.sample)
     yield from _deaths(facts.sample)
     dying = {each.role for each in facts.sample.deaths if each.times >= DEATHS_MIN}
@@ -366,6 +405,12 @@ def _database(facts: Facts) -> Iterator[Finding]:
         yield Finding(urgency=Urgency.NOW, about="partitions", text=text, page="PartitionHorizon")
     for fault in facts.trigger_faults:
         yield Finding(urgency=Urgency.NOW, about="database", text=fault, page="CopiedDatabase")
+    for name, table in facts.invalid_indexes:
+        text = (
+            f"index {name} of {table} is invalid, as a REINDEX or CREATE INDEX CONCURRENTLY leaves it that failed: each write pays for it. "
+            f"DROP INDEX CONCURRENTLY {name} if it ends in _ccnew or _ccold, else REINDEX INDEX CONCURRENTLY {name}"
+        )
+        yield Finding(urgency=Urgency.HUMAN, about="database", text=text)
     if sample.oldest_transaction_seconds > TRANSACTION_SECONDS_MAX:
         text = f"a transaction has been open for {duration(sample.oldest_transaction_seconds)}: dead rows pile up"
         yield Finding(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")
@@ -493,7 +538,11 @@ CHECKS: Final = (
         "promises", "nothing acknowledged is missing, and no notification that was due", _promises
     ),
     Check("sealing", "keeps up, and the clocks agree", _sealing),
-    Check("database", "has partitions for days to come, and no old transaction", _database),
+    Check(
+        "database",
+        "has partitions for days to come, valid indexes, and no old transaction",
+        _database,
+    ),
     Check("NOTIFY queue", "has room", _notify_queue),
     Check("add-ons", "all that the data needs are on", _addons),
     Check("carriers", "no message waits for long, and none has fallen silent", _carriers),

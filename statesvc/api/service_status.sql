@@ -38,3 +38,8 @@ SELECT u.subscription_id, u.name, u.url, extract(epoch FROM statesvc.clock() - u
 FROM unsent u
 WHERE u.place <= %(named_max)s OR u.subscription_id = ANY (%(late)s::text[])
 ORDER BY u.disabled_at IS NULL DESC, u.place;
+
+-- name: invalid_indexes
+-- Return the invalid indexes of the schema, with their table.
+SELECT i.indexrelid::regclass::text, i.indrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE NOT i.indisvalid AND c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'i' ORDER BY 1;

@@ -11,10 +11,8 @@ from statesvc.api.service_status import ServiceStatus, read_status
 from statesvc.health.finding import Finding
 from statesvc.health.reconciler import PromiseStatus
 from statesvc.health.running_processes import last_minute
-from statesvc.health.storable import read_lock_fault
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
-from statesvc.http.problem import Code, Problem
 from statesvc.queue.depths import QueueDepths
 
 
@@ -93,9 +91,6 @@ async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
     What needs a human first, each with its page of the runbook; then promises, pushes, queues and processes.
     """
     async with context.pool.connection() as connection:
-        if (locked := await read_lock_fault(connection)) is not None:
-            # what reads the table waits for it too
-            raise Problem(Code.DATABASE_UNAVAILABLE, locked)
         return shown_status(await read_status(connection), console_url=context.console_url)
 
 

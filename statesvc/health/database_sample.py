@@ -1,19 +1,23 @@
 """One reading of the database for its gauges and for the status of the service: loads nothing that reports it."""
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.health.reconciler import PromiseStatus, read_promises
 from statesvc.health.running_processes import Deaths, RunningProcess, read_deaths, read_processes
+from statesvc.health.status_parts import StatusParts
 
 SUBSCRIPTIONS_MAX: Final = 20
 """Subscriptions that are shown by name: those with the longest backlog."""
+PROCESSES: Final = "processes"
 _COUNT_MAX: Final = 100_000
 _WAITING_MAX: Final = 10_000
 
 _SQL = queries("statesvc.health", "database_sample")
+T = TypeVar("T")
 
 
 class SubscriptionGauges(NamedTuple):
@@ -58,28 +62,43 @@ class Sample(NamedTuple):
     deaths: list[Deaths]
 
 
-async def read_sample(connection: AsyncConnection[Any]) -> Sample:
-    async def rows(name: str, **parameters: int) -> list[Any]:
-        return await (await connection.execute(_SQL[name], parameters)).fetchall()
+async def read_sample(
+    connection: AsyncConnection[Any], answer: StatusParts | None = None
+) -> Sample:
+    """Read all of it. `answer`: parts that can't be read are empty, and named there; None: raises psycopg.Error."""
 
-    ((unsealed, transaction, size, wal),) = await rows("gauges")
-    (horizon,), (failing,) = await rows("partition_horizon"), await rows("failing")
+    async def part(name: str, read: Callable[[], Awaitable[T]], otherwise: T) -> T:
+        return await (read() if answer is None else answer.part(name, read, otherwise=otherwise))
+
+    async def rows(name: str, about: str, otherwise: list[Any], **parameters: int) -> list[Any]:
+        async def read() -> list[Any]:
+            return await (await connection.execute(_SQL[name], parameters)).fetchall()
+
+        return await part(about, read, otherwise)
+
+    ((unsealed, transaction, size, wal),) = await rows("gauges", "database", [(0.0, 0.0, 0, None)])
+    (horizon,) = await rows("partition_horizon", "partitions", [(None,)])
+    (failing,) = await rows("failing", "subscriptions", [(0, 0)])
     return Sample(
         unsealed,
         transaction,
         size,
         wal,
         horizon[0],
-        await rows("dead_letters", count_max=_COUNT_MAX),
-        await rows("last_pushes"),
+        await rows("dead_letters", "dead letters", [], count_max=_COUNT_MAX),
+        await rows("last_pushes", "last pushes", []),
         [
             SubscriptionGauges(*row)
-            for row in await rows("subscriptions", count_max=_WAITING_MAX, limit=SUBSCRIPTIONS_MAX)
+            for row in await rows(
+                *("subscriptions", "subscriptions", []),
+                count_max=_WAITING_MAX,
+                limit=SUBSCRIPTIONS_MAX,
+            )
         ],
         failing,
-        await rows("processes"),
-        await read_promises(connection),
-        await read_processes(connection),
-        NotifyQueue(*(await rows("notify_queue"))[0]),
-        await read_deaths(connection),
+        await rows("processes", PROCESSES, []),
+        await part("promises", lambda: read_promises(connection), []),
+        await part(PROCESSES, lambda: read_processes(connection), []),
+        NotifyQueue(*(await rows("notify_queue", "NOTIFY queue", [(0.0, *(6 * [None]))]))[0]),
+        await part(PROCESSES, lambda: read_deaths(connection), []),
     )

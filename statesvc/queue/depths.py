@@ -55,6 +55,14 @@ class QueueDepths(TypedDict):
     ]
 
 
+NO_DEPTHS: Final[QueueDepths] = {
+    "carriers": {},
+    "outbox": {"ready": 0, "leased": 0, "scheduled": 0},
+    "dead_letters": 0,
+    "counts_capped": False,
+}
+
+
 async def read_depths(
     connection: AsyncConnection[Any], *, count_max: int = COUNT_MAX
 ) -> QueueDepths:

@@ -132,7 +132,10 @@ def read_snapshot(
 
 
 def is_sealed_late(connection: Connection[Any], inversion: Inversion) -> bool:
-    """Return whether a version that stands behind the next one was written before it: nobody queued its batch at first."""
+    """Return whether a version that stands behind the next one was written before it: nobody queued its batch at first.
+
+    It can't have been inserted later: the next version, sealed before it, has its hash.
+    """
     row = connection.execute(
         _SQL["sealed_late"], {"index": inversion.late_index, "next_index": inversion.next_index}
     ).fetchone()

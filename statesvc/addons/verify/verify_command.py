@@ -308,6 +308,10 @@ def _write_changed(report: VerificationReport, looked: str) -> None:
         write_line(
             f"A PART OF THE LOG CANNOT BE READ: {len(files)} archived files are missing or altered, above; {looked}."
         )
+    elif report.unqueued and len(report.faults) == 1:
+        write_line(
+            f"NOT ALL OF THE LOG IS SEALED: {report.unqueued:,} batches were never queued, above; what was sealed is unchanged; {looked}."
+        )
     else:
         write_line(f"THE LOG WAS CHANGED: {len(report.faults)} places, above; {looked}.")
 

@@ -87,6 +87,8 @@ class VerificationReport:
     events: int = 0
     batches: int = 0
     waiting: int = 0
+    unqueued: int = 0
+    """Batches that are neither sealed nor queued: one fault for them all."""
     heads: int = 0
     stamps: int = 0
     seconds: float = 0.0
@@ -180,12 +182,13 @@ class Verification:
         self.report.size, self.report.waiting = snapshot.size, len(snapshot.waiting)
         self._found(snapshot.fork_faults)
         if snapshot.unqueued:
+            count = self.report.unqueued = len(snapshot.unqueued)
             row = f"batch_id={snapshot.unqueued[0]} to {snapshot.unqueued[-1]}"
             why = (
-                f"{len(snapshot.unqueued):,} batches are whole and were never queued for the sealer: a trigger was disabled. "
-                "A running sealer queues them; `statesvc doctor` says whether triggers fire now"
+                f"{count:,} batches are neither sealed nor queued to be: written while a trigger was disabled (`statesvc doctor`), "
+                "then a running sealer queues them; or inserted, or taken out of the queue, by hand"
             )
-            self._remark([LogFault("batch", row, "batch_id", why)])
+            self._found([LogFault("batch", row, "batch_id", why)])
         return snapshot
 
     def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
@@ -370,6 +373,7 @@ class Verification:
             "trees": self._trees,
             "batch_ranges": self._batch_ranges,
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
+            "unqueued": report.unqueued,
             "trusted_by": report.trusted_by,
             "erased": sorted(self._erased),
             "places": self._places.flushed(),
@@ -387,7 +391,7 @@ class Verification:
         self._trees, self._batch_ranges = state["trees"], state["batch_ranges"]
         report = self.report
         report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
-        report.trusted_by = state["trusted_by"]
+        report.unqueued, report.trusted_by = state["unqueued"], state["trusted_by"]
         self._erased = set(state["erased"])
         report.unchecked = Counter(state["unchecked"])
         report.faults = [LogFault(*fault) for fault in state["faults"]]

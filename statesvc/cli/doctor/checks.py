@@ -221,7 +221,6 @@ async def _database(
         _copy_faults(connection),
         check_zones(connection),
         _keys(connection, settings),
-        _invalid_indexes(connection),
         check_locked(connection),
         check_service(connection),
         *(check(connection, settings) for check in parts("doctor")),
@@ -243,7 +242,6 @@ async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Find
         _partitions(connection),
         _copy_faults(connection),
         check_zones(connection),
-        _invalid_indexes(connection),
         check_locked(connection),
         check_service(connection),
     ):
@@ -358,15 +356,6 @@ async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
         yield warn("locked shipments", text + hint)
 
 
-async def _invalid_indexes(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    async for name, table in await connection.execute(_SQL["invalid_indexes"]):
-        yield warn(
-            "indexes",
-            f"{name} of {table} is invalid, as a REINDEX or CREATE INDEX CONCURRENTLY leaves it that failed: each write pays for it. "
-            f"DROP INDEX CONCURRENTLY {name} if it ends in _ccnew or _ccold, else REINDEX INDEX CONCURRENTLY {name}",
-        )
-
-
 async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     """Make the checks of `statesvc status`. What is urgent there need not be a fault of the installation."""
     facts = await read_facts(connection)
@@ -378,8 +367,10 @@ async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Findi
                 if finding.urgency is Urgency.NOW
                 else finding
             )
-        if not found:
+        if not found and not facts.unread:
             yield ok(check.about, check.well)
+    for finding in facts.unread:
+        yield finding
 
 
 async def _one(connection: AsyncConnection[Any], query: str) -> tuple[Any, ...]:

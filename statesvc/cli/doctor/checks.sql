@@ -41,8 +41,3 @@ WHERE p.messages > 0;
 SELECT z.zones, z.first_at, z.last_at, EXISTS (
     SELECT FROM statesvc.worker w WHERE w.zones = z.zones AND w.last_seen_at > statesvc.clock() - interval '1 minute')
 FROM statesvc.zone_release z ORDER BY z.first_at;
-
--- name: invalid_indexes
--- Return the invalid indexes of the schema, with their table.
-SELECT i.indexrelid::regclass::text, i.indrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE NOT i.indisvalid AND c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'i' ORDER BY 1;

@@ -1,10 +1,11 @@
-"""A session that locks the inbox against everybody is named, and no process is ready meanwhile."""
+"""A session that locks the inbox against everybody is named, no process is ready meanwhile, and the status shows the rest."""
 
 import asyncio
 from typing import Any
 
 from psycopg import AsyncConnection
 
+from statesvc.api.service_status import read_status
 from statesvc.cli.doctor.checks import check_database
 from statesvc.health.finding import Urgency
 from statesvc.health.storable import storage_findings
@@ -19,10 +20,18 @@ async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
             while not (found := await storage_findings(service, migrations=())):  # noqa: ASYNC110 - a lock gives no sign
                 await asyncio.sleep(0.05)
             doctor = [finding async for finding in check_database(service)]
+            status = await read_status(service)
         named = f"statesvc.inbox is locked by pid {other.info.backend_pid} (statesvc_owner, LOCK TABLE, for "
         assert named in found[0].text
         assert [each.urgency for each in doctor if named in each.text] == [Urgency.NOW]
+        assert named in status.troubles[0].text
+        unread = {each.about: each.text for each in status.troubles if "not read: " in each.text}
+        assert {"queue", "readers"} == unread.keys()
+        assert "lock timeout" in unread["queue"]
+        assert status.sample.size_bytes
+        assert status.sample.promises
     assert await storage_findings(service, migrations=()) == []
+    assert not [each for each in (await read_status(service)).troubles if "not read" in each.text]
 
 
 async def test_an_invalid_index_is_named(
@@ -33,6 +42,9 @@ async def test_an_invalid_index_is_named(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'statesvc.inbox_token'::regclass"
         )
     found = [finding.text async for finding in check_database(service)]
+    assert [
+        each.text for each in (await read_status(service)).troubles if "is invalid" in each.text
+    ]
     (named,) = [
         text for text in found if "statesvc.inbox_token of statesvc.inbox is invalid" in text
     ]

@@ -34,7 +34,7 @@ async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[s
 
 
 async def received(connection: socket.socket) -> list[int]:
-    """Return the ids of all whole events that its buffers still hold; the opening block, which has an id too, is none."""
+    """Return the ids of all whole events that its buffers still hold; the opening event is none of them."""
     found = b""
     loop = asyncio.get_running_loop()
     try:
@@ -46,7 +46,7 @@ async def received(connection: socket.socket) -> list[int]:
     return [
         int(block.id.removeprefix("1."))
         for block in map(_parsed, blocks)
-        if block.id is not None and block.name is not None
+        if block.id is not None and block.name not in {None, "opened"}
     ]
 
 
