@@ -1426,7 +1426,8 @@ CREATE TABLE statesvc.worker (
     stopping_at timestamp with time zone,
     beat_seconds real DEFAULT 10 NOT NULL,
     ingest jsonb,
-    zones text
+    zones text,
+    addons text[]
 )
 WITH (fillfactor='50');
 ALTER TABLE ONLY statesvc.worker

@@ -3,7 +3,7 @@
 The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +32,7 @@ from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readi
 from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
-from statesvc.seams import is_on, parts, sentence
+from statesvc.seams import VARIABLE, is_on, parts, sentence
 from statesvc.shipments.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 
 _SQL = queries("statesvc.api", "service_status")
@@ -529,6 +529,15 @@ def _addons(facts: Facts) -> Iterator[Finding]:
             f"{facts.archived}: {sentence('archive', 'to read them, and to delete what is due,')}"
         )
         yield Finding(urgency=Urgency.HUMAN, about="add-ons", text=text)
+    roles: defaultdict[str, set[str]] = defaultdict(set)
+    for process in facts.sample.running:
+        if process.addons is not None and not process.is_silent:
+            names = ",".join(sorted(process.addons)) or "none"
+            roles[names].add(f"{process.role} on {process.host}")
+    if len(roles) > 1:
+        sets = "; ".join(f"{', '.join(sorted(roles[names]))}: {names}" for names in sorted(roles))
+        text = f"{VARIABLE} differs between processes, set it alike for all of them: {sets}"
+        yield Finding(urgency=Urgency.HUMAN, about="add-ons", text=text)
 
 
 CHECKS: Final = (
@@ -544,7 +553,7 @@ CHECKS: Final = (
         _database,
     ),
     Check("NOTIFY queue", "has room", _notify_queue),
-    Check("add-ons", "all that the data needs are on", _addons),
+    Check("add-ons", "all that the data needs are on, and alike in every process", _addons),
     Check("carriers", "no message waits for long, and none has fallen silent", _carriers),
     Check("kill switch", "is off for all", _holds),
     Check("processes", "every role runs", _roles),

@@ -45,6 +45,7 @@ class Incarnation:
     normalizers: list[str] = field(default_factory=list)
     zones: str | None = None
     """Release of the IANA time zones by which a worker reads local times."""
+    addons: list[str] = field(default_factory=list)
 
 
 class Heartbeat:

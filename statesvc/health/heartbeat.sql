@@ -1,12 +1,12 @@
 -- name: beat
 -- Say that this process lives, and since when it is stopping: one row a role, made again where it was forgotten.
 INSERT INTO statesvc.worker AS w
-    (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest, zones)
+    (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest, zones, addons)
 SELECT i.worker_id, i.role, i.host, i.pid, i.version, i.normalizers, now.at - make_interval(secs => %(age_seconds)s), now.at,
-    CASE WHEN %(stopping)s THEN now.at END, %(beat_seconds)s, %(ingest)s::jsonb, i.zones
+    CASE WHEN %(stopping)s THEN now.at END, %(beat_seconds)s, %(ingest)s::jsonb, i.zones, i.addons
 FROM (SELECT statesvc.clock() AS at) now
 CROSS JOIN jsonb_to_recordset(%(incarnations)s::jsonb)
-    AS i(worker_id text, role text, host text, pid int, version text, normalizers text[], zones text)
+    AS i(worker_id text, role text, host text, pid int, version text, normalizers text[], zones text, addons text[])
 ON CONFLICT (worker_id) DO UPDATE SET
     last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at),
     beat_seconds = excluded.beat_seconds, ingest = excluded.ingest;

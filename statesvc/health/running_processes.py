@@ -20,7 +20,7 @@ REMEMBERED_SECONDS: Final = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningProcess:
-    """`is_replaced`: its role has started again on its machine since it was last seen."""
+    """`is_replaced`: its role has started again on its machine since it was last seen. `addons`: None of 0.1.0, which has all."""
 
     role: str
     host: str
@@ -30,6 +30,7 @@ class RunningProcess:
     is_silent: bool
     is_replaced: bool
     ingest: IngestReport | None
+    addons: list[str] | None
 
 
 class Deaths(NamedTuple):
@@ -64,8 +65,9 @@ async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProces
             is_silent=is_silent,
             is_replaced=is_replaced,
             ingest=None if ingest is None else IngestReport(**ingest),
+            addons=addons,
         )
-        for role, host, pid, started, seen, is_silent, is_replaced, ingest in rows
+        for role, host, pid, started, seen, is_silent, is_replaced, ingest, addons in rows
     ]
 
 

@@ -8,7 +8,7 @@ SELECT w.role, w.host, w.pid, extract(epoch FROM now.at - w.started_at)::float8 
     extract(epoch FROM now.at - w.last_seen_at)::float8 AS seen_seconds_ago,
     w.last_seen_at <= now.at - 3 * w.beat_seconds * interval '1 second' AS is_silent,
     EXISTS (SELECT FROM statesvc.worker o WHERE o.role = w.role AND o.host = w.host AND o.started_at > w.last_seen_at) AS is_replaced,
-    w.ingest
+    w.ingest, w.addons
 FROM now JOIN statesvc.worker w ON w.last_seen_at > now.at - make_interval(secs => %(seconds_max)s) AND w.stopping_at IS NULL
 ORDER BY w.last_seen_at DESC, w.worker_id LIMIT %(limit)s;
 

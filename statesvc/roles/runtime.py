@@ -37,6 +37,7 @@ from statesvc.roles.metrics_address import RoleMetrics, serving_metrics
 from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.watchdog import watchdog_pings
+from statesvc.seams import active_addons
 from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.telemetry import gauges
 from statesvc.telemetry.loop_lag import loop_lag
@@ -106,6 +107,7 @@ class Launch:
                 version=__version__,
                 normalizers=_normalizers() if role == "worker" else [],
                 zones=IANA_RELEASE if role == "worker" else None,
+                addons=list(active_addons()),
             )
             for role in self.ports
         ]

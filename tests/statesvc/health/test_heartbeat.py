@@ -6,6 +6,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from statesvc.api.service_status import read_status
 from statesvc.database.pool import Pool
 from statesvc.health.heartbeat import Heartbeat, Incarnation
 from statesvc.health.ingest_report import IngestReport
@@ -126,4 +127,23 @@ async def test_a_beat_that_fails_is_followed_by_another(
         await asyncio.sleep(0.1)
         await owner.execute("ALTER TABLE statesvc.worker_away RENAME TO worker")
     await _until(service, WorkerState.ALIVE)
+    await heartbeat.stop()
+
+
+async def test_add_ons_that_differ_between_processes_are_named(
+    pool: Pool, service: AsyncConnection[Any]
+) -> None:
+    beats = [
+        replace(ME, addons=["archive", "console"]),
+        replace(ME, worker_id="h-api-2", role="api", pid=2, addons=["archive"]),
+    ]
+    heartbeat = Heartbeat(pool, beats, stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
+    await heartbeat.start()
+    await _until(service, WorkerState.ALIVE, WorkerState.ALIVE)
+    found = [one.text for one in (await read_status(service)).troubles if one.about == "add-ons"]
+    (text,) = found
+    assert text.endswith(": api on h: archive; worker on h: archive,console")
+    # 0.1.0 has no such setting: it beats without the column
+    await service.execute("UPDATE statesvc.worker SET addons = NULL WHERE role = 'api'")
+    assert [one for one in (await read_status(service)).troubles if one.about == "add-ons"] == []
     await heartbeat.stop()
