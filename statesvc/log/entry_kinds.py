@@ -52,6 +52,8 @@ class EntryKind:
     verified: tuple[str, ...] = ()
     shown: tuple[str, ...]
     key: int
+    placed: tuple[str, ...] = ()
+    """Columns of its position that the key of its table has too."""
     sealed: bool = False
     exact: bool = False
     columns: tuple[str, ...]
@@ -72,6 +74,11 @@ class EntryKind:
     def file_values(self, document: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of its kind
         """Return the values of the file's columns. Raises ValueError."""
         return self.expected(document) if self.filed is None else self.filed.values(document)
+
+    @property
+    def unique(self) -> tuple[str, ...]:
+        """The key of its table."""
+        return (*self.columns[: self.key], *self.placed, "recorded_at")
 
     @property
     def recorded(self) -> int:
@@ -283,6 +290,7 @@ ENTRY_KINDS: Final = (
         verified=("conflict_rows", "event_ids"),
         shown=(_AUDIT, _EVIDENCE),
         key=1,
+        placed=("batch_id", "ordinal"),
         sealed=True,
         exact=True,
         columns=(
@@ -329,6 +337,7 @@ ENTRY_KINDS: Final = (
         verified=("notification_rows",),
         shown=(_AUDIT, _EVIDENCE),
         key=2,
+        placed=("batch_id",),
         columns=("shipment_id", "sequence", "recorded_at", "subscriptions", "replayed"),
         decode=entry_documents.fanout,
         expected=_fanout,
@@ -341,6 +350,7 @@ ENTRY_KINDS: Final = (
         verified=("notification_rows",),
         shown=("GET /v1/subscriptions/{subscription_id}/attempts", _AUDIT, _EVIDENCE),
         key=3,
+        placed=("batch_id",),
         sealed=True,
         exact=True,
         columns=(
@@ -382,6 +392,7 @@ ENTRY_KINDS: Final = (
         verified=("erasures", "forks"),
         shown=("GET /v1/actions",),
         key=0,
+        placed=("batch_id", "ordinal"),
         exact=True,
         columns=("actor", "verb", "target", "recorded_at"),
         decode=entry_documents.action,

@@ -29,9 +29,11 @@ from statesvc.log.archived_files import EntriesByKind, FileQuery, archived_files
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
 from statesvc.log.entry_row import LogEntry
+from statesvc.log.entry_statements import entry_statements
 from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "history")
+_RESTORE: Final = entry_statements(_SQL["restore"])
 _AGAIN_SECONDS: Final = 10.0
 """Age that the horizon may have: well below the notice that a month is given before it goes."""
 _COLUMNS: Final = ("batch_id", "ordinal", "canonical", "sealed_part")
@@ -178,7 +180,7 @@ async def _restore(connection: Connection, found: EntriesByKind) -> None:
         columns = (*_COLUMNS, *KINDS_BY_NAME[name].columns)
         async with connection.cursor() as cursor:
             await cursor.executemany(
-                _SQL[f"restore_{name}"], [dict(zip(columns, row, strict=True)) for row in rows]
+                _RESTORE[name], [dict(zip(columns, row, strict=True)) for row in rows]
             )
 
 

@@ -53,59 +53,9 @@ SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.dropped_at IS NO
 SELECT u.log_index, (SELECT s.sealed_at FROM statesvc.sealed_batch s WHERE s.first_index <= u.log_index ORDER BY s.first_index DESC LIMIT 1)
 FROM unnest(%(indexes)s::bigint[]) AS u(log_index);
 
--- name: restore_event
--- Bring an event back.
-INSERT INTO statesvc.event
-    (batch_id, ordinal, canonical, sealed_part, shipment_id, version, recorded_at, received_at, occurred_at, message_id, carrier_id, event_id,
-     kind, status, carrier_code, by_category, normalizer, raw_type, raw_code, raw_reason, raw_text, corrects, printed_number,
-     occurred_offset_seconds)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(version)s, %(recorded_at)s, %(received_at)s,
-    %(occurred_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, %(kind)s, %(status)s, %(carrier_code)s, %(by_category)s,
-    %(normalizer)s, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s, %(corrects)s, %(printed_number)s,
-    %(occurred_offset_seconds)s)
-ON CONFLICT (shipment_id, version, recorded_at) DO NOTHING;
-
--- name: restore_conflict
--- Bring a conflict back.
-INSERT INTO statesvc.conflict
-    (batch_id, ordinal, canonical, sealed_part, shipment_id, claimed_shipment_id, recorded_at, message_id, carrier_id, event_id, facts_digest)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(claimed_shipment_id)s::uuid,
-    %(recorded_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, decode(%(facts_digest)s, 'hex'))
-ON CONFLICT (shipment_id, batch_id, ordinal, recorded_at) DO NOTHING;
-
--- name: restore_transition
--- Bring a transition back.
-INSERT INTO statesvc.transition (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, from_status, to_status)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s, %(from_status)s, %(to_status)s)
-ON CONFLICT (shipment_id, sequence, recorded_at) DO NOTHING;
-
--- name: restore_fanout
--- Bring a fan-out back.
-INSERT INTO statesvc.fanout (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, subscriptions, replayed)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s,
-    string_to_array(%(subscriptions)s, ' ')::uuid[], %(replayed)s)
-ON CONFLICT (shipment_id, sequence, batch_id, recorded_at) DO NOTHING;
-
--- name: restore_attempt
--- Bring the end of a notification back.
-INSERT INTO statesvc.attempt
-    (batch_id, ordinal, canonical, sealed_part, shipment_id, sequence, subscription_id, recorded_at, outcome, number, started_at,
-     duration_ms, status_code, tries)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(sequence)s, %(subscription_id)s::uuid,
-    %(recorded_at)s, %(outcome)s, %(number)s, %(started_at)s, %(duration_ms)s, %(status_code)s, %(tries)s::jsonb)
-ON CONFLICT (shipment_id, sequence, subscription_id, batch_id, recorded_at) DO NOTHING;
-
--- name: restore_observation
--- Bring an observation back.
-INSERT INTO statesvc.observation (batch_id, ordinal, canonical, shipment_id, version, kind, recorded_at, since)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(version)s, %(kind)s, %(recorded_at)s, %(since)s)
-ON CONFLICT (shipment_id, version, kind, recorded_at) DO NOTHING;
-
--- name: restore_action
--- Bring an action back.
-INSERT INTO statesvc.action (batch_id, ordinal, canonical, actor, verb, target, recorded_at)
-VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
-ON CONFLICT (batch_id, ordinal, recorded_at) DO NOTHING;
+-- name: restore
+-- Bring an entry of one kind back.
+INSERT INTO {table} ({columns}) VALUES ({parameters}) ON CONFLICT ({unique}) DO NOTHING;
 
 -- name: fanned_out
 -- Return what fan-outs of these shipments made, with what their events say of it.

@@ -12,8 +12,11 @@ from statesvc.database.queries import queries
 from statesvc.log.checkpoints import SignedHead, covering_head
 from statesvc.log.entry_kinds import ENTRY_KINDS
 from statesvc.log.entry_row import LogEntry
+from statesvc.log.entry_statements import entry_statements
 
 _SQL = queries("statesvc.addons.archive", "month")
+_BOUNDS: Final = entry_statements(_SQL["batch_bounds"])
+_ENTRIES: Final = entry_statements(_SQL["entries"])
 RANGE_INDEXES: Final = 8_192
 """Indexes at which batches begin, in one range and so in one row group: some 10 MB."""
 _INDEX: Final = attrgetter("index")
@@ -38,10 +41,15 @@ class MonthExtent:
 
 async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExtent | None:
     """Return the month's extent; None: nothing was recorded then. Raises NotSealedError."""
-    bounds = await (await connection.execute(_SQL["batch_bounds"], month._asdict())).fetchone()
-    if bounds is None or bounds[0] is None:
+    batches: list[int] = []
+    counts: dict[str, int] = {}
+    for name, statement in _BOUNDS.items():
+        async for low, high, count in await connection.execute(statement, month._asdict()):
+            batches += [low, high] if count else []
+            counts[name] = count
+    if not batches:
         return None
-    first_batch, last_batch, *counts = bounds
+    first_batch, last_batch = min(batches), max(batches)
     parameters = {"low": first_batch, "high": last_batch, "ends": month.ends}
     low, high, waiting = await (
         await connection.execute(_SQL["index_bounds"], parameters)
@@ -59,7 +67,7 @@ async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExte
         last_batch=last_batch,
         low=low,
         high=high,
-        counts=dict(zip((kind.name for kind in ENTRY_KINDS), counts, strict=True)),
+        counts=counts,
         head=head,
     )
 
@@ -77,7 +85,7 @@ async def entry_ranges(
         }
         entries: list[LogEntry] = []
         for kind in ENTRY_KINDS:
-            cursor = await connection.execute(_SQL[kind.name], bounds, binary=True)
+            cursor = await connection.execute(_ENTRIES[kind.name], bounds, binary=True)
             async for index, *row in cursor:
                 entries.append(LogEntry.of(kind, index, row))
         if entries:

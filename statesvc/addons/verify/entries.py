@@ -34,9 +34,11 @@ from statesvc.addons.verify.version_order import positions_of
 from statesvc.database.queries import queries
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
 from statesvc.log.entry_row import LogEntry
+from statesvc.log.entry_statements import entry_statements
 from statesvc.log.json_compression import decompress_json
 
 SQL = queries("statesvc.addons.verify", "entries")
+_ENTRIES: Final = entry_statements(SQL["entries"])
 _BATCH: Final = itemgetter(0)
 FIRST_VALUE: Final = 4
 """Before it a row has batch_id, ordinal, canonical and sealed_part."""
@@ -161,7 +163,7 @@ def check_batches(
         batches = read_batches(cursor, batch_range, found)
         for kind in ENTRY_KINDS:
             bounds = {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}
-            rows = [_decompressed(row) for row in cursor.execute(SQL[kind.name], bounds)]
+            rows = [_decompressed(row) for row in cursor.execute(_ENTRIES[kind.name], bounds)]
             checked.entries += len(rows)
             checked.events += len(rows) if kind.name == EntryName.EVENT else 0
             if parts.opens and kind.sealed:
