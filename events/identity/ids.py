@@ -7,7 +7,7 @@ stands in clear in the log and of a keyed digest; nothing here reads a status.
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from events.clear_part import TEXT, Digest, Split, is_sentence, split
@@ -28,7 +28,7 @@ from events.identity.recipe import (
     stated_by,
     time_of,
 )
-from events.identity.recipes import discriminator_of, recipe_of
+from events.identity.recipes import discriminator_of, number_of, recipe_of
 from events.parsing.service_name import service_name
 from events.parsing.times import SHIFTED
 from events.spelling import normalize_number, short, spelled
@@ -54,6 +54,21 @@ def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
             _joined("s1", carrier_id, normalize_number(number), discriminator)
         ).digest()[:16]
     )
+
+
+class Numbered(NamedTuple):
+    """A tracking number as printed and as it is compared, and the shipment that it names."""
+
+    printed: str
+    number: str
+    shipment_id: UUID
+
+
+@lru_cache(maxsize=4096)
+def numbered(carrier_id: str, printed: str, discriminator: str = "") -> Numbered:
+    """Derive number and shipment from a printed number. Cached: most messages repeat it in each event."""
+    number = number_of(carrier_id, printed)
+    return Numbered(printed, number, shipment_id(carrier_id, number, discriminator))
 
 
 def identify(

@@ -1,7 +1,6 @@
 """Proposals for the log from read messages: the shipment, the facts, the enrichments. Pure."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
@@ -10,8 +9,7 @@ from events.clear_part import Digest
 from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.entry.proposal import Enrichment, Proposal
 from events.event import Event
-from events.identity.ids import facts_digest, shipment_id, value_digest
-from events.identity.recipes import number_of
+from events.identity.ids import facts_digest, numbered, value_digest
 from events.vocabulary import Kind
 from statesvc.reading.read_message import Read
 
@@ -37,7 +35,7 @@ def oldest_first(events: Sequence[Event]) -> list[Event]:
 
 
 def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposal:
-    number, shipment = _shipment(event.carrier_id, event.tracking_number, event.discriminator)
+    _, number, shipment = numbered(event.carrier_id, event.tracking_number, event.discriminator)
     signer, digest = event.personal.signed_by, keyring.carrier_digest(event.carrier_id)
     return Proposal(
         event=event,
@@ -59,14 +57,7 @@ def _parcel(event: Event) -> UUID | None:
     carrier_id = event.parcel_carrier_id or event.carrier_id
     if carrier_id == event.carrier_id and not event.discriminator:
         return None
-    return _shipment(carrier_id, event.tracking_number, "")[1]
-
-
-@lru_cache(maxsize=4096)
-def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> tuple[str, UUID]:
-    """Return the number as it is compared, and the shipment's id. Cached, because most messages repeat their number in each event."""
-    number = number_of(carrier_id, tracking_number)
-    return number, shipment_id(carrier_id, number, discriminator)
+    return numbered(carrier_id, event.tracking_number).shipment_id
 
 
 def _enrichments(event: Event, shipment: UUID, digest: Digest) -> tuple[Enrichment, ...]:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from events.crypto.sealing import SealingKey
 from events.entry.proposal import Proposal
-from events.identity.ids import shipment_id
 from statesvc.bodies.body_key import wrap_body_key
 from statesvc.log.event_store import ReferencedStream
 from statesvc.queue.claim import Settlement
@@ -22,11 +21,11 @@ def referenced_streams(
 ) -> dict[tuple[int, UUID], ReferencedStream]:
     """Return the shipments that messages (by index) name, with an event or without one; a bare number has no discriminator."""
     named = {
-        (place, shipment_id(read.carrier_id, number, "")): ReferencedStream(
-            read.carrier_id, number, "", read.source.received_at
+        (place, one.shipment_id): ReferencedStream(
+            read.carrier_id, one.number, "", read.source.received_at
         )
         for place, read in enumerate(reads)
-        for number in read.numbers
+        for one in read.numbers
     }
     # those of a message follow each other, mostly about one shipment
     for of_one, its in groupby(proposals, key=_MESSAGE_AND_SHIPMENT):

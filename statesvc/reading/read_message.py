@@ -15,8 +15,7 @@ from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
 from events.entry.kinds import Provenance
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
-from events.identity.ids import identify, shipment_id
-from events.identity.recipes import number_of
+from events.identity.ids import Numbered, identify, numbered
 from events.normalized import load
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
 from statesvc.queue.claim import Burial, Message
@@ -66,8 +65,8 @@ class Read:
     carrier_id: str
     events: tuple[Event, ...]
     rejections: tuple[Rejection, ...]
-    numbers: tuple[str, ...] = ()
-    """Numbers that it names without an event, normalized."""
+    numbers: tuple[Numbered, ...] = ()
+    """Numbers that it names without an event."""
     keeps_body: bool = True
     """False if it names too many numbers to make a key for each: its body cannot be opened after it is settled."""
     tried_on: str | None = None
@@ -89,16 +88,10 @@ class Read:
     def shipments(self) -> tuple[UUID, ...]:
         """Return all shipments that it names, with an event or without one."""
         said = {
-            shipment_id(
-                event.carrier_id,
-                number_of(event.carrier_id, event.tracking_number),
-                event.discriminator,
-            )
+            numbered(event.carrier_id, event.tracking_number, event.discriminator).shipment_id
             for event in self.events
         }
-        return tuple(
-            sorted(said | {shipment_id(self.carrier_id, number, "") for number in self.numbers})
-        )
+        return tuple(sorted(said | {one.shipment_id for one in self.numbers}))
 
     @property
     def empty(self) -> bool:
@@ -195,25 +188,31 @@ def _tried_on(message: Message) -> str | None:
 
 def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
     """Return the shipments that an unreadable message names."""
-    numbers = {
-        number_of(carrier.carrier_id, printed)
-        for printed in named_numbers(unsalted(salted_body), carrier.number_fields)
-    } - {""}
-    return tuple(shipment_id(carrier.carrier_id, number, "") for number in sorted(numbers))
+    return tuple(one.shipment_id for one in _numbers(unsalted(salted_body), carrier))
 
 
-def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple[str, ...] | None:
+def _only_named(
+    body: bytes, carrier: Carrier, events: Sequence[Event]
+) -> tuple[Numbered, ...] | None:
     """Return the numbers that a message names and has no event of; None: too many."""
     printed = {event.tracking_number for event in events}
     if len(printed) == 1 and names_only(body, carrier.number_fields, *printed):
         return ()
-    named = {
-        number_of(carrier.carrier_id, each) for each in named_numbers(body, carrier.number_fields)
-    }
-    others = tuple(sorted(named - {"", *(number_of(carrier.carrier_id, each) for each in printed)}))
+    said = {numbered(carrier.carrier_id, each).number for each in printed}
+    others = tuple(one for one in _numbers(body, carrier) if one.number not in said)
     return (
         others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None
     )
+
+
+def _numbers(body: bytes, carrier: Carrier) -> list[Numbered]:
+    """Return the numbers that a message names, each in one spelling."""
+    found = (
+        numbered(carrier.carrier_id, printed)
+        for printed in named_numbers(body, carrier.number_fields)
+    )
+    by_number = {one.number: one for one in found if one.number}
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def _read(

@@ -16,7 +16,7 @@ from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
 from events.event import EventPlace, Raw
-from events.identity.ids import ENRICHMENT, enrichment_id, shipment_id, stated_facts, value_digest
+from events.identity.ids import ENRICHMENT, enrichment_id, numbered, stated_facts, value_digest
 from events.identity.recipe import (
     DERIVED,
     Recipe,
@@ -30,7 +30,7 @@ from events.identity.recipe import (
     shown_time,
     words_of,
 )
-from events.identity.recipes import number_of, recipe_of
+from events.identity.recipes import recipe_of
 from statesvc.database.keyring_store import SQL as KEYRING
 from statesvc.database.keyring_store import service_context
 from statesvc.log.entry_documents import (
@@ -160,7 +160,7 @@ def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> _Shi
         for each in recipes
     )
     return _Shipment(
-        str(shipment_id(carrier_id, number_of(carrier_id, tracking_number), discriminator)),
+        str(numbered(carrier_id, tracking_number, discriminator).shipment_id),
         recipes,
         tuple(names),
     )
