@@ -50,12 +50,11 @@ class BatchPositions:
         """Return the leaf hash of the entry at an ordinal that exists."""
         return self.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
 
-    def take(self, first: int, count: int, rank: int) -> bool:
-        """Take `count` places; return False, and take none, where one of them does not exist or is taken."""
-        free = bytes(count)
-        if first < 0 or self.seen[first : first + count] != free:
+    def take(self, ordinal: int, rank: int) -> bool:
+        """Take a place; return False where it does not exist or is taken."""
+        if not 0 <= ordinal < len(self.seen) or self.seen[ordinal]:
             return False
-        self.seen[first : first + count] = free.replace(b"\x00", bytes([rank]))
+        self.seen[ordinal] = rank
         return True
 
 

@@ -43,6 +43,12 @@ Link: TypeAlias = tuple[str, int, bytes, str]
 """An event as its chain sees it: shipment id, version, leaf hash, previous hash in hexadecimal as the entry has it."""
 
 
+def link_of(shipment_id: str, version: int, leaf_hash: bytes, previous_hash: str) -> Link:
+    """Return the link of an event. Raises ValueError for what is no id or no hash."""
+    int(shipment_id.replace("-", ""), 16), int(previous_hash, 16)
+    return shipment_id, version, leaf_hash, previous_hash
+
+
 def add_events(sums: Sums, links: Iterable[Link]) -> None:
     """Add each event's own link, less the one that it names, in any order.
 

@@ -1,8 +1,4 @@
-"""One range of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue.
-
-A batch's entries of one kind are held against it all at once, which is quick and says only whether all of it is right. Where it is not,
-`check_entries` reads them one by one and names the place.
-"""
+"""One range of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +14,9 @@ from psycopg.types.numeric import Int8BinaryLoader
 from events.crypto.sealing import MasterKeys
 from events.entry.kinds import EntryName
 from events.entry.proposal import DedupeKey
-from events.merkle.node import HASH_BYTES
 from statesvc.addons.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.addons.verify.batches import BatchPositions, BatchRange, read_batches, untaken
-from statesvc.addons.verify.chain import Sums, add_events
+from statesvc.addons.verify.chain import Link, Sums, add_events, link_of
 from statesvc.addons.verify.conflict_rows import take_conflicts
 from statesvc.addons.verify.dedupe_keys import missing_aliases, take_events
 from statesvc.addons.verify.erasures import erase_entries
@@ -40,6 +35,7 @@ from statesvc.log.json_compression import decompress_json
 SQL = queries("statesvc.addons.verify", "entries")
 _ENTRIES: Final = entry_statements(SQL["entries"])
 _BATCH: Final = itemgetter(0)
+_ORDINAL: Final = itemgetter(1)
 FIRST_VALUE: Final = 4
 """Before it a row has batch_id, ordinal, canonical and sealed_part."""
 _CANONICAL: Final = 2
@@ -122,17 +118,20 @@ class RangeChecks:
                 ),
             )
 
-    def take(self, events: Sequence[EventIds], batch: BatchPositions, ordinal: int) -> None:
-        """Count what the events give that stand in a batch from `ordinal` on."""
-        for ids in events:
+    def take(
+        self, events: Sequence[tuple[int, EventIds]], links: Iterable[Link], batch: BatchPositions
+    ) -> None:
+        """Count what the events of a batch give, each at its ordinal."""
+        for _, ids in events:
             if ids.aliases:
                 self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
             if ids.unchecked:
                 self.unchecked.update(ids.unchecked)
         if batch.summed:
-            take_events(self.sums, self.secret, events)
+            add_events(self.sums, links)
+            take_events(self.sums, self.secret, (ids for _, ids in events))
         if batch.first_index is not None:
-            self.places += positions_of(events, batch.first_index + ordinal)
+            self.places += positions_of(events, batch.first_index)
 
 
 def check_batches(
@@ -237,15 +236,9 @@ def _check(
     archived: bool = False,
 ) -> Iterator[LogFault]:
     for batch_id, entries in groupby(rows, key=_BATCH):
-        together = list(entries)
-        batch = batches.get(batch_id)
-        added = (
-            _sound(kind, together, batch, checks, archived=archived) if batch is not None else None
-        )
-        if added is None:
-            yield from check_entries(kind, together, batch, checks, archived=archived)
-        else:
-            checks.sums.update(added)
+        # in their order, as the positions of versions need it
+        together = sorted(entries, key=_ORDINAL)
+        yield from check_entries(kind, together, batches.get(batch_id), checks, archived=archived)
 
 
 def _check_archived(
@@ -295,68 +288,6 @@ def _is_seen(batches: dict[int, BatchPositions], entry: LogEntry) -> bool:
     return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _sound(
-    kind: EntryKind,
-    rows: Sequence[Any],
-    batch: BatchPositions,
-    checks: RangeChecks,
-    *,
-    archived: bool,
-) -> Sums | None:
-    """Return what the rows, all of one batch, add to the sums of chains.
-
-    None: something is wrong, or they do not stand in their order, and no place was taken.
-    """
-    _, ordinals, canonicals, *_ = zip(*rows, strict=True)
-    expected = kind.file_values if archived else kind.expected
-    first, after = ordinals[0], ordinals[0] + len(rows)
-    digests = [sha256(b"\x00" + canonical).digest() for canonical in canonicals]
-    in_batch = batch.leaf_hashes[HASH_BYTES * first : HASH_BYTES * after]
-    if ordinals != tuple(range(first, after)) or b"".join(digests) != in_batch:
-        return None
-    sums = Sums()
-    events: list[EventIds] = []
-    try:
-        documents = [kind.decode(canonical.decode()) for canonical in canonicals]
-        same = [row[FIRST_VALUE:] for row in rows] == [expected(document) for document in documents]
-        same = same and {document.epoch for document in documents} == {batch.epoch}
-        if kind.name == EntryName.EVENT:
-            events = [event_ids(document, checks.digests) for document in documents]
-            same = same and not any(ids.fault for ids in events)
-            if batch.summed:
-                links = zip(documents, digests, strict=True)
-                add_events(
-                    sums,
-                    [
-                        (document.shipment_id, document.version, digest, document.previous_hash)
-                        for document, digest in links
-                    ],
-                )
-        elif kind.name == EntryName.CONFLICT:
-            same = same and not any(
-                conflict_fault(document, checks.digests) for document in documents
-            )
-    except ValueError:
-        return None
-    recorded = [row[FIRST_VALUE + kind.recorded] for row in rows]
-    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
-        return None
-    parts = checks.parts
-    if (
-        kind.sealed
-        and parts.opens
-        and any(
-            parts.fault(document, row[_SEALED_PART])
-            for row, document in zip(rows, documents, strict=True)
-        )
-    ):
-        return None
-    if not batch.take(first, len(rows), kind.rank):
-        return None
-    checks.take(events, batch, first)
-    return sums
-
-
 def check_entries(
     kind: EntryKind,
     rows: Iterable[Any],
@@ -366,60 +297,70 @@ def check_entries(
     archived: bool = False,
 ) -> Iterator[LogFault]:
     """Yield the faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
+    expected_of = kind.file_values if archived else kind.expected
+    is_event, opens = kind.name == EntryName.EVENT, kind.sealed and checks.parts.opens
+    events: list[tuple[int, EventIds]] = []
+    links: list[Link] = []
     for row in rows:
-        batch_id, ordinal, canonical, sealed_part = row[:FIRST_VALUE]
-        values = row[FIRST_VALUE:]
-        named = kind.row(values, batch_id, ordinal)
-        if batch is None or not batch.take(ordinal, 1, kind.rank):
-            yield LogFault(kind.name, named, "ordinal", _misplaced(batch, ordinal))
+        _, ordinal, canonical, sealed_part, shipment_id, version, *_ = row
+        if batch is None or not batch.take(ordinal, kind.rank):
+            yield _fault(kind, row, "ordinal", _misplaced(batch, ordinal))
             continue
         computed = sha256(b"\x00" + canonical).digest()
         if computed != batch.leaf_hash(ordinal):
             yield _wrong_hash(kind, row, archived=archived)
             continue
+        amiss: tuple[str, str] | None = None
         try:
             document = kind.decode(canonical.decode())
-            expected = (kind.file_values if archived else kind.expected)(document)
-            if kind.name == EntryName.EVENT and batch.summed:
-                add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
-            events, amiss = _given(kind, document, checks)
+            expected = expected_of(document)
+            if is_event:
+                links.append(link_of(shipment_id, version, computed, document.previous_hash))
+                ids = event_ids(document, checks.digests)
+                events.append((ordinal, ids))
+                amiss = ids.fault
+            elif kind.name == EntryName.CONFLICT:
+                amiss = conflict_fault(document, checks.digests)
         except ValueError:
-            yield LogFault(
-                kind.name, named, "canonical", f"is no {kind.name} of a format that is known here"
-            )
+            why = f"is no {kind.name} of a format that is known here"
+            yield _fault(kind, row, "canonical", why)
             continue
-        checks.take(events, batch, ordinal)
-        if document.epoch != batch.epoch:
-            yield LogFault(
-                kind.name,
-                named,
-                "canonical",
-                f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}",
-            )
-        yield from _wrong_columns(kind, row, expected, archived=archived)
+        yield from _wrong_columns(kind, row, document, expected, batch, archived=archived)
         if amiss is not None:
-            yield LogFault(kind.name, named, *amiss)
-        if not fits(kind, values[kind.recorded], batch):
-            misfit = f"does not fit that of its {kind.name} at ordinal {ordinal}"
-            yield LogFault("batch", f"batch_id={batch_id}", "recorded_from, recorded_to", misfit)
-        if (
-            kind.sealed
-            and checks.parts.opens
-            and (why := checks.parts.fault(document, sealed_part)) is not None
-        ):
-            yield LogFault(kind.name, named, "sealed_part", why)
+            yield _fault(kind, row, *amiss)
+        if opens and (unopened := checks.parts.fault(document, sealed_part)) is not None:
+            yield _fault(kind, row, "sealed_part", unopened)
+    if batch is not None and is_event:
+        checks.take(events, links, batch)
 
 
-def _given(
+def _wrong_columns(
     kind: EntryKind,
+    row: Any,  # noqa: ANN401 - a row
     document: Any,  # noqa: ANN401 - of its kind
-    checks: RangeChecks,
-) -> tuple[list[EventIds], tuple[str, str] | None]:
-    """Return the ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
-    if kind.name == EntryName.EVENT:
-        ids = event_ids(document, checks.digests)
-        return [ids], ids.fault
-    return [], conflict_fault(document, checks.digests) if kind.name == EntryName.CONFLICT else None
+    expected: tuple[Any, ...],
+    batch: BatchPositions,
+    *,
+    archived: bool,
+) -> Iterator[LogFault]:
+    """Yield what the row or its batch says otherwise than the entry's canonical bytes."""
+    values = row[FIRST_VALUE:]
+    if document.epoch != batch.epoch:
+        why = f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}"
+        yield _fault(kind, row, "canonical", why)
+    if values != expected:
+        columns = kind.file_columns if archived else kind.columns
+        for name, found, wanted in zip(columns, values, expected, strict=True):
+            if found != wanted:
+                yield _fault(kind, row, name, "is not what the entry's canonical bytes say")
+    if not fits(kind, values[kind.recorded], batch):
+        misfit = f"does not fit that of its {kind.name} at ordinal {row[1]}"
+        yield LogFault("batch", f"batch_id={row[0]}", "recorded_from, recorded_to", misfit)
+
+
+def _fault(kind: EntryKind, row: Any, field: str, why: str) -> LogFault:  # noqa: ANN401 - a row
+    batch_id, ordinal = row[:2]
+    return LogFault(kind.name, kind.row(row[FIRST_VALUE:], batch_id, ordinal), field, why)
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPositions) -> bool:
@@ -456,25 +397,6 @@ def _wrong_hash(kind: EntryKind, row: Any, *, archived: bool) -> LogFault:  # no
             place,
             f"is not the leaf hash of {kind.name} ({named}), or that was changed",
         )
-    return LogFault(
-        kind.name,
-        named,
-        "canonical",
-        "was changed: its hash is not the leaf hash that its batch has",
+    return _fault(
+        kind, row, "canonical", "was changed: its hash is not the leaf hash that its batch has"
     )
-
-
-def _wrong_columns(
-    kind: EntryKind,
-    row: Any,  # noqa: ANN401 - a row
-    expected: tuple[Any, ...],
-    *,
-    archived: bool,
-) -> Iterator[LogFault]:
-    batch_id, ordinal = row[:2]
-    values = row[FIRST_VALUE:]
-    named = kind.row(values, batch_id, ordinal)
-    columns = kind.file_columns if archived else kind.columns
-    for name, found, wanted in zip(columns, values, expected, strict=True):
-        if found != wanted:
-            yield LogFault(kind.name, named, name, "is not what the entry's canonical bytes say")

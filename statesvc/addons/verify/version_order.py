@@ -27,20 +27,25 @@ _PARTS_MAX: Final = 256
 """By the first byte of the shipment's id."""
 
 
-def positions_of(events: Iterable[EventIds], first_index: int) -> bytes:
-    """Return the records of events in succession from an index on, without those that are not of their shipment.
+def positions_of(events: Iterable[tuple[int, EventIds]], first_index: int) -> bytes:
+    """Return the records of events, each with its ordinal from an index on and in that order, without those not of their shipment.
 
     Of versions that follow one another only the first and the last count: no other version belongs between them.
     """
     places = bytearray()
     shipment_id, version, place, is_written = "", 0, 0, True
-    for index, ids in enumerate(events, first_index):
+    for ordinal, ids in events:
         if ids.fault is not None:
             continue
         follows = ids.version == version + 1 and ids.shipment_id == shipment_id
         if not (follows or is_written):
             places += _record(shipment_id, version, place)
-        shipment_id, version, place, is_written = ids.shipment_id, ids.version, index, not follows
+        shipment_id, version, place, is_written = (
+            ids.shipment_id,
+            ids.version,
+            first_index + ordinal,
+            not follows,
+        )
         if is_written:
             places += _record(shipment_id, version, place)
     return bytes(places if is_written else places + _record(shipment_id, version, place))

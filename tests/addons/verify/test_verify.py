@@ -6,12 +6,9 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.addons.verify import entries, log_state
+from statesvc.addons.verify import log_state
 from statesvc.addons.verify import tree_range as tree
 from statesvc.addons.verify import verify_log as run
-from statesvc.addons.verify.archived_months import ArchivedMonths
-from statesvc.addons.verify.batches import BatchRange
-from statesvc.addons.verify.chain import suspicious
 from statesvc.addons.verify.verify_log import Verification, VerificationRequest
 from statesvc.addons.verify.worker_pool import AbandonedError, LogAccess, connect
 from statesvc.log.signing_keys import retire, rotate
@@ -76,33 +73,6 @@ async def test_several_processes_find_the_same(database: Any) -> None:
         found = places(verify(database, processes=2))
         assert found == places(verify(database))
         assert len(found) > 4
-
-
-async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(
-    database: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with sealed_story(database) as log:
-        await log.parcel("1Z0009")
-        with connect(database.service_dsn) as connection:
-            seen = log_state.read_snapshot(connection)
-            batch_range = BatchRange(
-                low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting, secret=seen.secret
-            )
-            at_once = entries.check_batches(
-                connection, batch_range, MASTER, ArchivedMonths(None, [])
-            )
-            monkeypatch.setattr(entries, "_sound", lambda *_, **__: None)
-            one_by_one = entries.check_batches(
-                connection, batch_range, MASTER, ArchivedMonths(None, [])
-            )
-        assert at_once.faults == one_by_one.faults == []
-        assert (at_once.entries, at_once.events) == (one_by_one.entries, one_by_one.events)
-        sums = seen.sums.copy()
-        sums.update(one_by_one.sums)
-        assert suspicious(sums) == []
-        assert {part: rest for part, rest in at_once.sums.items() if rest} == {
-            part: rest for part, rest in one_by_one.sums.items() if rest
-        }
 
 
 async def test_many_stretches_make_one_log(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_of_versions_that_follow_one_another_the_first_and_the_last_are_noted() 
             EventIds("ups", "", str(UUID(digits * 32)), b"", (), fault, (), version)
             for digits, version in events
         ]
-        found = version_order.positions_of(ids, 7)
+        found = version_order.positions_of(enumerate(ids), 7)
         return [
             (each[:1].hex()[0], *struct.unpack(">IQ", each[16:]))
             for each in (found[at : at + 28] for at in range(0, len(found), 28))
