@@ -40,8 +40,8 @@ async def published(broker: RabbitMq, count: int, **kinds: bool) -> dict[str, Se
 async def test_all_arrive_as_they_were_at_speed(own_server: SoakServer, tmp_path: Path) -> None:
     async with running_rabbitmq(tmp_path / "rabbitmq") as broker:
         sent = await published(broker, TASKS)
-        transfer = Transfer(own_server.dsns.service_dsn, tmp_path, broker.address, processes=4)
-        async with timed("shovelled by 4 processes", TASKS):
+        transfer = Transfer(own_server.dsns.service_dsn, tmp_path, broker.address)
+        async with timed("shovelled", TASKS):
             await transfer.finish(*QUEUES)
         assert_all_arrived(sent, await read_inbox(own_server.dsns.service_dsn))
         assert sum(1 for _ in stored_messages(transfer.backup)) == TASKS
@@ -57,8 +57,8 @@ async def test_killed_ten_times_with_broker_and_database_restarted_each_arrives_
             await broker.kill()
             await broker.start()
 
-        transfer = Transfer(own_server.dsns.service_dsn, tmp_path, broker.address, processes=4)
-        async with timed(f"shovelled by 4 processes, {KILLS} kills", TASKS):
+        transfer = Transfer(own_server.dsns.service_dsn, tmp_path, broker.address)
+        async with timed(f"shovelled with {KILLS} kills", TASKS):
             await transfer.run_with_kills(
                 TASKS, KILLS, *QUEUES, between=[restart_broker, own_server.crash]
             )
@@ -75,7 +75,7 @@ async def test_next_to_old_workers_every_task_is_handled_by_one_side(
             produce, broker.address, TASKS // 10, native=False, priority=1
         )
         transfer, ledger = (
-            Transfer(own_server.dsns.service_dsn, tmp_path, broker.address, processes=2),
+            Transfer(own_server.dsns.service_dsn, tmp_path, broker.address),
             tmp_path / "ledger",
         )
         async with running_worker(broker.address, ledger, seconds=0.002):
@@ -111,7 +111,7 @@ async def test_what_was_not_processed_returns_and_a_worker_runs_it_at_its_eta(
             sent = await asyncio.to_thread(
                 produce, broker.address, RETURNED, native=False, countdown=300
             )
-        transfer = Transfer(own_server.dsns.service_dsn, tmp_path, broker.address, processes=2)
+        transfer = Transfer(own_server.dsns.service_dsn, tmp_path, broker.address)
         await transfer.finish("--queue", "fast", "--queue", "slow")
         assert_all_arrived(sent, await read_inbox(own_server.dsns.service_dsn))
         async with timed("returned", RETURNED):

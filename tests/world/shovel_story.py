@@ -1,9 +1,7 @@
-"""A migration under way: tasks of a real Celery on a real RabbitMQ, taken by several processes, with whatever may go wrong meanwhile."""
+"""A migration under way: tasks of a real Celery on a real RabbitMQ, with whatever may go wrong meanwhile."""
 
 import asyncio
 import os
-import random
-import signal
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -146,12 +144,11 @@ async def count_inbox(dsn: str) -> int:
 
 @dataclass(frozen=True)
 class Transfer:
-    """The command, in processes of its own."""
+    """The command, in a process of its own."""
 
     dsn: str
     folder: Path
     source: str
-    processes: int
 
     @property
     def backup(self) -> Path:
@@ -167,8 +164,6 @@ class Transfer:
             "--mapping",
             str(self.folder / "mapping.toml"),
             "--until-empty",
-            "--processes",
-            str(self.processes),
         )
         return await self._start(*given, *more)
 
@@ -201,37 +196,21 @@ class Transfer:
     async def run_with_kills(
         self, total: int, kills: int, *more: str, between: Sequence[Any] = ()
     ) -> None:
-        """Run with SIGKILL again and again on the way: one process of several, or all of them at once.
-
-        `between`: done after the first kills.
-        """
-        chance, done = random.Random(7), list(between)
+        """Run with SIGKILL, and a new start, again and again on the way. `between`: done after the first kills."""
+        done = list(between)
         running = await self.start(*more)
         for number in range(1, kills + 1):
             while running.returncode is None and await count_inbox(self.dsn) < total * number // (  # noqa: ASYNC110
                 kills + 2
             ):
                 await asyncio.sleep(0.02)
-            children = _children(running)
-            if number % 2 and children:
-                os.kill(chance.choice(children), signal.SIGKILL)
-            else:
-                with suppress(ProcessLookupError):
-                    os.killpg(running.pid, signal.SIGKILL)
-                await running.wait()
-                running = await self.start(*more)
+            with suppress(ProcessLookupError):
+                running.kill()
+            await running.wait()
+            running = await self.start(*more)
             if done:
                 await done.pop(0)()
         await ended(running)
-
-
-def _children(process: Process) -> list[int]:
-    with suppress(FileNotFoundError):
-        return [
-            int(pid)
-            for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        ]
-    return []
 
 
 async def ended(process: Process) -> str:

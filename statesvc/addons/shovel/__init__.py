@@ -5,7 +5,7 @@ source --take--> batch --map--> carrier, body, ETA --+--> inbox (or dead letters
  RabbitMQ, Redis, file                               +--> backup, as it came        durable --+
 ```
 Nothing is acknowledged before both are durable, and what is transferred again after a crash is recognised by the id of its task: so
-nothing is lost, and nothing has an effect twice. `amqp_source`, `redis_source` and `file_source` take; `celery_task` and `task_mapping`
+nothing is lost, and nothing has an effect twice. `amqp_source`, `redis_source` and `sources` take; `celery_task` and `task_mapping`
 read, without I/O; `transfer` is the loop; `way_back` returns what was not processed, from the backup.
 """
 

@@ -31,14 +31,26 @@ _ETA_MAX: Final = datetime(9000, 1, 1, tzinfo=UTC)
 _SQL = queries("statesvc.addons.shovel", "inbox_store")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
-    """The outcome of a batch; `known` were stored before. `reused_ids`: of the dead letters those with the id of another message."""
+@dataclass(slots=True)
+class StoredMessages:
+    """The outcome of a batch, or of many; `known` were stored before. `reused_ids`: of the dead letters those with the id of another message."""
 
     moved: int = 0
     dead_letters: int = 0
     known: int = 0
     reused_ids: int = 0
+
+    @property
+    def taken(self) -> int:
+        """All of them."""
+        return self.moved + self.dead_letters + self.known
+
+    def add(self, batch: "StoredMessages") -> None:
+        """Count one more batch."""
+        self.moved += batch.moved
+        self.dead_letters += batch.dead_letters
+        self.known += batch.known
+        self.reused_ids += batch.reused_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ async def store(
     batch: Sequence[tuple[Taken, Mapped | Unmapped]],
     *,
     now: datetime,
-) -> StoredBatch:
+) -> StoredMessages:
     """Store all or none; durable when it returns: the connection is in autocommit."""
     wanted = [_Wanted(_sealed(keyring, taken, found), _eta(found), now) for taken, found in batch]
     async with connection.transaction():
@@ -94,7 +106,7 @@ async def store(
             }
             await connection.execute(_SQL["bury"], parameters)
     new, reused_ids = sum(is_new for _, is_new in stored), len(buried) - unmapped
-    return StoredBatch(
+    return StoredMessages(
         moved=new - unmapped,
         dead_letters=len(buried),
         known=len(batch) - new - reused_ids,

@@ -1,8 +1,7 @@
 """Celery on Redis: the lists of each queue, by priority, and what workers held when they died.
 
-A message is moved, in one step, from its list into a list of this process's own, and removed from there once it is acknowledged. What a
-process left in its list when it was killed is taken first by the next one of its number; number 0 takes what any left. Where two take the
-same, the inbox knows the message.
+A message is moved, in one step, from its list into a list of the shovel's own, and removed from there once it is acknowledged. What a
+run that was killed left there is taken first by the next one. Where two take the same, the inbox knows the message.
 
 In a queue that is shared (`wants`) the lists are read from their old end on, and only what is wanted is moved: the others keep their
 places.
@@ -31,6 +30,7 @@ from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknow
 from statesvc.addons.shovel.source_message import Taken, Transport
 
 _HOLDING: Final = "statesvc-shovel"
+"""Prefix of the lists that hold what is not acknowledged, `statesvc-shovel.0.QUEUE`; runs of 0.1 numbered their processes."""
 _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10
 _PAGE: Final = 500
@@ -76,14 +76,13 @@ class TakeUnacked(StrEnum):
 
 
 class RedisSource:
-    """`process`: the number of this one among those that take from the same queues. `wants`: None for all messages."""
+    """`wants`: None for all messages."""
 
     def __init__(
         self,
         url: URL,
         queues: Sequence[str],
         *,
-        process: int,
         unacked: TakeUnacked,
         visibility_seconds: float,
         wants: Wants | None = None,
@@ -91,7 +90,6 @@ class RedisSource:
         self._url = url
         self._queues = list(dict.fromkeys(queues))
         self._lists = [name for queue in self._queues for name in priority_lists(queue)]
-        self._process = process
         self._unacked = unacked
         self._visibility_seconds = visibility_seconds
         self._client: Any = None
@@ -106,7 +104,7 @@ class RedisSource:
         self._sweep_after = 0.0
 
     async def open(self) -> None:
-        """Find what was left by a process that was killed."""
+        """Find what was left by a run that was killed."""
         self._client = redis.asyncio.Redis.from_url(
             str(self._url), socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
         )
@@ -158,7 +156,7 @@ class RedisSource:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
     async def waiting(self) -> int:
-        """Count in the lists, in those of killed processes, and with workers that are gone."""
+        """Count in the lists, in those of killed runs, and with workers that are gone."""
         try:
             holdings = [
                 key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
@@ -212,13 +210,11 @@ class RedisSource:
     def _shown(self) -> str:
         return str(self._url.with_user(None).with_query(None))
 
-    def _holding(self, name: str, process: int | None = None) -> str:
-        return f"{_HOLDING}.{self._process if process is None else process}.{name}"
+    def _holding(self, name: str) -> str:
+        return f"{_HOLDING}.0.{name}"
 
     async def _holdings(self) -> list[tuple[str, str]]:
         """Return the lists to look into, and whose messages they hold."""
-        if self._process:
-            return [(self._holding(name), name) for name in self._lists]
         keys = [
             key.decode() async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
         ]
@@ -329,8 +325,8 @@ class RedisSource:
         )
 
     async def _take_unacked(self, limit: int) -> None:
-        """Take unacknowledged messages, at most once a second, by one process."""
-        if self._process or time.monotonic() < self._unacked_after:
+        """Take unacknowledged messages, at most once a second."""
+        if time.monotonic() < self._unacked_after:
             return
         self._unacked_after = time.monotonic() + 1
         place = ("LIMIT", self._unacked_passed, limit)

@@ -96,15 +96,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pace.add_argument(
         "--processes",
         type=_positive,
-        default=1,
         metavar="N",
-        help="processes that take messages (%(default)s)",
+        help="ignored since 0.2, and refused from 0.4 on: one process takes the messages",
     )
     pace.add_argument(
         "--rate",
         type=_rate,
         metavar="N",
-        help="at most N messages a second, of all processes (default: as fast as it goes)",
+        help="at most N messages a second (default: as fast as it goes)",
     )
     pace.add_argument(
         "--batch",
@@ -117,7 +116,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--prefetch",
         type=_positive,
         metavar="N",
-        help="messages handed over in advance to each process (two batches)",
+        help="messages handed over in advance (two batches)",
     )
     pace.add_argument(
         "--pause",
@@ -125,7 +124,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="let all that write to this backup stop taking, until --resume",
     )
     pace.add_argument("--resume", action="store_true", help="end the pause")
-    pace.add_argument("--process", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 

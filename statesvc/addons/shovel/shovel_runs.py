@@ -5,46 +5,43 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from events.errors import Cause
-from statesvc.addons.shovel.backup import BackupWriter, check_folder
+from statesvc.addons.shovel.backup import BackupWriter, backup_files, check_folder
+from statesvc.addons.shovel.broker_publisher import BrokerPublisher, make_publisher
 from statesvc.addons.shovel.dry_run import classify, explain_message, read_samples
-from statesvc.addons.shovel.fleet import NOTICE, REFUSED, Fleet, totals_line
-from statesvc.addons.shovel.progress import TransferProgress
+from statesvc.addons.shovel.inbox_store import StoredMessages
 from statesvc.addons.shovel.shovel_setup import (
-    answering_source,
+    broker_url,
     checked_source,
-    child_command,
     count_waiting,
     database,
-    end_with_input,
     goes_on,
+    opened_source,
     read_mapping,
-    source_of,
     stop_event,
 )
-from statesvc.addons.shovel.shovel_way_back import give_back
 from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, Unacknowledged
 from statesvc.addons.shovel.source_message import Taken
 from statesvc.addons.shovel.transfer import (
     Pace,
     TransferTask,
-    TransferTotals,
     pause,
     resume,
     transfer,
 )
+from statesvc.addons.shovel.way_back import Returned, WayBack, restore
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import (
     end_progress,
     show_progress,
     write_json,
-    write_json_line,
     write_line,
     write_table,
 )
@@ -52,8 +49,8 @@ from statesvc.cli.session import actor
 from statesvc.settings.service_settings import load_settings
 
 _EXPLAINED: Final = 5
-_REPORT_SECONDS: Final = 0.2
 _WAITING_SECONDS: Final = 2.0
+_WINDOW_SECONDS: Final = 20.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,12 +61,12 @@ def run(options: argparse.Namespace) -> int:
     if options.pause or options.resume:
         return _pause(options)
     if options.to is not None:
-        return asyncio.run(give_back(options))
+        return asyncio.run(_return(options))
     if options.explain is not None or options.dry_run:
         return asyncio.run(_explain(options) if options.explain is not None else _dry_run(options))
-    if options.process is not None:
-        return asyncio.run(_take_as_child(options))
-    return asyncio.run(_take(options) if options.processes == 1 else _take_with_processes(options))
+    if options.processes is not None:
+        _say("--processes is ignored: one process takes the messages")
+    return asyncio.run(_take(options))
 
 
 def _pause(options: argparse.Namespace) -> int:
@@ -83,11 +80,12 @@ def _pause(options: argparse.Namespace) -> int:
 
 async def _explain(options: argparse.Namespace) -> int:
     mapping = read_mapping(options)
-    samples = (
-        list(read_samples(Path(options.explain)))
-        if options.explain
-        else await _sample(options, _EXPLAINED)
-    )
+    samples: Sequence[Taken]
+    if options.explain:
+        samples = list(read_samples(Path(options.explain)))
+    else:
+        async with opened_source(options) as source:
+            samples = await source.sample(_EXPLAINED)
     now = datetime.now(UTC)
     for number, taken in enumerate(samples):
         if number:
@@ -101,14 +99,10 @@ async def _explain(options: argparse.Namespace) -> int:
 
 async def _dry_run(options: argparse.Namespace) -> int:
     mapping = read_mapping(options)
-    source = await answering_source(options)
-    await source.open()
-    try:
+    async with opened_source(options) as source:
         waiting = await source.waiting()
         unacknowledged = await source.unacknowledged(options.sample)
-    finally:
-        await source.close()
-    messages, now = await _sample(options, options.sample), datetime.now(UTC)
+        messages, now = await source.sample(options.sample), datetime.now(UTC)
     with_workers = () if unacknowledged is None else unacknowledged.messages
     counted = classify(messages, mapping, now=now) + classify(
         with_workers, mapping, now=now, at="worker"
@@ -144,113 +138,80 @@ def _unacknowledged_words(unacknowledged: Unacknowledged | None) -> str:
 
 
 async def _take(options: argparse.Namespace) -> int:
-    """Take in this process alone."""
     source = await checked_source(options)
     stop = stop_event()
     meter = _Meter()
     if sys.stderr.isatty():
         meter.watch(await checked_source(options))
     try:
-        totals = await _transfer(options, source, stop=stop, report=meter.show, notice=_say)
+        async with database(load_settings()) as (pool, keyring):
+            totals = await transfer(
+                TransferTask(
+                    source=source,
+                    mapping=read_mapping(options),
+                    pool=pool,
+                    keyring=keyring,
+                    backup=None if options.restore else BackupWriter(options.backup),
+                    backup_folder=options.backup,
+                    actor=actor(),
+                    batch_max=options.batch,
+                    until_empty=options.until_empty or not goes_on(options),
+                    pace=Pace(options.rate),
+                    stopping=stop.is_set,
+                    report=meter.show,
+                    notice=_say,
+                )
+            )
     finally:
         await meter.end()
     _write(totals, as_json=options.json)
     return 0
 
 
-async def _take_as_child(options: argparse.Namespace) -> int:
-    """Take as one of several processes: report to the one that started this, and end with it."""
-    stop = stop_event()
-    ending = asyncio.create_task(end_with_input(stop), name="shovel-input")
-    written = 0.0
+class TransferProgress:
+    """Rate, what remains, and when it may be done. Monotonic seconds are arguments; `remaining` is what waited at the source when it was last asked."""
 
-    def report(totals: TransferTotals) -> None:
-        nonlocal written
-        if (now := time.monotonic()) - written > _REPORT_SECONDS:
-            written = now
-            write_json_line(totals_line(totals))
+    def __init__(self) -> None:
+        self._readings: deque[tuple[float, int]] = deque()
+        self.done = 0
+        self.remaining: int | None = None
 
-    try:
-        totals = await _transfer(
-            options,
-            source_of(options),
-            stop=stop,
-            report=report,
-            notice=lambda text: write_json_line({NOTICE: text}),
+    def update(self, done: int, *, now: float) -> None:
+        """Set how many are done by now; a time's readings beyond the window are forgotten."""
+        self.done = done
+        self._readings.append((now, done))
+        while now - self._readings[0][0] > _WINDOW_SECONDS and len(self._readings) > 2:
+            self._readings.popleft()
+
+    @property
+    def per_second(self) -> float:
+        """Over the last seconds."""
+        if len(self._readings) < 2:
+            return 0.0
+        (began, before), (ended, after) = self._readings[0], self._readings[-1]
+        return (after - before) / max(ended - began, 0.001)
+
+    def words(self) -> str:
+        """Return the text behind the bar."""
+        rate = self.per_second
+        if self.remaining is None:
+            return f"messages, {rate:,.0f}/s"
+        estimate = (
+            f", about {_duration(self.remaining / rate)}" if rate > 0 and self.remaining else ""
         )
-        write_json_line(totals_line(totals))
-    except ShovelError as error:
-        write_json_line({REFUSED: str(error)})
-        return 1
-    finally:
-        ending.cancel()
-    return 0
+        return f"messages, {rate:,.0f}/s, {self.remaining:,} remain{estimate}"
 
 
-async def _take_with_processes(options: argparse.Namespace) -> int:
-    source = await checked_source(options)
-    stop = stop_event()
-    meter = _Meter()
-    commands = [child_command(options, number) for number in range(options.processes)]
-    fleet = Fleet(commands, stopping=stop, report=meter.show, notice=_say)
-    if sys.stderr.isatty():
-        meter.watch(await checked_source(options))
-    try:
-        while True:
-            await fleet.run()
-            if stop.is_set() or not goes_on(options) or not await _left(source, stop):
-                break
-    finally:
-        await meter.end()
-    _write(fleet.totals, as_json=options.json)
-    return 0
-
-
-async def _left(source: Source, stop: asyncio.Event) -> int:
-    """Return what waits once all processes have ended: one that was killed left its messages to the broker."""
-    while not stop.is_set():
-        try:
-            return await count_waiting(source)
-        except SourceLostError:
-            await asyncio.sleep(_WAITING_SECONDS)
-    return 0
-
-
-async def _transfer(
-    options: argparse.Namespace,
-    source: Source,
-    *,
-    stop: asyncio.Event,
-    report: Callable[[TransferTotals], None],
-    notice: Callable[[str], None],
-) -> TransferTotals:
-    async with database(load_settings()) as (pool, keyring):
-        return await transfer(
-            TransferTask(
-                source=source,
-                mapping=read_mapping(options),
-                pool=pool,
-                keyring=keyring,
-                backup=None if options.restore else BackupWriter(options.backup),
-                backup_folder=options.backup,
-                actor=actor(),
-                batch_max=options.batch,
-                until_empty=options.until_empty or not goes_on(options),
-                pace=Pace(options.rate),
-                stopping=stop.is_set,
-                report=report,
-                notice=notice,
-            )
-        )
-
-
-async def _sample(options: argparse.Namespace, limit: int) -> Sequence[Taken]:
-    source = await answering_source(options)
-    await source.open()
-    try:
-        return await source.sample(limit)
-    finally:
-        await source.close()
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (
+        f"{hours} h {minutes:02} min"
+        if hours
+        else f"{minutes} min {rest:02} s"
+        if minutes
+        else f"{rest} s"
+    )
 
 
 class _Meter:
@@ -264,7 +225,7 @@ class _Meter:
         """Ask the source now and then how much is left."""
         self._watching = asyncio.create_task(self._watch(source), name="shovel-meter")
 
-    def show(self, totals: TransferTotals) -> None:
+    def show(self, totals: StoredMessages) -> None:
         progress = self._progress
         progress.update(totals.taken, now=time.monotonic())
         show_progress(
@@ -293,7 +254,7 @@ def _say(text: str) -> None:
     sys.stderr.write(f"statesvc: {text}\n")
 
 
-def _write(totals: TransferTotals, *, as_json: bool) -> None:
+def _write(totals: StoredMessages, *, as_json: bool) -> None:
     if as_json:
         write_json(asdict(totals))
         return
@@ -305,4 +266,86 @@ def _write(totals: TransferTotals, *, as_json: bool) -> None:
         write_line(
             f"{totals.reused_ids:,} of the dead letters have the id of another message and other content: "
             f"statesvc dead-letters list --cause {Cause.REUSED_TASK_ID.value}"
+        )
+
+
+async def _return(options: argparse.Namespace) -> int:
+    if options.source is not None:
+        raise CommandError("what is returned comes from the backup: leave out --from", exit_code=2)
+    if options.backup is None:
+        raise CommandError("name the folder of the backup: --backup DIR", exit_code=2)
+    backup_files(options.backup)
+    publisher = make_publisher(broker_url(options.to))
+    try:
+        await publisher.open()
+        if options.restore:
+            return await _restore(options, publisher)
+        return await _give_back(options, publisher)
+    except SourceLostError as error:
+        raise ShovelError(
+            f"{error}. Run the same command again: it goes on where it ended"
+        ) from None
+    finally:
+        await publisher.close()
+
+
+async def _restore(options: argparse.Namespace, publisher: BrokerPublisher) -> int:
+    if options.dry_run:
+        raise CommandError("a restore publishes everything: it has no --dry-run", exit_code=2)
+    stop = stop_event()
+    done = await restore(
+        options.backup,
+        publisher,
+        batch_max=options.batch,
+        stopping=stop.is_set,
+        report=lambda done: show_progress(done, done, "messages", goes_on=True),
+    )
+    end_progress()
+    if options.json:
+        write_json({"restored": done})
+    else:
+        write_line(f"{done:,} messages restored")
+    return 1 if stop.is_set() else 0
+
+
+async def _give_back(options: argparse.Namespace, publisher: BrokerPublisher) -> int:
+    stop = stop_event()
+    async with database(load_settings()) as (pool, keyring):
+        way_back = WayBack(
+            backup=options.backup,
+            publisher=publisher,
+            pool=pool,
+            keyring=keyring,
+            actor=actor(),
+            batch_max=options.batch,
+            stopping=stop.is_set,
+            report=lambda totals: show_progress(
+                totals.returned, totals.returned, "messages returned", goes_on=True
+            ),
+        )
+        totals = await way_back.give_back(dry_run=options.dry_run)
+    end_progress()
+    if options.json:
+        write_json(asdict(totals))
+    else:
+        _write_returned(totals, dry_run=options.dry_run)
+    return 1 if stop.is_set() or totals.busy else 0
+
+
+def _write_returned(totals: Returned, *, dry_run: bool) -> None:
+    would = "would be returned" if dry_run else "returned"
+    write_line(
+        f"{totals.returned + totals.again:,} {would}; {totals.processed:,} were processed here and stay"
+    )
+    if totals.again:
+        write_line(
+            f"{totals.again:,} of them had been on their way when an earlier run ended: the broker may have them twice, under one task id"
+        )
+    if totals.busy:
+        write_line(
+            f"{totals.busy:,} are in workers' hands now: hold their carriers (`statesvc rollout hold`) and run this again"
+        )
+    if totals.elsewhere:
+        write_line(
+            f"{totals.elsewhere:,} are of another kind of broker, or wait at their source still"
         )

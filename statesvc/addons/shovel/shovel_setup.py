@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -15,12 +14,7 @@ from events.crypto.keyring import Keyring
 from statesvc.addons.shovel.backup import check_folder
 from statesvc.addons.shovel.redis_source import TakeUnacked
 from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, Wants
-from statesvc.addons.shovel.sources import (
-    SourceOptions,
-    is_endless,
-    make_backup_source,
-    make_source,
-)
+from statesvc.addons.shovel.sources import BackupSource, is_endless, make_source
 from statesvc.addons.shovel.task_mapping import TaskMapping, parse_mapping
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.session import connect, running_database
@@ -66,7 +60,8 @@ async def checked_source(options: argparse.Namespace) -> Source:
             raise CommandError("--restore takes from the backup: leave out --from", exit_code=2)
         return source_of(options)
     check_folder(options.backup)
-    return await answering_source(options)
+    async with opened_source(options) as source:
+        return source
 
 
 def source_of(options: argparse.Namespace) -> Source:
@@ -75,23 +70,17 @@ def source_of(options: argparse.Namespace) -> Source:
         None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
     )
     if options.restore:
-        return make_backup_source(
-            options.backup, process=options.process or 0, processes=options.processes, wants=wants
-        )
+        return BackupSource(options.backup, wants)
     if options.source is None:
         raise CommandError("name the source: --from URL", exit_code=2)
     return make_source(
         broker_url(options.source),
-        SourceOptions(
-            queues=options.queue,
-            delayed=options.delayed,
-            prefetch=options.prefetch or 2 * options.batch,
-            unacked=TakeUnacked(options.unacked),
-            visibility_seconds=options.visibility_timeout,
-            process=options.process or 0,
-            processes=options.processes,
-            wants=wants,
-        ),
+        queues=options.queue,
+        delayed=options.delayed,
+        prefetch=options.prefetch or 2 * options.batch,
+        unacked=TakeUnacked(options.unacked),
+        visibility_seconds=options.visibility_timeout,
+        wants=wants,
     )
 
 
@@ -106,16 +95,18 @@ def goes_on(options: argparse.Namespace) -> bool:
     return not options.restore and is_endless(broker_url(options.source))
 
 
-async def answering_source(options: argparse.Namespace) -> Source:
-    """Return the source, which was found to answer and to have its queues. Raises ShovelError."""
+@asynccontextmanager
+async def opened_source(options: argparse.Namespace) -> AsyncIterator[Source]:
+    """Open the source, which answers and has its queues. Raises ShovelError."""
     source = source_of(options)
     try:
-        await source.open()
-    except SourceLostError as error:
-        raise ShovelError(str(error)) from None
+        try:
+            await source.open()
+        except SourceLostError as error:
+            raise ShovelError(str(error)) from None
+        yield source
     finally:
         await source.close()
-    return source
 
 
 async def count_waiting(source: Source) -> int:
@@ -166,54 +157,3 @@ def stop_event() -> asyncio.Event:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
-
-
-async def end_with_input(stop: asyncio.Event) -> None:
-    """Set `stop` when standard input ends: the process at its other end is gone."""
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-    )
-    await reader.read()
-    stop.set()
-
-
-def child_command(options: argparse.Namespace, number: int) -> list[str]:
-    """Return this command once more, as one of several processes."""
-    given = [
-        "--mapping",
-        str(options.mapping),
-        "--backup",
-        str(options.backup),
-        "--batch",
-        str(options.batch),
-    ]
-    given += [
-        "--processes",
-        str(options.processes),
-        "--process",
-        str(number),
-        "--unacked",
-        options.unacked,
-    ]
-    given += ["--visibility-timeout", str(options.visibility_timeout)]
-    if options.source is not None:
-        given += ["--from", options.source]
-    for queue in options.queue:
-        given += ["--queue", queue]
-    if options.delayed is not None:
-        given += [f"--delayed={options.delayed}"]
-    if options.prefetch is not None:
-        given += ["--prefetch", str(options.prefetch)]
-    if options.rate is not None:
-        given += ["--rate", str(options.rate / options.processes)]
-    given += [
-        flag
-        for flag, is_set in (
-            ("--until-empty", options.until_empty),
-            ("--restore", options.restore),
-            ("--no-notify", options.no_notify),
-        )
-        if is_set
-    ]
-    return [sys.executable, "-m", "statesvc", "shovel", *given]

@@ -1,68 +1,63 @@
-"""Sources by their URL: the schemes that there are, checked before anything is taken."""
+"""Sources by their URL: brokers, files of JSON lines, and the backups of earlier transfers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import gzip
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from yarl import URL
 
 from statesvc.addons.shovel.amqp_source import AmqpSource
-from statesvc.addons.shovel.file_source import BackupSource, LineSource
+from statesvc.addons.shovel.backup import backup_files, read_backup
 from statesvc.addons.shovel.redis_source import RedisSource, TakeUnacked
-from statesvc.addons.shovel.source import ShovelError, Source, Wants
+from statesvc.addons.shovel.source import ShovelError, Source, Unacknowledged, Wants
+from statesvc.addons.shovel.source_message import Taken, Transport
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
-    """Options of a source. `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
+def make_source(
+    url: str,
+    *,
+    queues: Sequence[str],
+    delayed: str | None,
+    prefetch: int,
+    unacked: TakeUnacked,
+    visibility_seconds: float,
+    wants: Wants | None,
+) -> Source:
+    """Make a source that is not open yet. Raises ShovelError.
 
-    `process`: which one this is of `processes` that take from the same source. `wants`: None for all messages.
+    `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
+    `wants`: None for all messages.
     """
-
-    queues: Sequence[str]
-    delayed: str | None = None
-    prefetch: int = 1000
-    unacked: TakeUnacked = TakeUnacked.EXPIRED
-    visibility_seconds: float = 3600
-    process: int = 0
-    processes: int = 1
-    wants: Wants | None = None
-
-
-def make_source(url: str, options: SourceOptions) -> Source:
-    """Make a source that is not open yet. Raises ShovelError."""
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
-        if options.wants is not None:
+        if wants is not None:
             raise ShovelError(
                 'RabbitMQ hands over whatever comes next, so `"leave"` in the mapping is for Redis and files: let the producers route what '
                 "is to be taken into a queue of its own (`task_routes`), and take from that"
             )
-        if not options.queues and options.delayed is None:
+        if not queues and delayed is None:
             raise ShovelError("name the queues to take from: --queue NAME")
-        return AmqpSource(place, options.queues, delayed=options.delayed, prefetch=options.prefetch)
-    if options.delayed is not None:
+        return AmqpSource(place, queues, delayed=delayed, prefetch=prefetch)
+    if delayed is not None:
         raise ShovelError("native delayed delivery is RabbitMQ's: leave out --delayed")
     if place.scheme in REDIS_SCHEMES:
-        if not options.queues:
+        if not queues:
             raise ShovelError("name the queues to take from: --queue NAME")
         return RedisSource(
             place,
-            options.queues,
-            process=options.process,
-            unacked=options.unacked,
-            visibility_seconds=options.visibility_seconds,
-            wants=options.wants,
+            queues,
+            unacked=unacked,
+            visibility_seconds=visibility_seconds,
+            wants=wants,
         )
     if place.scheme in {"", "file"}:
         path = Path(place.path if place.scheme else url)
-        return LineSource(
-            path, process=options.process, processes=options.processes, wants=options.wants
-        )
+        return LineSource(path, wants)
     raise ShovelError(
         f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a file"
     )
@@ -71,13 +66,6 @@ def make_source(url: str, options: SourceOptions) -> Source:
 def is_endless(url: str) -> bool:
     """Return whether more may come."""
     return parse_url(url).scheme in {*AMQP_SCHEMES, *REDIS_SCHEMES}
-
-
-def make_backup_source(
-    folder: Path, *, process: int, processes: int, wants: Wants | None
-) -> Source:
-    """Make a source of what an earlier transfer took. Raises ShovelError where there is no backup."""
-    return BackupSource(folder, process=process, processes=processes, wants=wants)
 
 
 def parse_url(url: str) -> URL:
@@ -91,3 +79,82 @@ def parse_url(url: str) -> URL:
     if place.scheme in AMQP_SCHEMES and not place.host:
         raise ShovelError("the broker's URL names no host")
     return place
+
+
+class StoredSource:
+    """Messages in files. It ends; nothing is acknowledged. `wants`: None for all messages."""
+
+    def __init__(self, wants: Wants | None) -> None:
+        self._wants = wants
+        self._messages: Iterator[Taken] | None = None
+        self._is_over = False
+
+    def read(self) -> Iterable[Taken]:
+        raise NotImplementedError
+
+    async def open(self) -> None:
+        """Begin anew after it was closed."""
+        self._messages = filter(self._wants or _all, self.read())
+
+    async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
+        """Return the next ones."""
+        del wait_seconds
+        batch = [] if self._messages is None else list(itertools.islice(self._messages, limit))
+        self._is_over = not batch
+        return batch
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """Do nothing: the file stays as it is."""
+
+    async def waiting(self) -> int:
+        """Count those that were not read yet; this reads them all."""
+        return 0 if self._is_over else sum(1 for _ in self.read())
+
+    async def sample(self, limit: int) -> Sequence[Taken]:
+        """Return the first ones."""
+        return list(itertools.islice(self.read(), limit))
+
+    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
+        """Return nothing."""
+        del limit
+        return Unacknowledged(0, ())
+
+    async def close(self) -> None:
+        """Begin anew when it is opened again."""
+        self._messages = None
+
+
+class LineSource(StoredSource):
+    """A file of JSON lines, compressed where its name ends with .gz."""
+
+    def __init__(self, path: Path, wants: Wants | None) -> None:
+        super().__init__(wants)
+        self._path = path
+        if not path.is_file():
+            raise ShovelError(f"there is no file {path}")
+
+    def read(self) -> Iterator[Taken]:
+        """Yield the messages; blank lines are none."""
+        opened = gzip.open if self._path.suffix == ".gz" else open
+        with opened(self._path, "rb") as file:
+            for line in file:
+                if content := bytes(line).strip():
+                    yield Taken(transport=Transport.FILE, queue=self._path.name, body=content)
+
+
+class BackupSource(StoredSource):
+    """Messages that were taken before."""
+
+    def __init__(self, folder: Path, wants: Wants | None) -> None:
+        super().__init__(wants)
+        self._folder = folder
+        backup_files(folder)
+
+    def read(self) -> Iterator[Taken]:
+        """Yield them in the order in which they were taken."""
+        for batch in read_backup(self._folder):
+            yield from batch.messages
+
+
+def _all(_message: Taken) -> bool:
+    return True

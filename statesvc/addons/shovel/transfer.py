@@ -1,4 +1,4 @@
-"""The loop of one process: take a batch, map it, store it and back it up, acknowledge it.
+"""The loop of a transfer: take a batch, map it, store it and back it up, acknowledge it.
 
 Whatever ends before the acknowledgement is repeated: the source hands the batch out again, and the inbox knows its messages. While the
 database or the broker is away the loop waits for it; a message that stops the transfer leaves its whole batch at the source.
@@ -17,7 +17,7 @@ from psycopg_pool import PoolTimeout
 
 from events.crypto.keyring import Keyring
 from statesvc.addons.shovel.backup import BackupWriter
-from statesvc.addons.shovel.inbox_store import StoredBatch, resolve_mapped, store
+from statesvc.addons.shovel.inbox_store import StoredMessages, resolve_mapped, store
 from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError
 from statesvc.addons.shovel.source_message import Taken
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
@@ -27,35 +27,12 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import notify
 
 PAUSED: Final = "paused"
-"""A file of this name in the backup's folder pauses every process that writes there."""
+"""A file of this name in the backup's folder pauses every transfer that writes there."""
 _IDLE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
 _REFUSED_SECONDS_MAX: Final = 60.0
 """The source was found to answer before: it is refused in earnest once this has passed."""
 _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
-
-
-@dataclass(slots=True)
-class TransferTotals:
-    """Totals of one process so far."""
-
-    moved: int = 0
-    dead_letters: int = 0
-    known: int = 0
-    reused_ids: int = 0
-    """Number of the dead letters with a reused id."""
-
-    def add(self, batch: "StoredBatch | TransferTotals") -> None:
-        """Count one more batch."""
-        self.moved += batch.moved
-        self.dead_letters += batch.dead_letters
-        self.known += batch.known
-        self.reused_ids += batch.reused_ids
-
-    @property
-    def taken(self) -> int:
-        """All that was acknowledged at the source."""
-        return self.moved + self.dead_letters + self.known
 
 
 class Pace:
@@ -81,7 +58,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferTask:
-    """Dependencies of a process. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
+    """A transfer with its dependencies. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
 
     source: Source
     mapping: TaskMapping
@@ -95,12 +72,12 @@ class TransferTask:
     until_empty: bool
     pace: Pace
     stopping: Callable[[], bool]
-    report: Callable[[TransferTotals], None]
+    report: Callable[[StoredMessages], None]
     notice: Callable[[str], None]
-    totals: TransferTotals = field(default_factory=TransferTotals)
+    totals: StoredMessages = field(default_factory=StoredMessages)
 
 
-async def transfer(task: TransferTask) -> TransferTotals:
+async def transfer(task: TransferTask) -> StoredMessages:
     """Transfer until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
     lost_at: float | None = None
     while not task.stopping():
@@ -183,7 +160,7 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
 
 async def _store(
     task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime
-) -> StoredBatch | None:
+) -> StoredMessages | None:
     """Try until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
     is_away = False
     while True:
@@ -210,12 +187,12 @@ async def _store(
 
 
 def pause(folder: Path) -> None:
-    """Pause every process that writes its backup here, within a second, until `resume`."""
+    """Pause every transfer that writes its backup here, within a second, until `resume`."""
     (folder / PAUSED).write_text(
         f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8"
     )
 
 
 def resume(folder: Path) -> None:
-    """Let the processes go on."""
+    """Let the transfers go on."""
     (folder / PAUSED).unlink(missing_ok=True)

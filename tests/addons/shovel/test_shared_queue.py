@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -69,15 +67,13 @@ async def test_a_shovel_that_is_killed_again_and_again_takes_each_of_ours_once_a
     redis_server: Redis, world: World, tmp_path: Path
 ) -> None:
     ours, theirs = await produce(redis_server, BATCHES)
-    moving = Transfer(
-        dsn=world.database.service_dsn, folder=tmp_path, source=redis_server.address, processes=1
-    )
+    moving = Transfer(dsn=world.database.service_dsn, folder=tmp_path, source=redis_server.address)
     more = (*QUEUE, "--batch", "15")
     for part in range(1, 4):
         process = await moving.start(*more, mapping=SHARED)
         while process.returncode is None and await count_inbox(moving.dsn) < len(ours) * part // 5:  # noqa: ASYNC110 - another process's
             await asyncio.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         await process.wait()
     await ended(await moving.start(*more, mapping=SHARED))
     assert sorted(one.task_id for one in await world.arrived()) == sorted(ours)

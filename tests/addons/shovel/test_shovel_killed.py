@@ -1,4 +1,4 @@
-"""A transfer that is killed again and again, by several processes: each message once. Next to old workers: each is handled by one side."""
+"""A transfer that is killed again and again: each message once. Next to old workers: each is handled by one side."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ async def test_killed_on_the_way_everything_arrives_once(
     rabbitmq: RabbitMq, world: World, tmp_path: Path
 ) -> None:
     sent = await asyncio.to_thread(produce, rabbitmq.address, 1200)
-    transfer = Transfer(world.database.service_dsn, tmp_path, rabbitmq.address, processes=2)
+    transfer = Transfer(world.database.service_dsn, tmp_path, rabbitmq.address)
     await transfer.run_with_kills(len(sent), 2, *ALL_QUEUES, "--delayed", "--batch", "50")
     assert_all_arrived(sent, await world.arrived())
 
@@ -28,7 +28,7 @@ async def test_next_to_a_worker_every_task_is_handled_by_one_side(
 ) -> None:
     sent = await asyncio.to_thread(produce, rabbitmq.address, 240, native=False, priority=1)
     ledger = tmp_path / "ledger"
-    transfer = Transfer(world.database.service_dsn, tmp_path, rabbitmq.address, processes=1)
+    transfer = Transfer(world.database.service_dsn, tmp_path, rabbitmq.address)
     async with running_worker(rabbitmq.address, ledger, seconds=0.04):
         await has_run(ledger, 1)
         await transfer.finish(

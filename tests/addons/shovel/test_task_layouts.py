@@ -28,7 +28,7 @@ from statesvc.addons.shovel.delayed_delivery import (
     is_delaying,
     level_names,
 )
-from statesvc.addons.shovel.progress import TransferProgress
+from statesvc.addons.shovel.shovel_runs import TransferProgress
 from statesvc.addons.shovel.source import ShovelError
 from statesvc.addons.shovel.source_message import Taken, Transport
 from statesvc.addons.shovel.task_mapping import Mapped, parse_mapping

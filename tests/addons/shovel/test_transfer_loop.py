@@ -1,4 +1,4 @@
-"""The loop of a transfer without a broker: paused, refused, and several processes on one file."""
+"""The loop of a transfer without a broker: paused, refused, and what it makes of one file."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from statesvc.addons.shovel.task_mapping import parse_mapping
 from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
 from tests.addons.shovel.conftest import World
 from tests.world.celery_fleet import TASK
-from tests.world.shovel_story import MAPPING, Transfer, body
+from tests.world.shovel_story import MAPPING, body
 
 
 class FakeSource:
@@ -126,25 +126,14 @@ def test_without_the_extra_it_says_what_to_install(client: str) -> None:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_several_processes_share_a_file_and_one_refused_message_stops_them_all(
+async def test_a_message_that_can_not_be_read_stops_the_transfer_and_processes_is_ignored(
     world: World, tmp_path: Path
 ) -> None:
     path = tmp_path / "old.ndjson"
-    lines = [
-        json.dumps({"task": TASK, "id": str(number), "args": [body(number)]})
-        for number in range(50)
-    ]
-    path.write_text("\n".join(lines))
-    shared = Transfer(world.database.service_dsn, tmp_path, str(path), processes=2)
-    assert json.loads(await shared.finish("--batch", "5")) == {
-        "moved": 50,
-        "dead_letters": 0,
-        "known": 0,
-        "reused_ids": 0,
-    }
-    path.write_text('{"id": 1}\n' * 2)
+    path.write_text('{"id": 1}\n')
     answer = await world.shovel(str(path), "--processes", "2", exit_code=1)
     assert "the line has neither `task` nor `body`" in answer
+    assert "--processes is ignored" in answer
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -177,12 +166,11 @@ async def test_another_message_with_an_id_that_was_there_is_a_dead_letter_and_co
 
 
 @pytest.mark.usefixtures("own_processes")
-@pytest.mark.parametrize("processes", ["1", "2"])
 async def test_messages_of_a_history_are_marked_so_that_nobody_is_notified(
-    world: World, tmp_path: Path, processes: str
+    world: World, tmp_path: Path
 ) -> None:
     path = tmp_path / "old.ndjson"
     path.write_text(json.dumps({"task": TASK, "id": "one", "args": [body(1)]}))
-    await world.shovel(str(path), "--no-notify", "--processes", processes)
+    await world.shovel(str(path), "--no-notify")
     headers = "SELECT headers ->> 'statesvc-notify' FROM statesvc.body"
     assert await world.rows(headers) == [("false",)]
