@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 REMOVED: Final[Mapping[str, str]] = {
+    "archive query": "DuckDB reads the files of the archive: docs/archive-queries.md has its views",
     "storage": "docs/runbook/DiskFilling.md has the query for the size of each table "
     "and the one that predicts when the disk is full",
     "normalize --explain": "change a value of the file and compare what "

@@ -32,13 +32,6 @@ class NoParquetError(UnreadableArchiveError):
         return "archived months of the log are Parquet files, which need pyarrow: pip install 'statesvc[archive]'"
 
 
-class NoQueryError(UnreadableArchiveError):
-    """DuckDB is not installed."""
-
-    def __str__(self) -> str:
-        return "questions to archived months are answered by DuckDB: pip install 'statesvc[query]'"
-
-
 class ArchivedHistoryError(RuntimeError):
     """Events of these shipments are archived and must be brought back before the transaction can be done again."""
 

@@ -1,4 +1,4 @@
-"""`statesvc archive list | run | verify | log | query`: the archives of bodies and of the log, which workers also fill by themselves."""
+"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, which workers also fill by themselves."""
 
 import argparse
 import asyncio
@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 
 from statesvc.addons.archive.archive_identity import ArchiveRefusedError
 from statesvc.addons.archive.archive_pass import ArchivePassResult
-from statesvc.addons.archive.archive_question import ask_archive, configure_query
 from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives, note_checked
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.addons.archive.file_queries import file_faults
@@ -53,16 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for command in (listing, archiving, verifying, lost):
         command.add_argument("--json", action="store_true", help="for scripts")
     _configure_log(commands.add_parser("log", help="archive months of the log now, or list them"))
-    configure_query(
-        commands.add_parser("query", help="ask the archived months of the log a question in SQL")
-    )
 
 
 def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     folder = archive_folder(settings)
-    if options.action == "query":
-        return ask_archive(options, settings, folder)
     if folder is None:
         raise CommandError("STATESVC_ARCHIVE_DIR is not set: there is no archive", exit_code=2)
     match options.action:

@@ -31,7 +31,6 @@ VALUES = MappingProxyType(
         "scopes": "read",
         "percent": "0",
         "since": "2026-01-01T00:00:00Z",
-        "query": "SELECT 1",
         "numbers": "1Z999AA10123456784",
         "limits": "stalled=24",
     }
