@@ -99,6 +99,7 @@ MODULES: Final = (
     "usps",
     "veho",
     "viettelpost",
+    "x12_214",
     "yanwen",
 )
 _MODULE_OF: Final = {"17track": "seventeentrack"}

@@ -192,6 +192,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "usps": replace(_USPS, also=(replace(_USPS, codes=()),)),
     "veho": _LOCAL,
     "viettelpost": replace(_LOCAL, codes=("code", "reason"), place=()),
+    "x12_214": replace(_LOCAL, precision=_MINUTE, codes=("type", "code")),
     "yanwen": _INSTANT,
 }
 

@@ -265,6 +265,7 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     ),
     "veho": (b'{"trackingInfo": ""}',),
     "viettelpost": (),
+    "x12_214": (),
     "yanwen": (b'{"code": 1, "message": "failed"}', b'{"code": 0, "result": []}'),
 }
 """Errors, notices and empty answers: readable, without any scan."""

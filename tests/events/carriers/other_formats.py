@@ -99,6 +99,7 @@ OTHER_FORMATS: Final[dict[str, tuple[bytes, ...]]] = {
     "usps": (b"<html/>", b"1", b'{"hello": 1}'),
     "veho": (b"1", b'{"hello": 1}'),
     "viettelpost": (b"1", b'{"hello": 1}', b"[1]"),
+    "x12_214": (b"1", b'{"hello": 1}', b"[1]", b"<html/>"),
     "yanwen": (b"1", b'{"hello": 1}'),
 }
 """Not of this carrier: refused."""

@@ -1,0 +1,121 @@
+"""X12 214, the shipment status message of North American carriers, version 4010 and later; read with pyx12 (the extra `edi`).
+
+An AT7 is a status; the MS1 behind it says where. Its time code is a zone of the United States by name; without one the place decides.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from importlib import import_module
+from io import StringIO
+from typing import Any, Final
+
+from events.carriers import kit
+
+CODES: Final = kit.meanings("x12_214_codes.csv")
+"""AT7-01, data element 1650."""
+_meaning: Final = kit.by_code(CODES)
+
+CLOCK: Final = kit.Clock(formats=kit.TimeFormats("%Y%m%d[ %H%M[%S]]"))
+
+ZONES: Final = {
+    "AT": "America/Halifax",
+    "CT": "America/Chicago",
+    "ET": "America/New_York",
+    "GM": "Z",
+    "MT": "America/Denver",
+    "NT": "America/St_Johns",
+    "PT": "America/Los_Angeles",
+    "UT": "Z",
+}
+"""AT7-07, data element 623; LT is the local time of the place."""
+
+_HHMMSS: Final = 6
+_WITHOUT_REASON: Final = frozenset({"ns"})
+
+Segment = tuple[str, list[str]]
+
+
+@kit.normalizer
+def normalize(
+    body: bytes, received_at: datetime, rejections: kit.Rejections
+) -> Iterator[kit.Reading]:
+    """Yield the events of one interchange."""
+    number, status, sets = None, None, 0
+    for at, (tag, values) in enumerate([*_segments(body), ("SE", [])], start=1):
+        if status is not None and tag in {"MS1", "AT7", "L11", "LX", "SE"}:
+            place = _place(values) if tag == "MS1" else kit.NOWHERE
+            yield from kit.reading_of(_scan(*status, place, received_at), number, rejections)
+            status = None
+        if tag == "ST":
+            number = None
+            sets += 1
+            if _value(values, 1) != "214":
+                rejections.add(f"/{at}", "a transaction set that is no 214")
+        elif tag == "B10":
+            number = kit.text(_value(values, 1)) or kit.text(_value(values, 2))
+        elif tag == "AT7":
+            status = (f"/{at}", values)
+    if not sets:
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "X12, but no transaction set")
+
+
+def _segments(body: bytes) -> list[Segment]:
+    try:
+        reader: Any = import_module("pyx12.x12file").X12Reader
+        failure: Any = import_module("pyx12.errors").X12Error
+    except ImportError:
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNREADABLE, "X12 is read by an extra: pip install 'statesvc[edi]'"
+        ) from None
+    if not body.lstrip().startswith(b"ISA"):
+        raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no interchange of X12")
+    try:
+        return [
+            (segment.get_seg_id(), [element.format() for element in segment.elements])
+            for segment in reader(StringIO(body.lstrip().decode("utf-8", "replace")))
+        ]
+    except (failure, IndexError, ValueError, AttributeError) as error:
+        raise kit.UnreadableMessageError(
+            kit.Cause.UNREADABLE, "an interchange of X12 that ends early or is malformed"
+        ) from error
+
+
+def _value(values: list[str], number: int) -> str | None:
+    return values[number - 1].strip() or None if len(values) >= number else None
+
+
+def _scan(where: str, values: list[str], place: kit.EventPlace, received_at: datetime) -> kit.Scan:
+    day, clock = _value(values, 5), (_value(values, 6) or "")[:_HHMMSS]
+    printed = f"{day} {clock}" if day and clock else day
+    raw = kit.Raw(
+        # an appointment stands in the third element in place of a status in the first
+        type=_value(values, 3),
+        code=_value(values, 1),
+        reason=kit.text_unless(_value(values, 2), _WITHOUT_REASON),
+    )
+    zone = ZONES.get(_value(values, 7) or "")
+    return kit.Scan(
+        where=where,
+        raw=raw,
+        meaning=kit.Meaning(kit.Kind.INFO) if raw.code is None else _meaning(raw),
+        time=CLOCK.read_with_offset(printed, zone, place, received_at=received_at),
+        place=place,
+    )
+
+
+def _place(values: list[str]) -> kit.EventPlace:
+    return kit.place(city=_value(values, 1), region=_value(values, 2), country=_value(values, 3))
+
+
+def _reread(raw: kit.Raw) -> kit.Meaning | None:
+    return _meaning(raw) if raw.code else None
+
+
+CARRIER: Final = kit.Carrier(
+    carrier_id="x12_214",
+    name="X12 214",
+    normalizers={"1": normalize},
+    formats=("X12 214",),
+    reread=_reread,
+    authentication=(kit.ShipperChoice(),),
+)
