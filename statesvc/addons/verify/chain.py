@@ -72,9 +72,10 @@ def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> No
     _add(sums, shipment_id, version, -int.from_bytes(head_hash))
 
 
-def suspicious(sums: Sums) -> list[str]:
-    """Return the parts in which some chain is broken."""
-    return sorted(part for part, rest in sums.items() if rest and len(part) == PREFIX)
+def suspicious(sums: Sums, *names: str) -> list[str]:
+    """Return the parts whose sums under one of these names are off; without a name, those in which a chain is broken."""
+    own = names or ("",)
+    return sorted({key[-PREFIX:] for key, rest in sums.items() if rest and key[:-PREFIX] in own})
 
 
 def read_heads(connection: Connection[Any], sums: Sums) -> None:

@@ -13,12 +13,11 @@ from statesvc.addons.verify.archived_months import ArchivedMonths
 from statesvc.addons.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
 from statesvc.addons.verify.fault import LogFault
 from statesvc.database.queries import queries
+from statesvc.log.entry_row import FIRST_VALUE
 
 SQL: Final = queries("statesvc.addons.verify", "conflict_rows")
-_COUNTERS: Final = "conflict "
+COUNTERS: Final = "conflict "
 """Before the part of a sum."""
-_FIRST_VALUE: Final = 4
-"""Before it a row of an entry has batch, ordinal, canonical bytes and sealed part."""
 
 
 class Counted(NamedTuple):
@@ -44,15 +43,6 @@ def take_conflicts(sums: Sums, secret: bytes, rows: Iterable[Any]) -> None:
     """Subtract the counters that these entries should have."""
     for row in rows:
         _add(sums, secret, _of_entry(row), -1)
-
-
-def suspicious_counters(sums: Sums) -> list[str]:
-    """Return the parts in which a counter is not what the log says."""
-    return sorted(
-        part.removeprefix(_COUNTERS)
-        for part, rest in sums.items()
-        if rest and part.startswith(_COUNTERS)
-    )
 
 
 def compare_counters(
@@ -83,15 +73,15 @@ def _of_entry(row: Any) -> Counted:  # noqa: ANN401 - a row
         carrier_id,
         event_id,
         facts_digest,
-    ) = row[_FIRST_VALUE:]
+    ) = row[FIRST_VALUE:]
     return Counted(
         carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, recorded_at
     )
 
 
 def _add(sums: Sums, secret: bytes, counted: Counted, sign: int) -> None:
-    name = _COUNTERS + "\x1f".join(map(str, counted))
-    sums[_COUNTERS + counted.shipment_id[:PREFIX]] += sign * secret_hash(secret, name.encode())
+    name = COUNTERS + "\x1f".join(map(str, counted))
+    sums[COUNTERS + counted.shipment_id[:PREFIX]] += sign * secret_hash(secret, name.encode())
 
 
 def _fault(counted: Counted, why: str) -> LogFault:

@@ -26,8 +26,8 @@ from statesvc.log.json_compression import decompress_json
 
 SQL: Final = queries("statesvc.addons.verify", "dedupe_keys")
 _READ_ROWS: Final = 20_000
-_ROWS: Final = "key "
-_FACTS: Final = "facts "
+ROWS: Final = "key "
+FACTS: Final = "facts "
 """Before the part of a sum: facts have their own, because not every verifier can compute them."""
 
 
@@ -41,14 +41,14 @@ def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
                     _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
                     shipment_id[:PREFIX],
                 )
-                sums[_ROWS + part] += secret_hash(secret, name)
+                sums[ROWS + part] += secret_hash(secret, name)
                 if facts:
-                    sums[_FACTS + part] += secret_hash(secret, name + facts)
+                    sums[FACTS + part] += secret_hash(secret, name + facts)
     with connection.cursor("packed_keys", binary=True) as cursor:
         cursor.itersize = _READ_ROWS
         for shipment_id, carrier_id, packed in cursor.execute(SQL["packed"], bounds_of(WHOLE)):
             for digest in chunks(packed):
-                sums[_ROWS + shipment_id[:PREFIX]] += secret_hash(
+                sums[ROWS + shipment_id[:PREFIX]] += secret_hash(
                     secret, _packed_name(carrier_id, digest, shipment_id)
                 )
 
@@ -60,23 +60,9 @@ def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
             _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
             shipment_id[:PREFIX],
         )
-        sums[_ROWS + part] -= secret_hash(secret, name)
+        sums[ROWS + part] -= secret_hash(secret, name)
         if facts:
-            sums[_FACTS + part] -= secret_hash(secret, name + facts)
-
-
-def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
-    """Return the parts in which a row is not what the log says."""
-    found = {
-        part.removeprefix(_ROWS) for part, rest in sums.items() if rest and part.startswith(_ROWS)
-    }
-    if with_facts:
-        found |= {
-            part.removeprefix(_FACTS)
-            for part, rest in sums.items()
-            if rest and part.startswith(_FACTS)
-        }
-    return sorted(found)
+            sums[FACTS + part] -= secret_hash(secret, name + facts)
 
 
 def compare_keys(

@@ -28,7 +28,7 @@ from statesvc.addons.verify.parts import Parts
 from statesvc.addons.verify.version_order import positions_of
 from statesvc.database.queries import queries
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
-from statesvc.log.entry_row import LogEntry
+from statesvc.log.entry_row import FIRST_VALUE, LogEntry
 from statesvc.log.entry_statements import entry_statements
 from statesvc.log.json_compression import decompress_json
 
@@ -36,8 +36,6 @@ SQL = queries("statesvc.addons.verify", "entries")
 _ENTRIES: Final = entry_statements(SQL["entries"])
 _BATCH: Final = itemgetter(0)
 _ORDINAL: Final = itemgetter(1)
-FIRST_VALUE: Final = 4
-"""Before it a row has batch_id, ordinal, canonical and sealed_part."""
 _CANONICAL: Final = 2
 _SEALED_PART: Final = 3
 _EVENT_COLUMNS: Final = KINDS_BY_NAME[EntryName.EVENT].columns

@@ -26,6 +26,7 @@ from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.batch_row import LONGEST_TRANSACTION
 from statesvc.log.entry_documents import AttemptDocument, FanoutDocument
+from statesvc.log.entry_row import FIRST_VALUE
 from statesvc.log.json_compression import decompress_json
 
 SQL: Final = queries("statesvc.addons.verify", "notification_rows")
@@ -33,8 +34,8 @@ COUNTED_KINDS: Final = (EntryName.FANOUT, EntryName.ATTEMPT)
 """Entries of other kinds say nothing of notifications."""
 DELETE: Final = "subscription.delete"
 _TARGET: Final = "subscription "
-_WORDS: Final = "notification "
-_OPEN: Final = "open "
+WORDS: Final = "notification "
+OPEN: Final = "open "
 """Before the part of a sum."""
 _LATE: Final = "late"
 _GRACE: Final = LONGEST_TRANSACTION.total_seconds() * 1_000_000
@@ -110,16 +111,6 @@ def add_entries(
             for one in _ended(canonical):
                 if one.subscription_id not in deletions:
                     _add(sums, secret, one, -1)
-
-
-def suspicious_notifications(sums: Sums) -> list[str]:
-    """Return the parts in which notifications are not what the log says."""
-    names = (
-        part.removeprefix(_WORDS).removeprefix(_OPEN)
-        for part, rest in sums.items()
-        if rest and part.startswith((_WORDS, _OPEN))
-    )
-    return sorted(set(names))
 
 
 def compare_notifications(
@@ -224,13 +215,9 @@ def _entries(
             yield (
                 entry.kind.name,
                 entry.canonical,
-                entry.counted[_FIRST_VALUE + entry.kind.recorded],
+                entry.counted[FIRST_VALUE + entry.kind.recorded],
                 True,
             )
-
-
-_FIRST_VALUE: Final = 4
-"""Before it a counted row has batch, ordinal, canonical bytes and sealed part."""
 
 
 def _opened(canonical: bytes, *, archived: bool) -> Iterator[tuple[Notified, Words | None]]:
@@ -269,7 +256,7 @@ def _is_covered(one: Notified, recorded_at: int, deletions: Deletions) -> bool:
 def _add(
     sums: Sums, secret: bytes, one: Notified, sign: int, *, words: Iterable[str] | None = None
 ) -> None:
-    name = _OPEN if words is None else _WORDS
+    name = OPEN if words is None else WORDS
     content = "\x1f".join(
         (name, one.shipment_id, str(one.sequence), one.subscription_id, *(words or ()))
     ).encode()

@@ -23,8 +23,8 @@ from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
 from statesvc.addons.verify.archived_months import ArchivedMonths
 from statesvc.addons.verify.batches import BatchRange
 from statesvc.addons.verify.chain import follow, suspicious
-from statesvc.addons.verify.conflict_rows import compare_counters, suspicious_counters
-from statesvc.addons.verify.dedupe_keys import compare_keys, stray_aliases, suspicious_keys
+from statesvc.addons.verify.conflict_rows import COUNTERS, compare_counters
+from statesvc.addons.verify.dedupe_keys import FACTS, ROWS, compare_keys, stray_aliases
 from statesvc.addons.verify.entries import SQL as ENTRIES
 from statesvc.addons.verify.erasures import compare_erasures
 from statesvc.addons.verify.event_ids import read_digests
@@ -32,11 +32,7 @@ from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.forks import given_up
 from statesvc.addons.verify.log_state import LogSnapshot, ids_beyond, is_sealed_late, read_snapshot
 from statesvc.addons.verify.message_rows import renamed_streams
-from statesvc.addons.verify.notification_rows import (
-    compare_notifications,
-    reworded,
-    suspicious_notifications,
-)
+from statesvc.addons.verify.notification_rows import OPEN, WORDS, compare_notifications, reworded
 from statesvc.addons.verify.tree_builder import TreeBuilder
 from statesvc.addons.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
 from statesvc.addons.verify.version_order import VersionOrder
@@ -320,10 +316,10 @@ class Verification:
         if whole:
             self._compare_keys(connection, snapshot, archived)
             self._compare_parts(
-                connection, suspicious_notifications(snapshot.sums), archived, compare_notifications
+                connection, suspicious(snapshot.sums, WORDS, OPEN), archived, compare_notifications
             )
             self._compare_parts(
-                connection, suspicious_counters(snapshot.sums), archived, compare_counters
+                connection, suspicious(snapshot.sums, COUNTERS), archived, compare_counters
             )
             self._compare_parts(connection, suspicious(snapshot.sums), archived, follow)
 
@@ -332,7 +328,9 @@ class Verification:
     ) -> None:
         master = self._order.access.master_keys
         digests = read_digests(connection, None if master is None else MasterKeys(master))
-        for part in suspicious_keys(snapshot.sums, with_facts=digests is not None):
+        # not every verifier can compute facts
+        names = (ROWS,) if digests is None else (ROWS, FACTS)
+        for part in suspicious(snapshot.sums, *names):
             if len(self.report.faults) >= FAULTS_MAX:
                 return
             with connection.transaction():
