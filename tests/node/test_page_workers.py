@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from psycopg import AsyncConnection, sql
+from psycopg.conninfo import conninfo_to_dict
 
 from events.carriers import CARRIERS
 from tests.node.grants import foreign_role
@@ -119,6 +121,41 @@ def command(language: str, folder: Path) -> list[str]:
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
     folder.joinpath("node_modules").symlink_to(FOLDER / "node_modules")
     return ["node", str(folder / name)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("language", ["python", "js"])
+async def test_a_worker_of_the_page_outlives_the_server_s_limit_of_idle_sessions(
+    shop: Shop, foreign_dsn: str, tmp_path: Path, language: str
+) -> None:
+    async with await AsyncConnection.connect(
+        shop.database.superuser_dsn, autocommit=True
+    ) as superuser:
+        role = sql.Identifier(str(conninfo_to_dict(foreign_dsn)["user"]))
+        await superuser.execute(
+            sql.SQL("ALTER ROLE {} SET idle_session_timeout = '1s'").format(role)
+        )
+    process = await asyncio.create_subprocess_exec(
+        *command(language, tmp_path),
+        env={
+            "PATH": os.environ["PATH"],
+            "STATESVC_INBOX_KEY": base64.b64encode(shop.keyring.inbox.key).decode(),
+            **variables(foreign_dsn),
+        },
+    )
+    waiting = "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw'"
+    try:
+        for place, occurred_at in enumerate(TIMES[:2]):
+            await shop.push(scan(place, occurred_at), carrier_id="canonical")
+            await shop.rows("SELECT pg_notify('statesvc_inbox', '')")
+            await shop.until(waiting, 0, seconds=START_SECONDS)
+            # longer than the limit: it listens meanwhile, and notifications do not count
+            await asyncio.sleep(2.5)
+            assert process.returncode is None
+    finally:
+        process.kill()
+        await process.wait()
 
 
 @pytest.mark.usefixtures("own_processes")
