@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--check",
         action="store_true",
-        help="change nothing; what is pending, and what of it keeps the service waiting; exit 1 if anything is",
+        help="change nothing, list what is pending; exit 1 if anything is",
     )
     what.add_argument(
         "--guard",
@@ -74,7 +74,8 @@ async def _run(*, check: bool, as_json: bool) -> int:
             auditor_role=role,
         )
     if as_json:
-        write_json(asdict(report))
+        # 0.1.0 had `pauses`: scripts may read it through 0.3
+        write_json(asdict(report) | {"pauses": []})
     else:
         _write(report)
     return 1 if report.pending else 0
@@ -85,8 +86,6 @@ def _write(report: MigrationReport) -> None:
         write_line(f"applied  {label}")
     for label in report.pending:
         write_line(f"pending  {label}")
-    for pause in report.pauses:
-        write_line(f"pause    {pause.label}: {pause.statement}\n         {pause.why}")
     if report.newer:
         write_line(
             f"the database is newer than this release (migrations {', '.join(map(str, report.newer))})"

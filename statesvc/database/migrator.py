@@ -32,7 +32,6 @@ from statesvc.database.migration_files import (
     compare,
     read_migrations,
 )
-from statesvc.database.migration_pauses import Pause, pauses
 from statesvc.database.open_connection import open_connection
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
@@ -53,15 +52,11 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """Labels of the files that were applied and of those that still wait; versions that a later release applied.
-
-    `pauses`: what those that wait would keep waiting. A database that is new has nobody who waits.
-    """
+    """Labels of the files that were applied and of those that still wait; versions that a later release applied."""
 
     applied: tuple[str, ...]
     pending: tuple[str, ...]
     newer: tuple[int, ...]
-    pauses: tuple[Pause, ...] = ()
 
 
 async def migrate(
@@ -85,7 +80,6 @@ async def migrate(
             raise MigrationError(fault)
         ledger = await read_ledger(connection)
         state = compare(release, ledger)
-        waiting = tuple(pauses(state.migrations)) if check_only and ledger.migrations else ()
         if not check_only:
             async with _alone(connection, lock_wait_seconds):
                 state = await _apply_all(connection, release)
@@ -101,7 +95,6 @@ async def migrate(
         applied=() if check_only else labels,
         pending=labels if check_only else (),
         newer=state.newer,
-        pauses=waiting,
     )
 
 
