@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
@@ -17,13 +18,14 @@ from events.spelling import sought_forms
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.find import StoredShipment, listed, stored_shipment
-from statesvc.shipments.list_details import with_details
-from statesvc.shipments.models import DetailedShipment
-from statesvc.shipments.references import AttachedTo, awaited_numbers
+from statesvc.shipments.models import DetailedShipment, EventLocation, ListedShipment
+from statesvc.shipments.personal import HIDDEN
+from statesvc.shipments.references import AttachedTo, awaited_numbers, order_ids
+from statesvc.shipments.timeline import event_location
 
 _SQL = queries("statesvc.shipments", "shipment_list")
-
 _POSITION: Final = itemgetter(0)
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -204,4 +206,45 @@ def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, Any]:
     return {
         "carrier_ids": [each.carrier_id for each in fitting],
         "numbers": [each.number for each in fitting],
+    }
+
+
+async def with_details(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    lines: Sequence[ListedShipment],
+    found: Sequence[StoredShipment],
+) -> list[DetailedShipment]:
+    """Add the place of the last scan and the shipper's order to each line, by one statement each; `found`: the lines of which something was said."""
+    places = await _last_locations(connection, found)
+    numbers = [
+        AttachedTo(line["carrier_id"], number_of(line["carrier_id"], line["tracking_number"]))
+        for line in lines
+    ]
+    orders = await order_ids(connection, keyring, numbers)
+    return [
+        {**line, "last_location": places.get(line["shipment_id"]), "order_id": orders.get(number)}
+        for line, number in zip(lines, numbers, strict=True)
+    ]
+
+
+async def _last_locations(
+    connection: AsyncConnection[Any], shipments: Sequence[StoredShipment]
+) -> dict[UUID, EventLocation]:
+    scanned = [one for one in shipments if one.last_scan_id is not None]
+    if not scanned:
+        return {}
+    asked = {
+        "shipment_ids": [one.shipment_id for one in scanned],
+        "event_ids": [one.last_scan_id for one in scanned],
+        "sinces": [one.first_recorded_at for one in scanned],
+        "untils": [one.recorded_at for one in scanned],
+        "since": min(one.first_recorded_at for one in scanned),
+        "until": max(one.recorded_at for one in scanned),
+    }
+    # planned each time: the bounds leave out most months
+    cursor = await connection.execute(_SQL["last_scans"], asked, prepare=False)
+    return {
+        shipment_id: event_location(orjson.loads(decompress_json(canonical)), HIDDEN)
+        for shipment_id, canonical in await cursor.fetchall()
     }

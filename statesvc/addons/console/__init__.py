@@ -15,6 +15,6 @@ ADDON: Final = AddOn(
         }
     },
     paths=("/console", "/console/{rest:.*}", "/portal", "/portal/{rest:.*}"),
-    pages="statesvc.addons.console.served_pages:served_pages",
+    pages="statesvc.addons.console.routes:served_pages",
     warm_up="statesvc.addons.console.pages:Templates",
 )

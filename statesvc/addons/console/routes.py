@@ -14,6 +14,7 @@ from statesvc.addons.console.frame_menu import Menu
 from statesvc.addons.console.operation_forms import declared_actions
 from statesvc.addons.console.overview import Overview
 from statesvc.addons.console.pages import Templates
+from statesvc.addons.console.portal import routes as portal_routes
 from statesvc.addons.console.promise_screens import promise_pages
 from statesvc.addons.console.runbook_screens import runbook_pages
 from statesvc.addons.console.screen import FormAction, PersonalDataRequest, Screen
@@ -29,6 +30,7 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.operation import Route
+from statesvc.http.served_calls import ServedCalls
 
 
 def routes(
@@ -72,3 +74,24 @@ def routes(
         disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
     )
     return [shipped_assets().route(), *frame.routes()]
+
+
+def served_pages(served: ServedCalls) -> list[Route]:
+    """Return the routes of the console and the portal, as the role api serves them."""
+    return [
+        *routes(
+            served.calls,
+            pool=served.pool,
+            readable=served.readable,
+            keys=served.readable_keys,
+            signer=served.signer,
+            limits=served.limits,
+        ),
+        *portal_routes(
+            served.calls,
+            pool=served.pool,
+            keyring=served.keyring,
+            keys=served.keys,
+            limits=served.limits,
+        ),
+    ]

@@ -1,5 +1,7 @@
 """`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML, PDF, or all in a zip."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -7,6 +9,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from aiohttp import hdrs
+from psycopg import AsyncConnection
 from pydantic import Field
 
 from events.identity.recipes import discriminator_of, number_of
@@ -18,8 +21,7 @@ from statesvc.addons.evidence.gather import (
     Wanted,
     gather,
 )
-from statesvc.addons.evidence.made_evidence import record_evidence
-from statesvc.addons.evidence.merchant_statement import MerchantStatement
+from statesvc.addons.evidence.merchant_statement import MerchantStatement, statement_commitment
 from statesvc.api.computing import COMPUTING_SECONDS, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AsOf, Discriminator, Name
@@ -31,6 +33,7 @@ from statesvc.http.faces import Asked
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.problem import Code, Problem
+from statesvc.log.actions import SHIPMENT, record_action
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
 
@@ -52,8 +55,6 @@ _ABOUT: Final = {
     "Statesvc-Sealed-At": "When the head that it is proved by was signed.",
     "Statesvc-Annex": "`true`: a PDF that left something out; `part=annex` has all of it.",
 }
-
-
 _operation = partial(
     operation,
     scope="audit",
@@ -64,6 +65,8 @@ _operation = partial(
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
+MAKE_EVIDENCE: Final = "make_evidence"
+"""The verb of the entry."""
 
 
 class EvidenceParameters(ClosedModel):
@@ -262,3 +265,30 @@ def _preferred(accept: str) -> str:
 
 
 OPERATIONS: Final = (get_shipment_evidence, make_shipment_evidence)
+
+
+async def record_evidence(
+    connection: AsyncConnection[Any],
+    bundle: Mapping[str, Any],
+    content: bytes,
+    *,
+    actor: str,
+    form: str,
+) -> None:
+    """Append the entry, durably, before the file is handed out. `form`: its media type."""
+    stated = bundle["stated"]
+    statement = MerchantStatement.model_validate(stated["statement"])
+    details = {
+        "case": statement.case,
+        "reason_code": statement.reason_code,
+        "form": form,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "statement_commitment": statement_commitment(stated),
+        "as_of": None if bundle["as_of"] is None else bundle["as_of"]["at"],
+    }
+    target = f"{SHIPMENT}{bundle['shipment']['shipment_id']}"
+    shown = {name: value for name, value in details.items() if value is not None}
+    async with connection.transaction():
+        await record_action(
+            connection, actor=actor, verb=MAKE_EVIDENCE, target=target, details=shown
+        )

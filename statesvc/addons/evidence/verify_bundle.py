@@ -1,15 +1,42 @@
 """`statesvc verify --bundle FILE --key KEY`: one evidence file, without any database."""
 
 import argparse
-from dataclasses import asdict
-from typing import Final
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
 
-from statesvc.addons.evidence.check_bundle import check, remarks
-from statesvc.addons.evidence.evidence_files import NotEvidenceError, read_evidence
+import orjson
+
+from statesvc.addons.evidence.bundle import BUNDLE_FILE, FORMAT
+from statesvc.addons.evidence.check_bundle import BundleFlaw, check, remarks
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line
 
 _DOES_NOT_HOLD: Final = 1
+UNPACKED_BYTES_MAX: Final = 1 << 30
+"""Bytes of an unpacked zip: anybody may have made it."""
+
+
+class NotEvidenceError(ValueError):
+    """The file is no evidence, so nothing in it holds or does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFiles:
+    """`document`: the bundle as it was written. `files`: of a zip its files by name; empty for a bundle alone."""
+
+    document: bytes
+    digests: Mapping[str, Any]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def remarks(self) -> Iterator[BundleFlaw]:
+        """Yield documents that the zip should have."""
+        for name in self.digests:
+            if self.files and name not in self.files:
+                yield BundleFlaw(f"/documents/{name}", "is not in the zip, so it was not checked")
 
 
 def verify_bundle(options: argparse.Namespace) -> int:
@@ -50,3 +77,36 @@ def verify_bundle(options: argparse.Namespace) -> int:
             "The evidence holds: it is as it was sealed, and each of its entries stands in the signed log."
         )
     return _DOES_NOT_HOLD if flaws else 0
+
+
+def read_evidence(content: bytes) -> EvidenceFiles:
+    """Read a `.json` or a `.zip`. Raises NotEvidenceError."""
+    files = _unpacked(content) if zipfile.is_zipfile(io.BytesIO(content)) else {}
+    if files and BUNDLE_FILE not in files:
+        raise NotEvidenceError(f"a zip without {BUNDLE_FILE}")
+    document = files.get(BUNDLE_FILE, content)
+    try:
+        bundle = orjson.loads(document)
+    except orjson.JSONDecodeError as error:
+        raise NotEvidenceError("neither JSON nor a zip") from error
+    if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
+        raise NotEvidenceError(f"not of the format {FORMAT}")
+    digests = bundle.get("documents")
+    return EvidenceFiles(document, digests if isinstance(digests, dict) else {}, files)
+
+
+def _unpacked(content: bytes) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES_MAX:
+                raise NotEvidenceError("a zip of more than 1 GiB")
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        zlib.error,
+    ) as error:
+        raise NotEvidenceError("a zip that is damaged") from error

@@ -1,4 +1,4 @@
-from statesvc.addons.console.alarms import alarms_of, headline
+from statesvc.addons.console.overview import alarms_of, headline
 from statesvc.health.finding import Finding, Urgency, worst_first
 
 

@@ -21,7 +21,6 @@ from statesvc.addons.evidence import verify_evidence
 from statesvc.addons.evidence.bundle import sealed
 from statesvc.addons.evidence.bundle_entry import BundleEntry
 from statesvc.addons.evidence.check_bundle import check
-from statesvc.addons.evidence.evidence_files import NotEvidenceError, read_evidence
 from statesvc.addons.evidence.evidence_forms import html_of, print_form
 from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.evidence.gather import GatheredEvidence, UnknownShipmentError, Wanted, gather
@@ -31,6 +30,7 @@ from statesvc.addons.evidence.merchant_statement import (
     statement_commitment,
 )
 from statesvc.addons.evidence.place_agreement import Agreement, compare_places
+from statesvc.addons.evidence.verify_bundle import NotEvidenceError, read_evidence
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.story import Story, scan, story
 

@@ -32,8 +32,8 @@ from projections.row import rebuilt_row
 from projections.state import ShipmentState
 from statesvc.addons.expectations import observe as observing
 from statesvc.addons.expectations.observe import observe
-from statesvc.addons.expectations.rearm import rearm
 from statesvc.addons.expectations.rule_changes import state_rules
+from statesvc.addons.expectations.watcher import rearm
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import RuleBook, read_rules, rule_scope

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from events.carriers.carrier import Carrier
-from statesvc.addons.expectations import rearm as rearming
-from statesvc.addons.expectations.rearm import rearm
+from statesvc.addons.expectations import watcher
+from statesvc.addons.expectations.watcher import rearm
 from tests.addons.expectations.test_observe import flags, say, watch
 from tests.world.shop import ACME, Shop
 
@@ -114,7 +114,7 @@ async def test_a_preview_says_what_would_be_observed_and_changes_nothing(
 async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(
     api: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rearming, "PAGE_ROWS", 2)
+    monkeypatch.setattr(watcher, "PAGE_ROWS", 2)
     for number in range(5):
         await say(shop, f"A{number}", "in_transit")
     await watch(shop, hours=50)

@@ -83,7 +83,7 @@ async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their
     }
     rows = await (
         await api.connection.execute(
-            "EXPLAIN " + queries("statesvc.shipments", "list_details")["last_scans"], asked
+            "EXPLAIN " + queries("statesvc.shipments", "shipment_list")["last_scans"], asked
         )
     ).fetchall()
     plan = "\n".join(row[0] for row in rows)
