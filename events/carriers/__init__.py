@@ -1,6 +1,6 @@
 """The carriers that may push to us: one module each, one line here; and those of other installed packages."""
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from typing import Final, cast
 
@@ -104,6 +104,8 @@ MODULES: Final = (
 )
 _MODULE_OF: Final = {"17track": "seventeentrack"}
 """Modules that do not bear the id of their carrier, which is no name of Python's."""
+_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {}
+"""Versions of normalizers by carrier, of those that have others than 1."""
 
 
 class CarrierTable(MutableMapping[str, Carrier]):
@@ -118,6 +120,11 @@ class CarrierTable(MutableMapping[str, Carrier]):
             module = import_module(f"{__package__}.{_MODULE_OF.get(carrier_id, carrier_id)}")
             carrier = self._carriers[carrier_id] = cast("Carrier", module.CARRIER)
         return carrier
+
+    def versions(self, carrier_id: str) -> Collection[str]:
+        """Return the versions of its normalizer, without an import of ours."""
+        carrier = self._carriers[carrier_id]
+        return _VERSIONS.get(carrier_id, ("1",)) if carrier is None else carrier.normalizers
 
     def __setitem__(self, carrier_id: str, carrier: Carrier) -> None:
         self._carriers[carrier_id] = carrier

@@ -4,7 +4,7 @@ Only listed headers are stored with a message: those that prove or identify the 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Self
@@ -245,14 +245,26 @@ class CarrierAuthenticator:
         ]
 
 
-Authenticators = Mapping[str, CarrierAuthenticator]
+class Authenticators(Mapping[str, CarrierAuthenticator]):
+    """The authenticators by carrier id, each built, and its carrier imported, at its first push."""
 
+    def __init__(self, carriers: Mapping[str, Carrier], settings: Settings) -> None:
+        self._carriers = carriers
+        self._settings = settings
+        self._built: dict[str, CarrierAuthenticator] = {}
 
-def build_authenticators(carriers: Iterable[Carrier], settings: Settings) -> Authenticators:
-    """Build the authenticators by carrier id."""
-    return {
-        carrier.carrier_id: CarrierAuthenticator.build(carrier, settings) for carrier in carriers
-    }
+    def __getitem__(self, carrier_id: str) -> CarrierAuthenticator:
+        built = self._built.get(carrier_id)
+        if built is None:
+            built = CarrierAuthenticator.build(self._carriers[carrier_id], self._settings)
+            self._built[carrier_id] = built
+        return built
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._carriers)
+
+    def __len__(self) -> int:
+        return len(self._carriers)
 
 
 def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address | None:

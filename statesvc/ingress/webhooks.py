@@ -5,7 +5,7 @@ carriers any other answer than a yes is final.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, assert_never
@@ -30,7 +30,6 @@ from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import (
     Authenticators,
     CarrierAuthenticator,
-    build_authenticators,
 )
 from statesvc.ingress.compression import ReceivedBody
 from statesvc.ingress.disk_room import DiskRoom
@@ -249,7 +248,7 @@ def _problem(refusal: Refusal) -> Problem:
 def build_ingress(
     settings: Settings,
     *,
-    carriers: Iterable[Carrier],
+    carriers: Mapping[str, Carrier],
     pool: Pool,
     keyring: Keyring,
     keys: Keys,
@@ -272,7 +271,7 @@ def build_ingress(
         telemetry.refusals.add(0, {"cause": code.value})
     telemetry.observe(gauges.INGEST_STORAGE_LOW, lambda: [(float(not disk.is_enough()), {})])
     return Webhooks(
-        authenticators=build_authenticators(carriers, settings),
+        authenticators=Authenticators(carriers, settings),
         keys=keys,
         keyring=keyring,
         group_commit=GroupCommit(pool, memory=memory, waker=waker),

@@ -50,7 +50,7 @@ async def open_ingress(
     settings = launch.settings
     ingress = build_ingress(
         settings,
-        carriers=CARRIERS.values(),
+        carriers=CARRIERS,
         pool=pool,
         keyring=base.keyring,
         keys=keys,

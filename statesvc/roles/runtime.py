@@ -232,9 +232,9 @@ async def open_runtime(
 
 def _normalizers() -> list[str]:
     return [
-        f"{carrier.carrier_id}/{version}"
-        for carrier in CARRIERS.values()
-        for version in carrier.normalizers
+        f"{carrier_id}/{version}"
+        for carrier_id in CARRIERS
+        for version in CARRIERS.versions(carrier_id)
     ]
 
 

@@ -23,7 +23,7 @@ from statesvc.http.app import Server, build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound, ReservedMemory
-from statesvc.ingress.carrier_authenticator import build_authenticators
+from statesvc.ingress.carrier_authenticator import Authenticators
 from statesvc.ingress.disk_room import DiskRoom
 from statesvc.ingress.group_commit import GroupCommit, Outcome, Stored
 from statesvc.ingress.webhooks import Webhooks
@@ -50,7 +50,7 @@ def limit(pool: Pool) -> web.Application:
     memory = MemoryBound(settings.ingress.memory_bytes_max)
     keys = Keys(pool)
     webhooks = Webhooks(
-        authenticators=build_authenticators(CARRIERS.values(), settings),
+        authenticators=Authenticators(CARRIERS, settings),
         keys=keys,
         keyring=Keyring(
             master=MasterKeys([secrets.token_bytes(32)]),

@@ -31,14 +31,11 @@ def _use_once() -> None:
     """Use once what each role would otherwise make for itself, in memory that it does not share."""
     from psycopg.pq import PGconn  # noqa: PLC0415 - loaded where all the rest is
 
-    from events.carriers import CARRIERS  # noqa: PLC0415 - loaded where all the rest is
-    from events.crypto.sealing import SealingKey  # noqa: PLC0415
+    from events.crypto.sealing import SealingKey  # noqa: PLC0415 - loaded where all the rest is
     from events.parsing.whereabouts import load_tables  # noqa: PLC0415
     from statesvc.http.health import shipped_migrations  # noqa: PLC0415
     from statesvc.telemetry.tracing import detected_resource  # noqa: PLC0415
 
-    # ingress authenticates all of them, and a worker names the versions that it reads
-    tuple(CARRIERS.values())
     SealingKey(bytes(32)).seal(b"", context=b"")
     # libpq brings its own OpenSSL
     PGconn.connect(b"host=/nonexistent").encrypt_password(b"-", b"-", b"scram-sha-256")

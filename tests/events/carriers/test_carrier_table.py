@@ -14,10 +14,12 @@ def loaded():
 
 assert {"17track", "hermes", "ups"} <= set(CARRIERS)
 assert "ups" in CARRIERS
+versions = {carrier_id: set(CARRIERS.versions(carrier_id)) for carrier_id in CARRIERS}
 assert loaded() == set()
 assert CARRIERS["17track"].carrier_id == "17track"
 assert loaded() == {"seventeentrack"}
 assert all(carrier.carrier_id == carrier_id for carrier_id, carrier in CARRIERS.items())
+assert versions == {carrier_id: set(carrier.normalizers) for carrier_id, carrier in CARRIERS.items()}
 """
 
 

@@ -165,7 +165,7 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             keys = Keys(pool, bootstrap_key=BOOTSTRAP)
             ingress = build_ingress(
                 settings,
-                carriers=CARRIERS,
+                carriers={carrier.carrier_id: carrier for carrier in CARRIERS},
                 pool=pool,
                 keyring=keyring,
                 keys=keys,
