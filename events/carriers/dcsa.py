@@ -31,6 +31,7 @@ EMPTY: Final = "EMPTY"
 """An indicator; no other code reads so."""
 TALK: Final = kit.Meaning(kit.Kind.INFO)
 RETRACTED: Final = kit.Meaning(kit.Kind.CORRECTION)
+TWO_SHIPMENTS: Final = "the transport is kept for its transport document, not for this document"
 _IS_EVENT: Final = frozenset({"eventType", "payload", "eventClassification"})
 _NAMES_OF_2: Final = {
     "documentReference": "documentID",
@@ -70,7 +71,10 @@ def normalize(
     for where, event in _events(kit.read_json(body), rejections):
         statement, at = _statement(event), _place(event)
         event_id, retracted = _ids(event)
-        for number in _numbers(event):
+        numbers = _numbers(event)
+        if _names_another_shipment(event, numbers):
+            rejections.add(f"{where}/shipmentDetails/documentReference", TWO_SHIPMENTS)
+        for number in numbers:
             found = kit.reading_of(
                 kit.Scan(
                     where=where,
@@ -201,10 +205,6 @@ def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
     )
     if subject is not None:
         return (subject,)
-    # version 3: one document names the shipment in all of its events, whatever else a transport refers to
-    document = kit.child(event, "shipmentDetails", "documentReference")
-    if named_by := kit.text_unless(document.get("reference"), PLACEHOLDER):
-        return (named_by,)
     documents = _values(event, "documentReferences", "documentReference")
     for kind in _DOCUMENTS:
         if named := documents.get(kind):
@@ -213,6 +213,17 @@ def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
         value for values in _values(event, "references", "reference").values() for value in values
     ]
     return tuple(references[:1]) or (None,)
+
+
+def _names_another_shipment(event: kit.JsonObject, numbers: tuple[str | None, ...]) -> bool:
+    """Return whether a transport of version 3 has a document of its own that is not one of its shipments.
+
+    The transport document stays the shipment: a retraction may name that one alone, and ids contain it.
+    """
+    own = kit.text_unless(
+        kit.child(event, "shipmentDetails", "documentReference").get("reference"), PLACEHOLDER
+    )
+    return kit.text(event.get("eventType")) == "TRANSPORT" and own not in (None, *numbers)
 
 
 def _values(event: kit.JsonObject, name: str, prefix: str) -> dict[str, list[str]]:

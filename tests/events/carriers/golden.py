@@ -1,17 +1,19 @@
 """The event ids of the repository's own fixtures, as they landed: `golden_ids.json` next to this module.
 
-An id that changes has the carrier's whole history appended again, so no id ever changes once it has landed. `python -m
+An id that changes without becoming an alias has the carrier's whole history appended again, so none ever does once it has landed. `python -m
 tests.events.carriers.golden --write` adds those of new fixtures; it never changes a landed one.
 """
 
 import hmac
 import json
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
+from events.event import Event
 from events.identity.ids import identify
 from tests.events.carriers.carrier_fixtures import (
     EXPECTED,
@@ -22,14 +24,9 @@ from tests.events.carriers.carrier_fixtures import (
 )
 from tests.schema_check import ROOT, base, git
 
-REASONS: Final = {
-    "d1-260116-ms67uaxtr7opv5nyimawub2qpg": "dcsa: a transport of version 3 is of the shipment that its document names",
-    "evt-trans-001@HHL00000001": "dcsa: the same, with an id of its own",
-    "d1-260204-sfy7xp62dktrfkzzczhqa5dcei": "aftership: a place in a line of text is read as one in fields of its own, so both give one id",
-}
-"""Ids that landed, and why they became others: of events that were wrong."""
-
 FILE: Final = Path(__file__).parent / "golden_ids.json"
+RELEASED: Final = Path(__file__).parent / "golden_ids_0_1_0.json"
+"""The file as the first release had it."""
 
 Ids = dict[str, dict[str, Any]]
 """By carrier and name of the fixture: the ids in the order of its readings, or the cause why it is refused."""
@@ -37,17 +34,42 @@ Ids = dict[str, dict[str, Any]]
 
 def current(carrier_id: str) -> dict[str, Any]:
     """Return the ids that this code gives the fixtures of one carrier, under a digest key of the tests' own."""
-    return {path.name: _ids(carrier_id, path.read_bytes()) for path in fixture_paths(carrier_id)}
+    return {
+        name: found if isinstance(found, str) else [event.event_id for event in found]
+        for name, found in events(carrier_id).items()
+    }
 
 
-def _ids(carrier_id: str, body: bytes) -> Any:
+def released_changes(carrier_id: str) -> list[str]:
+    """Return every id of 0.1.0 that is neither the event's id nor one of its aliases now."""
+    before: Ids = json.loads(RELEASED.read_text("utf-8"))
+    now = {
+        name: found
+        if isinstance(found, str)
+        else [(event.event_id, *event.aliases) for event in found]
+        for name, found in events(carrier_id).items()
+    }
+    return [
+        f"{carrier_id}/{name}: {was} became {became}"
+        for name, ids in before.get(carrier_id, {}).items()
+        for was, became in zip_longest(ids, now[name], fillvalue=())
+        if was not in became
+    ]
+
+
+def events(carrier_id: str) -> dict[str, Any]:
+    """Return the events of each fixture of one carrier, or the cause why it is refused."""
+    return {path.name: _events(carrier_id, path.read_bytes()) for path in fixture_paths(carrier_id)}
+
+
+def _events(carrier_id: str, body: bytes) -> list[Event] | str:
     carrier = CARRIERS[carrier_id]
     try:
         readings = read(carrier, body).readings
     except UnreadableMessageError as error:
         return error.cause.value
     return [
-        identify(reading, carrier_id=carrier_id, digest=_digest, allow_unnumbered=True).event_id
+        identify(reading, carrier_id=carrier_id, digest=_digest, allow_unnumbered=True)
         for reading in readings
     ]
 
@@ -71,7 +93,7 @@ def landed() -> Ids:
 
 
 def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Return every id that changed, one line each; added fixtures, and ids that changed for a reason, are no change."""
+    """Return every id that changed, one line each; added fixtures are no change."""
     found = []
     for name, ids in before.items():
         where = f"{carrier_id}/{name}"
@@ -86,7 +108,7 @@ def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> lis
             found += [
                 f"{where}: the id of event {number} was {was}, is {became}"
                 for number, (was, became) in enumerate(pairs)
-                if was != became and was not in REASONS
+                if was != became
             ]
             found += (
                 [f"{where}: had {len(ids)} events, has {len(now[name])}"]

@@ -1,7 +1,7 @@
 import pytest
 
 from events.carriers import CARRIERS
-from tests.events.carriers.golden import changes, current, golden, landed
+from tests.events.carriers.golden import changes, current, golden, landed, released_changes
 
 HOW = "`python -m tests.events.carriers.golden --write` adds the ids of new fixtures"
 
@@ -25,6 +25,11 @@ def test_the_ids_of_a_carriers_events_are_those_that_landed(carrier_id: str) -> 
         f"not what golden_ids.json says; where these ids have not landed yet, {HOW}:\n"
         + "\n".join(changed)
     )
+
+
+@pytest.mark.parametrize("carrier_id", CARRIERS)
+def test_what_0_1_0_appended_is_a_duplicate_now(carrier_id: str) -> None:
+    assert released_changes(carrier_id) == []
 
 
 def test_no_carrier_with_landed_ids_goes_away() -> None:
