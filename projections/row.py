@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from events.spelling import normalize_number
+from events.identity.recipes import number_of
 from projections.expectations import ExpectationRules, flagged, next_deadline, promised_until
 from projections.fact import decode_event, fact_from_log
 from projections.fold import fold
@@ -112,7 +112,7 @@ def rebuilt_row(
         first_recorded_at=datetime.fromisoformat(first.recorded_at),
         occurred_at=datetime.fromisoformat(last.occurred_at),
         carrier_id=last.carrier_id,
-        number=normalize_number(last.tracking_number),
+        number=number_of(last.carrier_id, last.tracking_number),
         tracking_number=last.tracking_number,
         discriminator=last.discriminator,
         rules=rules_of and rules_of(last.carrier_id, state.service),
