@@ -29,7 +29,6 @@ def read(carrier: str, reading: Reading) -> Reading:
 @pytest.mark.parametrize(
     ("status", "text", "stated"),
     [
-        (Status.EXCEPTION, "Delivery Attempted", Status.DELIVERY_ATTEMPTED),
         (Status.EXCEPTION, "Unclaimed/Being Returned to Sender", Status.RETURNING),
         (Status.RETURNING, "<b>Delivered</b>", Status.DELIVERED),
     ],
