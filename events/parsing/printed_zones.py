@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -33,6 +34,10 @@ _SIGNED: Final = re.compile(r"(?:UTC|GMT)?\s*[+-]\d|(?:UTC|GMT|Z)\Z", re.IGNOREC
 _CORRECTED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, TzSource.LOCATION})
 _COMPARED: Final = _CORRECTED | {TzSource.EXPLICIT, TzSource.PAIR}
 OTHERWISE: Final = "a zone or an instant is printed beside a time that says another"
+COMPARED_MAX: Final = 16
+"""Of the scans that print one time, how many are compared: a message may print it thousands of times."""
+
+_ByTime = dict[str, dict[frozenset[str | None], list[int]]]
 
 
 class _Said(NamedTuple):
@@ -55,7 +60,7 @@ def with_printed_zones(
         for name in scalars:
             if not _NAME.search(name) or squashed(name) in UNTRUE.get(carrier, ()):
                 continue
-            indexes = _indexes_of(found, at, scalars, name)
+            indexes = _indexes_of(at, scalars, name)
             if not indexes:
                 continue
             said = _said(name, scalars[name], found[indexes[0]].time.instant)
@@ -69,41 +74,45 @@ def with_printed_zones(
     return found
 
 
-def _by_time(readings: Sequence[Reading]) -> dict[str, list[int]]:
-    """Return the indexes of the readings that print a time of day."""
-    found: dict[str, list[int]] = {}
+def _by_time(readings: Sequence[Reading]) -> _ByTime:
+    """Return the indexes of the readings that print a time of day, by that time and their codes."""
+    found: _ByTime = {}
     for index, reading in enumerate(readings):
         time = reading.time
         if time.tz_source in _COMPARED and time.precision is not TimePrecision.DAY:
-            found.setdefault(time.printed, []).append(index)
+            found.setdefault(time.printed, {}).setdefault(_codes(reading), []).append(index)
     return found
 
 
 def _indexes_of(
-    readings: Sequence[Reading],
-    at: Mapping[str, Sequence[int]],
+    at: _ByTime,
     scalars: Mapping[str, str],
     zone_name: str,
 ) -> Sequence[int]:
     """Return the readings whose time stands in an object, in one field or in two; its name has to fit that of an instant.
 
-    Of several the one whose codes stand there too, if it is one.
+    Of several the one whose codes stand there too, if it is one, else the first COMPARED_MAX.
     """
+    printed = {*scalars.values()}
     kind = squashed(_UTC_NAME.sub("", zone_name)) if _UTC_NAME.search(zone_name) else ""
     for name, value in scalars.items():
         if name == zone_name and not kind:
             continue
-        indexes = at.get(value) or next(
-            (found for other in scalars.values() if (found := at.get(f"{value} {other}"))), ()
+        by_codes = at.get(value) or next(
+            (found for other in scalars.values() if (found := at.get(f"{value} {other}"))), {}
         )
-        if indexes and (kind in squashed(name) or squashed(name) in kind):
-            coded = [index for index in indexes if _codes(readings[index]) <= {*scalars.values()}]
-            return coded if len(coded) == 1 else indexes
+        if by_codes and (kind in squashed(name) or squashed(name) in kind):
+            coded = [
+                index for codes in by_codes if codes <= printed for index in by_codes[codes][:2]
+            ]
+            if len(coded) == 1:
+                return coded
+            return list(islice(chain.from_iterable(by_codes.values()), COMPARED_MAX))
     return ()
 
 
-def _codes(reading: Reading) -> set[str | None]:
-    return {reading.raw.type, reading.raw.code, *reading.raw.further} - {None}
+def _codes(reading: Reading) -> frozenset[str | None]:
+    return frozenset({reading.raw.type, reading.raw.code, *reading.raw.further} - {None})
 
 
 def _said(name: str, value: str, instant: datetime) -> _Said | None:
