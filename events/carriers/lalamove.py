@@ -58,7 +58,7 @@ def normalize(
 CARRIER: Final = kit.Carrier(
     carrier_id="lalamove",
     name="Lalamove",
-    number_fields=("data.order.orderId",),
+    number_fields=("order.orderId",),
     normalizers={"1": normalize},
     formats=("Webhook v3 JSON",),
     reread=_meaning,

@@ -114,6 +114,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 CARRIER: Final = kit.Carrier(
     carrier_id="x12_214",
     name="X12 214",
+    number_fields=("B10.01|02",),
     normalizers={"1": normalize},
     formats=("X12 214",),
     reread=_reread,

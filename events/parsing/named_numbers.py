@@ -21,6 +21,7 @@ from events.parsing.xml import is_xml, read_xml
 NUMBERS_MAX: Final = 1000
 """Numbers of one message."""
 NUMBER_CHARS_MAX: Final = 200
+_X12_TERMINATOR_AT: Final = 105
 _CONTAINERS: Final = frozenset({dict, list})
 _OPENING: Final = ("{", "[", " ", "\n", "\t", "\r")
 
@@ -90,14 +91,24 @@ def names_only(body: bytes, declared: tuple[str, ...], number: str) -> bool:
 
 
 def _printed(body: bytes, declared: _Fields) -> Iterator[str]:
-    for content in form_fields(body).values() or (body,):
+    fields = form_fields(body)
+    if fields:
+        named = {_decoded(name): _decoded(content) for name, content in fields.items()}
+        yield from _in_json(named, declared, wraps=False)
+    for content in fields.values() or (body,):
         yield from _printed_in(content, declared)
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
 
 
 def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
     try:
         if is_xml(body):
             yield from _in_xml(read_xml(body).root, declared.fields)
+        elif body.startswith(b"ISA"):
+            yield from _in_json(_x12_elements(_decoded(body)), declared, wraps=False)
         else:
             # an object within a string has quotes, which are escaped there
             wraps = b"\\" in body
@@ -105,6 +116,17 @@ def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
                 yield from _in_json(value, declared, wraps=wraps)
     except UnreadableMessageError:
         return
+
+
+def _x12_elements(body: str) -> list[dict[str, dict[str, str]]]:
+    """Return the elements of each X12 segment, "01" the first: `B10.02` is a field. Its header has a fixed length and the separators."""
+    if len(body) <= _X12_TERMINATOR_AT:
+        return []
+    segments = (part.strip().split(body[3]) for part in body.split(body[_X12_TERMINATOR_AT]))
+    return [
+        {tag: {f"{n:02}": element for n, element in enumerate(elements, start=1)}}
+        for tag, *elements in segments
+    ]
 
 
 def _json_values(body: bytes) -> Iterator[Any]:
