@@ -14,8 +14,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.errors import UnreadableMessageError
 from events.event import Event
-from events.identity.ids import carrier_code, identify
-from events.spelling import normalize_number
+from events.identity.ids import carrier_code, identify, numbered
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.shipments.known_texts import KnownTexts
 from tests.acceptance.corpus_folder import CORPUS, needs_corpus
@@ -112,7 +111,9 @@ async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(
             for event, stated in numbered:
                 shipment = (
                     document["carrier"],
-                    normalize_number(event.tracking_number),
+                    numbered(
+                        document["carrier"], event.tracking_number, event.discriminator
+                    ).number,
                     event.discriminator,
                 )
                 expected[shipment][event.event_id].append(
