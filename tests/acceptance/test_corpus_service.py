@@ -103,12 +103,12 @@ async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(
         for document in documents:
             events = _ids(document["carrier"], (CORPUS / document["path"]).read_bytes(), keyring)
             assert len(events) == len(document["events"]), document["path"]
-            numbered = [
+            pairs = [
                 pair
                 for pair in zip(events, document["events"], strict=True)
                 if pair[0].tracking_number
             ]
-            for event, stated in numbered:
+            for event, stated in pairs:
                 shipment = (
                     document["carrier"],
                     numbered(
