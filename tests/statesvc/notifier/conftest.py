@@ -220,6 +220,8 @@ class World:
         """Run a notifier, stopped at the end."""
         listener, telemetry = Listener(self.database.service_dsn, [OUTBOX]), Telemetry()
         await listener.start()
+        # each connect wakes the notifier: a late one would be a claim that the test did not ask for
+        await listener.wait_up(10)
         async with Targets(
             allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)
         ) as targets:
