@@ -26,7 +26,11 @@ def test_every_extra_is_named_by_what_needs_it() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
     ]
-    sources = "".join(path.read_text("utf-8") for path in (ROOT / "statesvc").rglob("*.py"))
+    sources = "".join(
+        path.read_text("utf-8")
+        for package in ("statesvc", "events")
+        for path in (ROOT / package).rglob("*.py")
+    )
     named = set(re.findall(r"pip install 'statesvc\[(\w+)\]'", sources)) | {
         broker.extra for broker in BROKERS
     }
