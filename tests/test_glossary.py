@@ -26,6 +26,7 @@ HOMES: Final = {
         "statesvc/reading",
         "statesvc/api/rollout_operations.py",
         "statesvc/api/service_status.py",
+        "statesvc/api/status_facts.py",
         "statesvc/health",
         "statesvc/addons/console",
         # the legal hold

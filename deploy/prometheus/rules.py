@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from statesvc.api import service_status as status
+from statesvc.api.status_facts import NOTIFICATION_SECONDS_MAX, UNSEALED_SECONDS_MAX
 from statesvc.telemetry import gauges, names, objectives
 from statesvc.telemetry.metric import Instrument, Metric
 
@@ -265,7 +266,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SubscriberBacklog",
-        when=f"max by (subscription) ({_s(gauges.OUTBOX_OLDEST_READY)}) > {status.NOTIFICATION_SECONDS_MAX:g}",
+        when=f"max by (subscription) ({_s(gauges.OUTBOX_OLDEST_READY)}) > {NOTIFICATION_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="Notifications wait {{ $value | humanizeDuration }} for subscription {{ $labels.subscription }}",
@@ -273,7 +274,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SealerStopped",
-        when=f"max({_s(gauges.OLDEST_UNSEALED)}) > {status.UNSEALED_SECONDS_MAX:g}",
+        when=f"max({_s(gauges.OLDEST_UNSEALED)}) > {UNSEALED_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
         summary="Entries of the log have waited {{ $value | humanizeDuration }} to be sealed: no feed, no proofs",

@@ -13,7 +13,8 @@ from psycopg import AsyncConnection
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.promise_cards import BUDGET_MINUTES, HOUR_MINUTES, promise_cards
 from statesvc.addons.console.screen import PageRequest, Screen
-from statesvc.api.service_status import READY_SECONDS_MAX, Pushes, ServiceStatus, read_status
+from statesvc.api.service_status import READY_SECONDS_MAX, ServiceStatus, read_status
+from statesvc.api.status_facts import Pushes
 from statesvc.background.duration import duration
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries

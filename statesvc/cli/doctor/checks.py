@@ -10,7 +10,8 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS, INSTALLED
 from events.parsing.zones import IANA_RELEASE
-from statesvc.api.service_status import checks, read_facts
+from statesvc.api.service_status import checks
+from statesvc.api.status_facts import read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
 from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.interpreter import check_interpreter
