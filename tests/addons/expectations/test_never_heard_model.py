@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -50,6 +50,8 @@ EXAMPLES = settings(
     deadline=None,
     database=None,
     derandomize=True,
+    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first failure
+    phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
 NUMBERS = 3
