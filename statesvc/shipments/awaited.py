@@ -52,8 +52,12 @@ async def await_number(
             return present
         row = await _row(connection, "put_awaited", {**number._asdict(), "hours": hours})
         assert row is not None  # noqa: S101 - RETURNING of one row
-        await record_actions(connection, [_action(_AWAIT, number, {"hours": hours, **why}, actor)])
-    return AwaitedHours(*row)
+        awaited = AwaitedHours(*row)
+        # A number that was heard of is dropped without an entry, so the log alone cannot tell
+        # whether other hours count from the first request or from this one.
+        details = {"hours": hours, "since": awaited.awaited_at.isoformat(), **why}
+        await record_actions(connection, [_action(_AWAIT, number, details, actor)])
+    return awaited
 
 
 async def stop_awaiting(
@@ -108,9 +112,11 @@ def _after(awaited: AwaitedHours | None, entry: Mapping[str, Any]) -> AwaitedHou
         return AwaitedHours(details["hours"], since, due_at, recorded_at)
     if entry["verb"] == _STOP:
         return None
-    since = (
-        recorded_at if awaited is None or awaited.observed_at is not None else awaited.awaited_at
-    )
+    if "since" in details:
+        since = datetime.fromisoformat(details["since"])
+    else:  # recorded by 0.1.0
+        kept = awaited if awaited is not None and awaited.observed_at is None else None
+        since = kept.awaited_at if kept is not None else recorded_at
     return AwaitedHours(details["hours"], since, since + timedelta(hours=details["hours"]), None)
 
 

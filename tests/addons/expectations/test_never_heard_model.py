@@ -285,7 +285,7 @@ def by_chance(machine: type[Awaited]) -> None:
 
 
 def a_short_story(machine: type[Awaited]) -> None:
-    """Play a story: of three numbers one is heard of, one is not and is given up later, and one is awaited again."""
+    """Play a story: of three numbers one is heard of, one is not and is given up later, and two are awaited again."""
     numbers = machine()
     numbers.start()
     for place in range(3):
@@ -295,6 +295,7 @@ def a_short_story(machine: type[Awaited]) -> None:
     numbers.what_is_observed_and_answered_is_what_the_model_says()
     numbers.stop(1)
     numbers.await_number(2, 48)
+    numbers.await_number(0, 12)
     numbers.what_is_observed_and_answered_is_what_the_model_says()
     numbers.teardown()
 

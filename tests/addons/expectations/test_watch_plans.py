@@ -34,6 +34,8 @@ async def plan(
     """Return the plan as it ran, rolled back."""
     query = queries("statesvc.addons.expectations", module)[name]
     async with connection.transaction(force_rollback=True):
+        # the first run also reads the catalog, where another session's change emptied the caches
+        await connection.execute(query, asked)
         cursor = await connection.execute("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) " + query, asked)
         return "\n".join(line for (line,) in await cursor.fetchall())
 
