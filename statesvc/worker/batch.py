@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Self
@@ -51,12 +51,13 @@ _GLANCE_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lease:
-    """The lease of the batch. `ends` is on the monotonic clock; `retries`: of each message before this attempt."""
+    """Lease of a batch. `ends` is on the monotonic clock; `retries` counts those of each message before this attempt."""
 
     token: UUID
     ends: float
     retries: Mapping[UUID, int]
     traces: MessageTraces
+    settled: set[UUID] = field(default_factory=set)
 
     @classmethod
     @contextmanager
@@ -94,8 +95,7 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
         reads, trials = await _readable(context, lease, messages)
         for group in transaction_groups(reads, lease.retries):
             changes += await _append(context, lease, group)
-    if trials:
-        await record_trials(context, trials)
+    await _record_trials(context, lease, trials)
     return changes
 
 
@@ -121,9 +121,14 @@ async def process_locked(
                 changes += await _append(context, lease, group, wait_seconds=seconds)
             except LockedShipmentsError:
                 await requeue_locked(context, lease.token, group)
-    if trials:
-        await record_trials(context, trials)
+    await _record_trials(context, lease, trials)
     return changes
+
+
+async def _record_trials(context: BatchContext, lease: _Lease, trials: Sequence[Trial]) -> None:
+    # a message that was postponed or given back is read, and tried, once more by its next claim
+    if settled := [trial for trial in trials if trial.message.message_id in lease.settled]:
+        await record_trials(context, settled)
 
 
 async def _readable(
@@ -240,7 +245,9 @@ async def _append(
         return await _append_parts(context, lease, reads, error)
     count_appended(context.telemetry, batch)
     await bound_trials(context, batch.reads.values())
-    lease.traces.settled((read.message_id for read in batch.reads.values()), "applied")
+    applied = [read.message_id for read in batch.reads.values()]
+    lease.settled.update(applied)
+    lease.traces.settled(applied, "applied")
     if batch.postponed:
         _note_postponed(context, batch.postponed)
     return len(batch.changes)
@@ -315,6 +322,7 @@ async def _bury(
     except Exception:
         log.exception("burial_failed", messages=len(burials))
         return
+    lease.settled.update(burial.message_id for _, burial in burials)
     examples = {
         (carrier_id, burial.cause): burial.message_id for carrier_id, burial in reversed(burials)
     }

@@ -6,13 +6,14 @@ from uuid import UUID
 
 import pytest
 import structlog
+from psycopg import AsyncConnection
 
 from statesvc.health.notices import list_notices
 from statesvc.log.json_compression import decompress_json
 from statesvc.reading.rollout_store import Guard, RolloutSettings, rollout_of, set_hold, set_rollout
 from statesvc.reading.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from tests.statesvc.reading.planted import MISREAD
-from tests.world.shop import CARRIER_ID, Shop, says
+from tests.world.shop import CARRIER_ID, Shop, says, shipment
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +133,21 @@ async def test_shadow_finds_the_planted_difference_and_has_no_effect(shop: Shop)
         2,
         {"status": 2},
     )
+
+
+async def test_a_message_whose_shipment_was_locked_counts_once(shop: Shop) -> None:
+    await turn(shop, "2", shadow=True)
+    await push(shop, 1, code=MISREAD)
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute(
+            "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("N0"),)
+        )
+        await shop.process(await shop.claim())
+        assert await shop.value("SELECT postponed FROM statesvc.inbox") == 1
+    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
+    await shop.work()
+    totals = await totals_of(shop.connection, CARRIER_ID, "2")
+    assert (totals.messages, totals.differing) == (1, 1)
 
 
 async def test_shadow_stores_nothing_where_nothing_differs(shop: Shop) -> None:
