@@ -1,15 +1,15 @@
-"""The table of incidents in docs/runbook/README.md: a row each, in the order of the ten."""
+"""The table of incidents in docs/soak.md, one row each, in the order of TEN."""
 
 from typing import Final
 
 from tests.soak.incidents.incident import Course, Incident
-from tests.soak.incidents.on_call import RUNBOOK
+from tests.soak.incidents.on_call import DOCS
 from tests.soak.incidents.ten import TEN
 
-PAGE: Final = RUNBOOK / "README.md"
+PAGE: Final = DOCS / "soak.md"
 BEGIN: Final = "<!-- incidents: python -m tests.soak.incidents --write -->\n"
 END: Final = "<!-- incidents end -->\n"
-HEAD: Final = "| what goes wrong | alert | fired after | in full | page: what repaired it | in | silent after |\n|---|---|---:|---:|---|---:|---:|\n"
+HEAD: Final = "| incident | alert | fired after | in full | page: repair | in | silent after |\n|---|---|---:|---:|---|---:|---:|\n"
 
 
 def row(incident: Incident, course: Course) -> str:
@@ -23,7 +23,7 @@ def row(incident: Incident, course: Course) -> str:
         f"{incident.alert} ({course.alert.labels['severity']})",
         f"{course.fired_seconds:.0f} s (÷ {incident.factor:g})",
         _long(course.full_seconds),
-        f"[{page}]({page}.md): {'; '.join(steps)}",
+        f"[{page}](runbook/{page}.md): {'; '.join(steps)}",
         f"{course.repair_seconds:.0f} s",
         f"{course.silent_seconds:.0f} s",
     )
