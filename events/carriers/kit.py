@@ -33,6 +33,7 @@ from events.event import (
 )
 from events.identity.recipe import Recipe
 from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.flat_events import flat_events, read_value
 from events.parsing.formats import ISO, TimeFormats, read_offset
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json, read_object
@@ -143,6 +144,7 @@ __all__ = (
     "elements_at",
     "estimate",
     "finest",
+    "flat_events",
     "form_fields",
     "holds_dated",
     "home_of",
@@ -166,6 +168,7 @@ __all__ = (
     "read_json",
     "read_object",
     "read_offset",
+    "read_value",
     "read_xml",
     "reading_of",
     "readings_of",

@@ -123,10 +123,11 @@ def holds_dated_list(value: dict[str, Any], but: AbstractSet[str]) -> bool:
 
 
 def _is_dated(value: object) -> bool:
-    return type(value) is dict and any(_is_date(name, member) for name, member in value.items())
+    return type(value) is dict and any(is_date(name, member) for name, member in value.items())
 
 
-def _is_date(name: str, value: object) -> bool:
+def is_date(name: str, value: object) -> bool:
+    """Return whether a member of an object is a date: by its text, or as an epoch by its name."""
     if type(value) is str:
         return _DATE.match(value) is not None
     return (

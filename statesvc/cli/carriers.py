@@ -1,12 +1,13 @@
 """`statesvc carriers [list | show CARRIER]`: what there is; `... quota CARRIER`: what a carrier gets.
 
-`... unmapped | map | unmap` is in `code_mappings`.
+`... unmapped | map | unmap` is in `code_mappings`, `... draft` in `carrier_draft`.
 """
 
 import argparse
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from statesvc.cli.api_calls import Json
@@ -32,6 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("carrier", help="a carrier id")
     show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
     configure_mapping(commands)
+    draft = commands.add_parser(
+        "draft", help="write a package that reads a carrier's samples, for you to correct"
+    )
+    draft.add_argument("carrier", help="the id that it is to have")
+    draft.add_argument("samples", metavar="FILE", nargs="+", type=Path, help="a body as pushed")
+    draft.add_argument(
+        "--into", type=Path, help="a folder that is not there (default: CARRIER-statesvc)"
+    )
     quota = commands.add_parser(
         "quota", help="set a carrier's part of each claim; in effect at the next one"
     )
@@ -56,6 +65,10 @@ def run(options: argparse.Namespace) -> int:
     """Print the table of carriers or the unknown codes, map one, or set a quota."""
     if options.what == "quota":
         return asyncio.run(_quota(options))
+    if options.what == "draft":
+        from statesvc.cli.carrier_draft import run_draft  # noqa: PLC0415 - loads all tables
+
+        return run_draft(options)
     if options.what == "show":
         return asyncio.run(_show(options))
     if options.what not in {None, "list"}:
