@@ -1,13 +1,10 @@
-"""Location of a code's row in a carrier's table, and a patch that adds learned rows.
+"""Location of a code's row in a carrier's table.
 
 A row's key is made of what the carrier prints, column by column. Where a table has a column that an event's raw fields do not hold (the
-service that DHL bills, say), no row can be named, and the answer says so.
+service that DHL bills, say), no row can be named.
 """
 
 import csv
-import difflib
-import io
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -17,9 +14,7 @@ from events.clear_part import looks_like_code
 from events.event import Raw
 from events.parsing.meanings import Meaning, Table, meanings
 from events.parsing.text import collapse
-from events.vocabulary import Kind
 
-FOLDER: Final = "events/carriers"
 _KIND: Final = "kind"
 _PARTS: Final = ("type", "code", "reason", "text")
 _OPTIONAL: Final = frozenset({"reason", "text"})
@@ -91,26 +86,20 @@ class TableRow(NamedTuple):
     key: tuple[str, ...]
 
 
-class NoTableRow(NamedTuple):
-    """Reason why no row can be named."""
+def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
+    """Return the row of a code as it is printed; an absent reason or text means any.
 
-    why: str
-
-
-def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
-    """Return the row of a code as it is printed; an absent reason or text means any."""
+    None where the table has rows for some reasons or texts of the code, which win over one for any.
+    """
     row = printed_row(carrier_id, raw, text)
-    if isinstance(row, NoTableRow):
-        return row
+    if row is None:
+        return None
     places = [place for place in _optional_places(carrier_id, row.table) if not row.key[place]]
-    if any(
+    is_narrowed = any(
         present != row.key and _differ_only(present, row.key, places)
         for present in _table(row.table)
-    ):
-        return NoTableRow(
-            "its table distinguishes texts or reasons of the code: a row for all of them would not hold for those"
-        )
-    return row
+    )
+    return None if is_narrowed else row
 
 
 def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
@@ -122,18 +111,18 @@ def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
     )
 
 
-def printed_row(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
-    """Return the row of exactly what is printed, whatever else the table holds of the code."""
+def printed_row(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
+    """Return the row of what is printed; None where the table has no key for it."""
     table = f"{_NAMES.get(carrier_id, carrier_id)}_codes.csv"
     if not files("events.carriers").joinpath(table).is_file():
-        return NoTableRow("the carrier has no table of codes in the repository")
+        return None
     if carrier_id == "usps" and raw.code is not None and not looks_like_code(raw.code):
         # where it prints no code its words stand in place of one
         raw, text = raw._replace(code=None), text or raw.code
     columns = _columns(carrier_id, table)
     printed = dict(zip(_PARTS, (raw.type, raw.code, raw.reason, text), strict=True))
-    if (why := _refusal(carrier_id, columns, printed)) is not None:
-        return NoTableRow(why)
+    if not _has_key(carrier_id, columns, printed):
+        return None
     return TableRow(table, tuple(_cell(column, printed) for column in columns))
 
 
@@ -151,43 +140,21 @@ def _optional_places(carrier_id: str, table: str) -> list[int]:
     ]
 
 
-def _refusal(
-    carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]
-) -> str | None:
+def _has_key(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]) -> bool:
+    """Return whether the columns hold all that is printed, and ask for nothing else."""
     sources = [_source(column) for column in columns if not column.startswith(_ALWAYS)]
-    lost = [
-        part
-        for part in _PARTS
-        if printed[part] is not None and part not in (*sources, _IMPLIED.get(carrier_id))
-    ]
-    if unknown := [source for source in sources if source not in _PARTS]:
-        return f"its table has a column that events do not hold: {', '.join(unknown)}"
-    if carrier_id in _MORE_DECIDES:
-        return "its normalizer asks for more than the code: no row alone says the same"
-    if lost:
-        return f"its table has no column for: {', '.join(lost)}"
-    if any(column.startswith("stated:") and not printed[_source(column)] for column in columns):
-        return "its normalizer asks for the type, too: name it"
-    return None
+    keyed = {*sources, _IMPLIED.get(carrier_id)}
+    return (
+        carrier_id not in _MORE_DECIDES
+        and set(sources) <= set(_PARTS)
+        and all(part in keyed for part in _PARTS if printed[part] is not None)
+        and all(printed[_source(column)] for column in columns if column.startswith("stated:"))
+    )
 
 
 def shipped_meaning(row: TableRow) -> Meaning | None:
     """Return what the table says of the row's key; None if it has no such row."""
     return _table(row.table).get(row.key)
-
-
-def patch_of(learned: Mapping[TableRow, Meaning]) -> str:
-    """Return a unified diff that adds or changes these rows, for `git apply` at the root of the repository; empty if nothing changes."""
-    found: list[str] = []
-    for table in sorted({row.table for row in learned}):
-        before = _text(table).splitlines(keepends=True)
-        after = [*before]
-        for row, meaning in sorted(learned.items()):
-            if row.table == table:
-                _put(after, row.key, meaning)
-        path = f"{FOLDER}/{table}"
-        found += difflib.unified_diff(before, after, f"a/{path}", f"b/{path}")
-    return "".join(found)
 
 
 def _differ_only(present: tuple[str, ...], key: tuple[str, ...], places: Sequence[int]) -> bool:
@@ -206,26 +173,6 @@ def _cell(column: str, printed: Mapping[str, str | None]) -> str:
         return _source(column)
     spelling = _SPELLINGS[column.partition(":")[0]] if ":" in column else str
     return spelling(printed[_source(column)] or "")
-
-
-def _put(lines: list[str], key: tuple[str, ...], meaning: Meaning) -> None:
-    """Insert the row in the order of the keys, or wherever that leads in an unordered table. The other lines stay as they are written."""
-    width = len(key)
-    present = [row[:width] for row in csv.reader(lines)]
-    spells_scans = any(row[width] == Kind.SCAN.value for row in csv.reader(lines))
-    kind = "" if meaning.kind is Kind.SCAN and not spells_scans else meaning.kind.value
-    written = io.StringIO()
-    cells = (
-        *key,
-        kind,
-        meaning.status.value if meaning.status else "",
-        meaning.reason.value if meaning.reason else "",
-    )
-    csv.writer(written, lineterminator="\n").writerow(cells)
-    if list(key) in present[1:]:
-        lines[present.index(list(key), 1)] = written.getvalue()
-    else:
-        lines.insert(bisect_left(present, list(key), lo=1), written.getvalue())
 
 
 def _text(table: str) -> str:

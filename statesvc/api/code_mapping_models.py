@@ -86,13 +86,6 @@ class RenormalizeParameters(ClosedModel):
     revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
 
 
-class ExportParameters(ClosedModel):
-    """One carrier's mappings as a patch."""
-
-    carrier_id: Name
-    include: Include = None
-
-
 _WHOLE: dict[str, Any] = {
     "if": {"required": ["kind"], "properties": {"kind": {"const": "info"}}},
     "then": {"properties": {"status": {"const": None}, "reason": {"const": None}}},

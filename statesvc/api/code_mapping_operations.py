@@ -3,7 +3,7 @@
 A preview changes nothing; teaching is an operator action; reading the history again is cut into calls, as a replay is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -11,7 +11,6 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from statesvc.api.code_mapping_models import (
     CarrierMappingParameters,
-    ExportParameters,
     MappedCodesParameters,
     MappingParameters,
     MappingsParameters,
@@ -23,7 +22,7 @@ from statesvc.api.code_mapping_models import (
     TeachRequest,
     UnmappedParameters,
 )
-from statesvc.api.operation_context import Context, writer
+from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
@@ -42,9 +41,8 @@ from statesvc.reading.code_mapping import (
 )
 from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.renormalize.history_walk import HistoryWalk
-from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it, has_events
-from statesvc.repair.teaching.mapping_list import ListedMapping, MappingExport, export, listed
+from statesvc.repair.teaching.mapping_list import ListedMapping, listed
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
 from statesvc.repair.teaching.samples import CodeSample, code_samples
@@ -246,50 +244,21 @@ async def teach_code(
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER,),
     is_computed=True,
-    deadline_seconds=LONG_SECONDS,
 )
 async def preview_code_mapping(
     context: Context, call: Call[CarrierMappingParameters, PreviewRequest]
 ) -> MappingPreview:
     """Preview a mapping.
 
-    Changes nothing: reads the newest messages with the code again as if it were mapped, and answers which events would be read
-    differently, which shipments would change, and how many notifications would go out.
+    Changes nothing: counts the events with the code, and shows the newest.
     """
     carrier = context.carrier(call.parameters.carrier_id)
     printed = _printed(call.body, carrier)
     keyring = await context.keyring()
-    task = RereadTask(
-        carrier=carrier,
-        keyring=keyring,
-        writer=writer("preview"),
-        rolls_back=True,
-        archive=context.archive,
-    )
     digest = keyring.carrier_digest(carrier.carrier_id)
-    meaning = call.body.meaning.meaning if call.body.meaning is not None else None
     async with context.pool.connection() as connection:
         code = (await as_events_have_it(connection, printed, digest)).clear(digest)
-        return await preview_mapping(connection, task, code, meaning)
-
-
-@operation(f"GET {_MAPPINGS}/export", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
-async def export_code_mappings(
-    context: Context, call: Call[ExportParameters, None]
-) -> MappingExport:
-    """Export a carrier's mappings as a patch.
-
-    Of the carrier's table in the repository, for `git apply`. Mappings of texts are in it with `include=personal` only.
-    """
-    carrier = context.carrier(call.parameters.carrier_id)
-    personal = reads_personal(call, call.parameters.include)
-    async with context.pool.connection() as connection:
-        rows = await current_mappings(connection, carrier_id=carrier.carrier_id)
-        texts: Mapping[str, str] = {}
-        if personal:
-            texts = await mapped_texts(connection, await context.keyring(), carrier)
-            await _record(context, connection, call, carrier, rows)
-    return export(carrier, rows, texts)
+        return await preview_mapping(connection, keyring, code)
 
 
 @operation(
@@ -431,7 +400,6 @@ OPERATIONS: Final = (
     list_mapped_codes,
     teach_code,
     preview_code_mapping,
-    export_code_mappings,
     get_code_mapping,
     renormalize_code_mapping,
 )

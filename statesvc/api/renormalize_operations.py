@@ -15,10 +15,15 @@ from statesvc.http.faces import Asked
 from statesvc.http.operation import operation
 from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
-from statesvc.repair.history_reread import HistoryPosition, HistoryRequest, HistoryReread
+from statesvc.repair.history_reread import (
+    HistoryPosition,
+    HistoryRequest,
+    HistoryReread,
+    ReadingChange,
+    StatusChange,
+)
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.renormalize.history_walk import HistoryWalk
-from statesvc.repair.teaching.preview import ReadingChange, StatusChange
 
 _CURSOR_CHARS_MAX: Final = 32_768
 _PER_SECOND_MAX: Final = 1_000_000

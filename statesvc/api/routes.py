@@ -25,6 +25,7 @@ from statesvc.api import status_operations as status
 from statesvc.api.operation_context import Context
 from statesvc.http.operation import Handler, Operation, Route, routes_of
 from statesvc.http.problem import Code, Problem
+from statesvc.http.removed_fields import REMOVED_CALLS
 from statesvc.seams import left_out, parts, sentence
 
 
@@ -53,22 +54,24 @@ def routes(context: Context) -> Sequence[Route]:
     ]
 
 
-def left_out_routes() -> list[Route]:
-    """Return routes that answer, in place of the add-ons that are off, with their names."""
-    return [
-        Route(
-            "*",
-            path,
-            _refusing(sentence(name, "this call")),
-            Operation(operation_id=f"{name}_left_out", summary="", scope=None, checked=False),
-        )
+def refusing_routes() -> list[Route]:
+    """Return routes that answer in place of the add-ons that are off and of removed calls."""
+    refused = {
+        path: (Code.ADDON_MISSING, sentence(name, "this call"))
         for name, addon in left_out().items()
         for path in addon.paths
+    } | {
+        path: (Code.NOT_FOUND, f"the call was removed: {instead}")
+        for path, instead in REMOVED_CALLS.items()
+    }
+    unchecked: Operation[None] = Operation(operation_id="refused", scope=None, checked=False)
+    return [
+        Route("*", path, _refusing(code, why), unchecked) for path, (code, why) in refused.items()
     ]
 
 
-def _refusing(why: str) -> Handler:
+def _refusing(code: Code, why: str) -> Handler:
     async def refuse(_request: web.Request) -> web.StreamResponse:
-        raise Problem(Code.ADDON_MISSING, why)
+        raise Problem(code, why)
 
     return refuse

@@ -1,6 +1,6 @@
 """`statesvc carriers unmapped | map | unmap`: what a carrier's codes mean, taught without a deploy.
 
-`map` and `unmap` show first what history would become; nothing is changed without `--yes`.
+`map` and `unmap` show first which events have the code; nothing is changed without `--yes`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def configure_mapping(commands: Subcommands) -> None:
         ("unmap", "read a code as the normalizer says, again"),
     ):
         command = commands.add_parser(
-            name, help=f"{summary}; shows what it would change, and changes it with --yes"
+            name, help=f"{summary}; shows the events with the code, and maps it with --yes"
         )
         command.add_argument("carrier", nargs="?" if name == "map" else None, help="a carrier id")
         add_fields(command, "preview_code_mapping", *_CODE)
@@ -76,11 +76,6 @@ def configure_mapping(commands: Subcommands) -> None:
                 metavar="REVISION",
                 help="show a mapping and what came before it",
             )
-            meaning.add_argument(
-                "--export",
-                action="store_true",
-                help="print the carrier's mappings as a patch of its table",
-            )
             command.add_argument(
                 "--force", action="store_true", help="map the code although no event has it"
             )
@@ -94,7 +89,7 @@ def configure_mapping(commands: Subcommands) -> None:
 
 
 def run_mapping(options: argparse.Namespace) -> int:
-    """List, show, export, preview or teach."""
+    """List, show, preview or teach."""
     return asyncio.run(_run(options))
 
 
@@ -102,19 +97,14 @@ async def _run(options: argparse.Namespace) -> int:
     shows = options.what == "map" and (options.list or options.show is not None)
     if options.what != "unmapped" and not shows and options.carrier is None:
         raise CommandError("name the carrier", exit_code=2)
-    teaches = (
-        options.what != "unmapped" and not shows and not (options.what == "map" and options.export)
-    )
-    lesson = _lesson(options) if teaches else None
+    lesson = None if shows or options.what == "unmapped" else _lesson(options)
     async with api_calls(options) as calls:
         if lesson is not None:
             await _teach(calls, lesson, options)
-        elif options.what == "unmapped":
-            await _unmapped(calls, as_json=options.json)
         elif shows:
             await _show(calls, options)
         else:
-            await _export(calls, options)
+            await _unmapped(calls, as_json=options.json)
     return 0
 
 
@@ -134,7 +124,7 @@ def _lesson(options: argparse.Namespace) -> dict[str, Json]:
         )
     if options.status is None and not options.info:
         raise CommandError(
-            "say what the code means: --status or --info (or --list, --show, --export)", exit_code=2
+            "say what the code means: --status or --info (or --list, --show)", exit_code=2
         )
     if options.info and options.reason:
         raise CommandError("--reason belongs to a scan: name its --status", exit_code=2)
@@ -166,7 +156,7 @@ async def _teach(calls: Calls, lesson: Mapping[str, Json], options: argparse.Nam
             write_json(preview)
         else:
             write_line(
-                "nothing was changed; --yes does it, --yes --renormalize reads the history again, too"
+                "nothing was changed; --yes maps it, --yes --renormalize reads the history again too"
             )
         return
     order = {**lesson, "why": options.why, "replaces": preview["replaces"], "force": force}
@@ -221,34 +211,13 @@ def _write_preview(preview: Mapping[str, Any], meaning: Mapping[str, Any] | None
     write_line(
         f"{least}{preview['events']} events of {preview['shipments']} shipments in {preview['messages']} messages have the code"
     )
-    if not preview["messages"]:
-        return
-    of = (
-        ""
-        if preview["previewed_messages"] == preview["messages"]
-        else f" of the newest {preview['previewed_messages']} messages"
-    )
-    write_line(
-        f"read again{of}: {preview['corrected']} events differ, {preview['transitions']} shipments change status, "
-        f"{preview['updates']} change otherwise, {preview['notifications']} notifications go out"
-    )
-    if preview["readings"]:
-        rows = [
-            (reading["from"], reading["to"], reading["events"]) for reading in preview["readings"]
-        ]
-        write_table(("EVENTS READ AS", "WOULD BE", "EVENTS"), rows)
-    if preview["moved"]:
+    if preview["samples"]:
         write_table(
-            ("SHIPMENTS IN", "WOULD BE", "SHIPMENTS"),
-            [(one["from"], one["to"], one["shipments"]) for one in preview["moved"]],
-        )
-        examples = [
-            (one["tracking_number"], one["from"], one["to"]) for one in preview["examples"][:5]
-        ]
-        write_table(("FOR EXAMPLE", "FROM", "TO"), examples)
-    if preview["unreadable"]:
-        write_line(
-            f"{preview['unreadable']} events stay as they are: their message cannot be read again, and their codes do not decide"
+            ("NEWEST", "HAPPENED", "CODE"),
+            [
+                (sample["tracking_number"], time_of(sample["occurred_at"]), _code(sample))
+                for sample in preview["samples"]
+            ],
         )
 
 
@@ -275,21 +244,6 @@ async def _show(calls: Calls, options: argparse.Namespace) -> None:
         calls, "list_mapped_codes", carrier_id=options.carrier, revision=options.show, limit=_LIMIT
     )
     _write_mappings(rows["items"], as_json=options.json)
-
-
-async def _export(calls: Calls, options: argparse.Namespace) -> None:
-    exported = await _with_texts(calls, "export_code_mappings", carrier_id=options.carrier)
-    if options.json:
-        write_json(exported)
-        return
-    # lines that no patch takes for its own: the output can be piped as it is
-    for revision in exported["redundant"]:
-        write_line(
-            f"# revision {revision} is redundant: the table says the same; `statesvc carriers unmap` takes it back"
-        )
-    for left in exported["left_out"]:
-        write_line(f"# revision {left['revision']} is left out: {left['why']}")
-    write_line(exported["patch"].rstrip("\n") if exported["patch"] else "# nothing to change")
 
 
 async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
@@ -332,12 +286,12 @@ def _write_mappings(rows: list[Mapping[str, Any]], *, as_json: bool) -> None:
 
 
 def _code(row: Mapping[str, Any]) -> str:
-    texts = row["texts"] or {}
+    texts = row.get("texts") or {}
     parts = (
         ("", row["raw_type"]),
         ("", row["raw_code"]),
         ("reason ", row["raw_reason"]),
-        ("text ", row["raw_text"]),
+        ("text ", row.get("raw_text")),
     )
     return "/".join(f"{label}{texts.get(part, part)}" for label, part in parts if part is not None)
 

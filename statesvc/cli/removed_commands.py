@@ -10,6 +10,7 @@ REMOVED: Final[Mapping[str, str]] = {
     "archive query": "DuckDB reads the files of the archive: docs/archive-queries.md has its views",
     "storage": "docs/runbook/DiskFilling.md has the query for the size of each table "
     "and the one that predicts when the disk is full",
+    "carriers map --export": "add a row to the carrier's table by hand: docs/teaching-codes.md says how",
     "normalize --explain": "change a value of the file and compare what "
     "`statesvc normalize CARRIER FILE` prints",
 }

@@ -1,6 +1,6 @@
-"""Parameters and members of bodies that a release removed.
+"""Parameters, members of bodies and calls that a release removed.
 
-They are accepted through 0.3 and have no effect; a warning in the header of the answer names each that a caller sends.
+Fields are accepted through 0.3 and have no effect; a warning in the header of the answer names each that a caller sends.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,11 @@ REMOVED: Final[Mapping[str, str]] = {
     "max_staleness": "the newest state is answered",
 }
 """What happens instead, by name."""
+REMOVED_CALLS: Final[Mapping[str, str]] = {
+    "/v1/carriers/{carrier_id}/mappings/export": "add a row to the carrier's table by hand "
+    "(docs/teaching-codes.md)",
+}
+"""What to do instead, by path: the answer of 404."""
 WARNING_HEADER: Final = "Statesvc-Warning"
 _ANSWERED: Final[Mapping[str, Mapping[str, str]]] = {
     "max_staleness": {"Statesvc-Staleness": "0"},

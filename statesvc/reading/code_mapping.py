@@ -87,14 +87,6 @@ class Mappings:
             meaning = meaning_of_row(kind, status, reason)
             self._put(MappedCode(carrier_id, raw_type, raw_code, raw_reason, raw_text), meaning)
 
-    def if_mapped(self, code: MappedCode, meaning: Meaning | None) -> "Mappings":
-        """Return the mappings as they would be with one more row."""
-        proposed = Mappings(
-            self.revision + 1, {key: dict(rows) for key, rows in self.table.items()}
-        )
-        proposed._put(code, meaning)
-        return proposed
-
     def read(self, events: tuple[Event, ...], keyring: Keyring) -> tuple[Event, ...]:
         """Apply the mappings; return the same object where no row is about the events."""
         if not self.table:

@@ -6,8 +6,10 @@ the run ends; the last call resolves the dead letters of codes whose events are 
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from statesvc.database.queries import queries
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
@@ -21,6 +23,33 @@ _SQL = queries("statesvc.repair", "history_reread")
 _SCANNED_AT_ONCE: Final = 2_000
 CODES_MAX: Final = 500
 """Dead letters that a position names, of codes that stay unknown. Where there are more, none is resolved: a replay by code does that."""
+
+
+class ReadingChange(BaseModel):
+    """Events whose reading would change."""
+
+    model_config = ConfigDict(populate_by_name=True, frozen=True)
+
+    from_: Annotated[
+        str,
+        Field(
+            alias="from",
+            description="The status in effect; `none`: it moves none.",
+            examples=["none"],
+        ),
+    ]
+    to: Annotated[str, Field(examples=["delivery_attempted"])]
+    events: int
+
+
+class StatusChange(BaseModel):
+    """Shipments whose status would change."""
+
+    model_config = ConfigDict(populate_by_name=True, frozen=True)
+
+    from_: Annotated[str, Field(alias="from", examples=["unknown"])]
+    to: Annotated[str, Field(examples=["delivery_attempted"])]
+    shipments: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
 from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReads
-from statesvc.api.routes import left_out_routes
+from statesvc.api.routes import refusing_routes
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
@@ -170,7 +170,7 @@ async def run(launch: Launch) -> int:
             launch,
             base,
             keys=keys,
-            routes=[*calls, *documentation, *pages, *left_out_routes()],
+            routes=[*calls, *documentation, *pages, *refusing_routes()],
             limits=limits,
             sharing=sharing,
         )

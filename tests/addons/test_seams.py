@@ -10,7 +10,7 @@ from statesvc import seams
 from statesvc.addons import ADDONS
 from statesvc.addons.archive import file_queries
 from statesvc.addons.brokers.table import BY_SCHEME
-from statesvc.api.routes import left_out_routes
+from statesvc.api.routes import refusing_routes
 from statesvc.cli import main
 from statesvc.cli.command_table import commands
 from statesvc.http.app import build_app
@@ -88,8 +88,19 @@ async def test_a_call_of_an_addon_that_is_off_names_it(
     monkeypatch: pytest.MonkeyPatch, path: str, name: str
 ) -> None:
     monkeypatch.setenv("STATESVC_ADDONS", "")
-    app = build_app(left_out_routes(), keys=None)
+    app = build_app(refusing_routes(), keys=None)
     async with TestClient(TestServer(app)) as client, client.post(path) as answer:
         problem = await answer.json()
     assert (answer.status, problem["code"]) == (503, "addon_missing")
     assert f"the add-on {name}, which STATESVC_ADDONS leaves out" in problem["detail"]
+
+
+async def test_a_removed_call_names_what_to_do_instead() -> None:
+    app = build_app(refusing_routes(), keys=None)
+    async with (
+        TestClient(TestServer(app)) as client,
+        client.get("/v1/carriers/ups/mappings/export") as answer,
+    ):
+        problem = await answer.json()
+    assert (answer.status, problem["code"]) == (404, "not_found")
+    assert "add a row to the carrier's table by hand" in problem["detail"]

@@ -282,7 +282,6 @@ async def what_operators_do(call: Any) -> None:
         "renormalize_code_mapping", "ups", taught.revision, body=call.model("RenormalizeRequest")
     )
     await call("renormalize_carrier", "ups", body=call.model("RenormalizeCarrier", dry_run=True))
-    await call("export_code_mappings", "ups")
     await call(
         "change_rollout", "ups", body=call.model("RolloutChange", hold=False, why="nothing to hold")
     )

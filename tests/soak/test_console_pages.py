@@ -174,7 +174,6 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "carrier-quota": f"{carriers}/ups/quota",
         "code": f"{carriers}/ups/code?raw_type=Q&raw_code=7",
         "teach": f"{carriers}/ups/teach?raw_type=Q&raw_code=7",
-        "export": f"{carriers}/ups/mappings/export",
         "dead-letters": letters,
         "group": f"{letters}/group?{group}",
         "dead-letter": f"{letters}/{one['message']}",

@@ -59,42 +59,29 @@ async def _would_teach(visit: PageRequest, values: Values) -> DryRun:
 async def _preview(
     visit: PageRequest, wanted: Mapping[str, Any], *, needs_events: bool = False
 ) -> DryRun:
-    """Preview what the mapping would change if its history were read again."""
     found = await visit.call_api(
         f"POST {_MAPPINGS}/preview", wanted, carrier_id=visit.path("carrier_id")
     )
-    more = " at least" if found["counts_capped"] else ""
+    least = "At least " if found["counts_capped"] else ""
     events, shipments, messages = (
         counted(found[name], name.removesuffix("s")) for name in ("events", "shipments", "messages")
     )
-    changes = (
-        f"That would correct {counted(found['corrected'], 'event')} of the newest {counted(found['previewed_messages'], 'message')},"
-        f" change the status of shipments {found['transitions']:,} times, and send {counted(found['notifications'], 'notification')}."
-    )
     sentences = [
-        f"The code stands in{more} {events} of {shipments}, from {messages}.",
-        "From the next claim of every worker on it is read so. What is on record stays as it is until its history is read again.",
-        changes,
+        f"{least}{events} of {shipments}, from {messages}, have the code.",
+        "Workers read it so from their next claim on. Older events keep their reading until the history is read again.",
     ]
-    if found["unreadable"]:
-        sentences.append(
-            f"Left as on record: {counted(found['unreadable'], 'event')}, whose messages are gone."
-        )
     if found["in_effect"] is not None:
         sentences.append(
-            f"A mapping says {_meaning_in_words(found['in_effect'])} now; this one replaces it."
+            f"It replaces the mapping in effect: {_meaning_in_words(found['in_effect'])}."
         )
-    rows = [("events", each["from"], each["to"], each["events"]) for each in found["readings"]]
-    rows += [("shipments", each["from"], each["to"], each["shipments"]) for each in found["moved"]]
-    rows += [
-        (f"shipment {each['tracking_number']}", each["from"], each["to"], "")
-        for each in found["examples"]
-    ]
     return DryRun(
         sentences=sentences,
         hidden={"replaces": str(found["replaces"]), "total": str(found["messages"])},
-        columns=("What", "From", "To", "How many"),
-        rows=rows,
+        columns=("Newest shipments", "Code", "Happened"),
+        rows=[
+            (each["tracking_number"], code_in_words(each), each["occurred_at"])
+            for each in found["samples"]
+        ],
         refusal="No event has this code: a code is compared as it is written."
         if needs_events and not found["events"]
         else None,

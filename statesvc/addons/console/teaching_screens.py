@@ -1,4 +1,4 @@
-"""Teaching on the console: what a code came with, what mapping it would change, its history read again, the mappings as a patch."""
+"""Teaching on the console: the events of a code, its mappings, its history read again."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,7 +18,6 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 CODE: Final = CARRIER + "/code"
-EXPORT: Final = CARRIER + "/mappings/export"
 _SAMPLES: Final = 20
 
 
@@ -90,28 +89,6 @@ async def show_mapping(visit: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def show_export(visit: PageRequest) -> Mapping[str, Any]:
-    """Show the patch, without mappings of texts."""
-    return await _export(visit)
-
-
-async def _export_texts(visit: PageRequest, _values: Values) -> Shown:
-    return Shown("mapping_export.html", await _export(visit, include="personal"))
-
-
-async def _export(visit: PageRequest, *, include: str | None = None) -> Mapping[str, Any]:
-    carrier_id = _carrier_id(visit)
-    found = await visit.call_api(
-        "GET /v1/carriers/{carrier_id}/mappings/export", carrier_id=carrier_id, include=include
-    )
-    return {
-        "title": f"Mappings of {CARRIERS[carrier_id].name} as a patch",
-        "carrier_id": carrier_id,
-        "export": found,
-        "shows_texts": include is not None,
-    }
-
-
 def _carrier_id(visit: PageRequest) -> str:
     carrier_id = visit.path("carrier_id")
     if carrier_id not in CARRIERS:
@@ -127,21 +104,11 @@ def teaching_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataR
         [
             Screen(path=CODE, title="Code", template="code.html", show=show_code, **about),
             Screen(
-                path=EXPORT,
-                title="Mappings as a patch",
-                template="mapping_export.html",
-                show=show_export,
-                **about,
-            ),
-            Screen(
                 path=MAPPING, title="Mapping", template="mapping.html", show=show_mapping, **about
             ),
         ],
         teaching_actions(),
         [
             PersonalDataRequest(path=CODE, title="Code", disclose=_show_texts, **personal),
-            PersonalDataRequest(
-                path=EXPORT, title="Mappings as a patch", disclose=_export_texts, **personal
-            ),
         ],
     )

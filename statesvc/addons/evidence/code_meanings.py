@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from events.code_tables import TableRow, printed_row, wider_rows
+from events.code_tables import printed_row, wider_rows
 from events.event import Raw
 
 _MEANING: Final = "meaning"
@@ -16,7 +16,7 @@ def code_meaning(carrier_id: str, raw: Raw, text: str | None) -> str | None:
     """Return the list's words for a code; None where no list names it, or not in Latin letters."""
     for words in (text, None):
         row = printed_row(carrier_id, raw, words)
-        if isinstance(row, TableRow):
+        if row is not None:
             listed = _listed(row.table)
             for key in (each.key for each in wider_rows(carrier_id, row)):
                 if meaning := listed.get(_folded(key)):

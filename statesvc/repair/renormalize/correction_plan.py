@@ -5,7 +5,7 @@ place, a carrier's own correction) is reported and changes nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -30,8 +30,6 @@ from statesvc.repair.renormalize.effective_readings import (
 CodeKey = tuple[str | None, str | None]
 """(type, code) as they stand in clear; in a report as dead letters list them."""
 
-MOVED_SHIPMENTS_MAX: Final = 20
-"""That a report names."""
 COUNTERS: Final = (
     "messages",
     "events",
@@ -76,8 +74,6 @@ class RenormalizeReport:
     """Those that were put into the outbox: one for each change and subscription that wants it."""
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Shipments by (status before a batch, status after it)."""
-    moved_shipments: dict[UUID, tuple[str, str, str]] = field(default_factory=dict)
-    """Some of them, with their tracking numbers: (number, before, after)."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -95,33 +91,20 @@ class RenormalizeReport:
 
     def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
         """Take in what a batch did to shipments."""
-        net: dict[UUID, tuple[str, str, str]] = {}
+        net: dict[UUID, tuple[str, str]] = {}
         for change in changes:
             self.transitions += change.is_transition
             self.updates += not change.is_transition
-            number = change.row.proposal.event.tracking_number
-            net[change.shipment_id] = (
-                number,
-                net[change.shipment_id][1] if change.shipment_id in net else change.from_status,
-                change.to_status,
-            )
+            before, _ = net.get(change.shipment_id, (change.from_status, ""))
+            net[change.shipment_id] = before, change.to_status
         self.notifications += notifications
-        self.moved.update((before, after) for _, before, after in net.values() if before != after)
-        self._keep(net)
-
-    def _keep(self, net: Mapping[UUID, tuple[str, str, str]]) -> None:
-        for shipment_id, moved in net.items():
-            if len(self.moved_shipments) >= MOVED_SHIPMENTS_MAX:
-                break
-            if moved[1] != moved[2]:
-                self.moved_shipments.setdefault(shipment_id, moved)
+        self.moved.update((before, after) for before, after in net.values() if before != after)
 
     def add(self, other: "RenormalizeReport") -> None:
         """Take in what a part of the run found."""
         for name in COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.moved += other.moved
-        self._keep(other.moved_shipments)
         self.beyond += other.beyond
         self.changes += other.changes
         self.codes |= other.codes

@@ -76,8 +76,6 @@ class RereadTask:
     dry_run: bool = False
     notify: bool = True
     """False: no subscription is sent what the corrections change."""
-    rolls_back: bool = False
-    """Does all of it, under the locks of a batch, and rolls it back: the report says what would change down to the notifications."""
     archive: ArchivePath | None = None
     """Folder of the bodies that are hot no longer, and of archived months of the log."""
 
@@ -131,7 +129,7 @@ async def _try_batch(
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
     await History(task.archive).restore_shipments(connection, shipments)
-    async with connection.transaction(force_rollback=task.rolls_back):
+    async with connection.transaction():
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
         caused = await _caused(connection, shipments, {settled.message_id for settled in batch})

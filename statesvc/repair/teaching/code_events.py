@@ -1,4 +1,4 @@
-"""The events of the log that have a code, whatever they were read as: a pass over the log in its order, and the newest of them."""
+"""The events of the log that have a code, whatever they were read as."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, NamedTuple
@@ -14,12 +14,12 @@ from statesvc.database.queries import queries
 from statesvc.http.paging import RowNumber
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.repair.renormalize.late_code import UnknownCode
+from statesvc.repair.teaching.samples import COUNT_MAX, SampleRow
 
 _SQL = queries("statesvc.repair.teaching", "code_events")
 
 PAGE: Final = 20_000
 """Events of the log that a pass looks at in one statement."""
-COUNT_MAX: Final = 10_000
 SEARCHED_MAX: Final = 50_000
 CODES_TRIED_MAX: Final = 3
 NO_EVENT: Final = (
@@ -50,14 +50,13 @@ class LogPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEvents:
-    """Events with a code. `is_capped`: there may be more; older ones than the newest of the log were not searched for."""
+    """Events with a code. `is_capped`: older events of the log were not searched."""
 
     events: int
     shipments: int
     messages: int
     is_capped: bool
-    message_ids: list[UUID]
-    """Some, the newest; those of one shipment next to each other."""
+    newest: list[SampleRow]
 
 
 async def next_of_log(
@@ -72,27 +71,29 @@ async def next_of_log(
     return LogPage(LogPosition(batch_id, ordinal), message_ids, is_last=seen < limit)
 
 
-async def newest_with_code(
-    connection: Connection, code: MappedCode, *, messages_max: int
+async def events_with_code(
+    connection: Connection, code: MappedCode, *, newest: int = 0
 ) -> CodeEvents:
-    """Count the events with the code, and return them with the newest messages."""
-    bounds = {"count_max": COUNT_MAX, "searched_max": SEARCHED_MAX, "messages_max": messages_max}
-    ((events, shipments, messages, indexed, searched, message_ids),) = await (
-        await connection.execute(_SQL["newest_with_code"], {**_parameters(code), **bounds})
+    """Count the events with the code, and return so many of them, the newest first."""
+    parameters = {**_parameters(code), "count_max": COUNT_MAX, "searched_max": SEARCHED_MAX}
+    rows = await (
+        await connection.execute(
+            _SQL["events_with_code"], {**parameters, "newest": newest}, prepare=False
+        )
     ).fetchall()
-    is_capped = indexed >= COUNT_MAX or searched >= SEARCHED_MAX
+    events, shipments, messages, indexed, searched = rows[0][:5]
     return CodeEvents(
         events=events,
         shipments=shipments,
         messages=messages,
-        is_capped=is_capped,
-        message_ids=message_ids,
+        is_capped=indexed >= COUNT_MAX or searched >= SEARCHED_MAX,
+        newest=[SampleRow(*row[5:]) for row in rows if row[5] is not None],
     )
 
 
 async def has_events(connection: Connection, code: MappedCode) -> bool:
     """Return whether an event has the code, as far as events are searched for it."""
-    return (await newest_with_code(connection, code, messages_max=1)).events > 0
+    return (await events_with_code(connection, code)).events > 0
 
 
 async def as_events_have_it(

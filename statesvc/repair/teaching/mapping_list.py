@@ -1,19 +1,17 @@
-"""List of mappings, next to what the shipped tables say, and as a patch of them: a mapping that a table says too can be taken back."""
+"""List of mappings, next to what the shipped tables say: a mapping that a table says too can be taken back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, Field
 
 from events.carriers.carrier import Carrier
-from events.code_tables import NoTableRow, TableRow, patch_of, row_of, shipped_meaning
+from events.code_tables import TableRow, row_of, shipped_meaning
 from events.event import Raw
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind
 from statesvc.reading.code_mapping import CodeMapping
 from statesvc.repair.teaching.preview import CodeMeaning
-
-_NO_TEXT = "its text is not known here"
 
 
 class ListedMapping(BaseModel):
@@ -58,27 +56,6 @@ class ListedMapping(BaseModel):
     why: Annotated[str, Field(examples=["their list of codes of 2026-11, page 4"])]
 
 
-class LeftOut(BaseModel):
-    """A mapping that is not in the patch."""
-
-    revision: int
-    why: str
-
-
-class MappingExport(BaseModel):
-    """The mappings in effect as a patch of the carrier's table."""
-
-    patch: Annotated[
-        str,
-        Field(
-            description="A unified diff for `git apply` at the root of the repository; empty: nothing to change."
-        ),
-    ]
-    revisions: Annotated[list[int], Field(description="Those that the patch holds.")]
-    redundant: Annotated[list[int], Field(description="Those that the table says already.")]
-    left_out: list[LeftOut]
-
-
 def listed(
     carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, shows_texts: bool = True
 ) -> ListedMapping:
@@ -108,39 +85,15 @@ def shipped_reading(
 ) -> Meaning | None:
     """Return what this release reads without the mapping, as far as its tables and the codes alone say; None: nothing, or more decides."""
     row = _row(mapping, texts)
-    found = shipped_meaning(row) if isinstance(row, TableRow) else None
+    found = None if row is None else shipped_meaning(row)
     if found is None and mapping.raw_text is None:
         found = carrier.reread(_raw(mapping, texts))
     return None if found is None or found.kind is Kind.UNMAPPED else found
 
 
-def export(
-    carrier: Carrier, mappings: Iterable[CodeMapping], texts: Mapping[str, str]
-) -> MappingExport:
-    """Export the mappings in effect."""
-    learned: dict[TableRow, Meaning] = {}
-    revisions: list[int] = []
-    redundant: list[int] = []
-    left_out: list[LeftOut] = []
-    for mapping in sorted(mappings, key=lambda each: each.revision):
-        meaning, row = mapping.meaning, _row(mapping, texts)
-        if meaning is None:
-            continue
-        if shipped_reading(carrier, mapping, texts) == meaning:
-            redundant.append(mapping.revision)
-        elif isinstance(row, NoTableRow):
-            left_out.append(LeftOut(revision=mapping.revision, why=row.why))
-        else:
-            learned[row] = meaning
-            revisions.append(mapping.revision)
-    return MappingExport(
-        patch=patch_of(learned), revisions=revisions, redundant=redundant, left_out=left_out
-    )
-
-
-def _row(mapping: CodeMapping, texts: Mapping[str, str]) -> TableRow | NoTableRow:
+def _row(mapping: CodeMapping, texts: Mapping[str, str]) -> TableRow | None:
     if not texts.keys() >= set(mapping.code.stand_ins):
-        return NoTableRow(_NO_TEXT)
+        return None
     text = None if mapping.raw_text is None else texts[mapping.raw_text]
     return row_of(mapping.carrier_id, _raw(mapping, texts), text)
 

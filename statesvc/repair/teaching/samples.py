@@ -1,6 +1,7 @@
 """Events with an unknown code, for the operator who says what it means; with their texts for readers of personal fields."""
 
-from typing import Annotated, Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -65,6 +66,42 @@ class CodeSample(BaseModel):
     ] = None
 
 
+class SampleRow(NamedTuple):
+    """An event as the queries return it."""
+
+    shipment_id: UUID
+    event_id: str
+    message_id: UUID
+    recorded_at: datetime
+    canonical: bytes
+    sealed_part: bytes | None
+    sealed_key: bytes | None
+
+    def sample(self, keyring: Keyring, *, personal: bool = False) -> CodeSample:
+        """Open the event. `personal`: with its texts."""
+        part = Opener.of_stream(keyring, self.shipment_id, self.sealed_key).part(
+            self.event_id, self.sealed_part
+        )
+        words, printed = part.fields.get("description"), part.printed_code
+        document = orjson.loads(decompress_json(self.canonical))
+        raw = document["raw"]
+        return CodeSample(
+            carrier_id=document["carrier_id"],
+            tracking_number=document["tracking_number"],
+            shipment_id=self.shipment_id,
+            event_id=self.event_id,
+            message_id=self.message_id,
+            recorded_at=self.recorded_at,
+            occurred_at=document["occurred_at"],
+            raw_type=raw.get("type"),
+            raw_code=raw.get("code"),
+            raw_reason=raw.get("reason"),
+            carrier_code=printed if personal else None,
+            description=words if personal else None,
+            proposed=ProposedMapping.of(printed, words),
+        )
+
+
 async def code_samples(
     connection: AsyncConnection[Any],
     listed: tuple[str, str | None, str | None],
@@ -83,35 +120,5 @@ async def code_samples(
         "count_max": COUNT_MAX,
         "limit": limit,
     }
-    found = []
-    for (
-        shipment_id,
-        event_id,
-        message_id,
-        recorded_at,
-        canonical,
-        sealed_part,
-        sealed_key,
-    ) in await (await connection.execute(_SQL["samples"], parameters)).fetchall():
-        part = Opener.of_stream(keyring, shipment_id, sealed_key).part(event_id, sealed_part)
-        words, printed = part.fields.get("description"), part.printed_code
-        document = orjson.loads(decompress_json(canonical))
-        raw = document["raw"]
-        found.append(
-            CodeSample(
-                carrier_id=carrier_id,
-                tracking_number=document["tracking_number"],
-                shipment_id=shipment_id,
-                event_id=event_id,
-                message_id=message_id,
-                recorded_at=recorded_at,
-                occurred_at=document["occurred_at"],
-                raw_type=raw.get("type"),
-                raw_code=raw.get("code"),
-                raw_reason=raw.get("reason"),
-                carrier_code=printed if personal else None,
-                description=words if personal else None,
-                proposed=ProposedMapping.of(printed, words),
-            )
-        )
-    return found
+    cursor = await connection.execute(_SQL["samples"], parameters)
+    return [SampleRow(*row).sample(keyring, personal=personal) for row in await cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""Codes on the console: what they came with, a preview, a mapping, its history read again, the patch."""
+"""Codes on the console: what they came with, a preview, a mapping, its history read again."""
 
 from events.vocabulary import Kind, Status
 from tests.statesvc.api.test_dead_letter_replay import open_dead_letters, rows, settle_messages
@@ -30,7 +30,7 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(tab: Tab, scan:
     assert "1Z1" in await tab.text(CODE)
     would = await tab.preview(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "1 event of 1 shipment" in would
-    assert "shipment 1Z1 in_transit delivered" in would
+    assert "1Z1 Q/77" in would
     assert await rows(tab.api, "SELECT revision FROM statesvc.code_mapping") == []
     taught = await tab.act(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "Mapping 1 is in effect. Its history is not read again yet." in taught
@@ -103,27 +103,6 @@ async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stan
     assert "Mapping 1" in await tab.act(
         f"{UPS}/teach", why="as they wrote", raw_code=printed, kind="info"
     )
-    export = await tab.text(f"{UPS}/mappings/export")
-    assert "its text is not known here" in export
-    assert "Ann" not in export
-    with_texts = await tab.post(f"{UPS}/mappings/export", form_token=token, why="release")
-    assert with_texts.status == 200
-
-
-async def test_a_mapping_is_a_patch_of_the_table(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
-    await tab.act(
-        f"{UPS}/teach",
-        why="their list",
-        raw_type="X",
-        raw_code="ZZ9",
-        kind="scan",
-        status="in_transit",
-        force="yes",
-    )
-    page = await (await tab.get(f"{UPS}/mappings/export")).text()
-    assert "+++ b/events/carriers/ups_codes.csv" in page
-    assert "ZZ9" in page
 
 
 async def test_teaching_takes_a_session_that_may_change(tab: Tab) -> None:

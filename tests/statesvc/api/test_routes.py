@@ -87,7 +87,6 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/carriers/{carrier_id}/mappings": ["ops"],
         "POST /v1/carriers/{carrier_id}/mappings": ["ops"],
         "POST /v1/carriers/{carrier_id}/mappings/preview": ["ops"],
-        "GET /v1/carriers/{carrier_id}/mappings/export": ["ops"],
         "GET /v1/carriers/{carrier_id}/mappings/{revision}": ["ops"],
         "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize": ["ops"],
         "POST /v1/carriers/{carrier_id}/renormalize": ["ops"],

@@ -1,4 +1,4 @@
-"""A code is taught: what the preview says is what reading its history again then does, and nothing else."""
+"""A code is taught: its events are counted, and reading its history again corrects them."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -14,7 +14,6 @@ from statesvc.reading.code_mapping import MappingChangedError, current_mappings,
 from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
-from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadRequest
 from tests.statesvc.worker.log_check import check_log
@@ -29,14 +28,9 @@ class Operator:
     shop: Shop
     woken: int = 0
 
-    async def preview(
-        self, printed: PrintedCode, meaning: Meaning | None, **bounds: int
-    ) -> MappingPreview:
-        task = RereadTask(
-            carrier=ACME, keyring=self.shop.keyring, writer="preview-1", rolls_back=True
-        )
+    async def preview(self, printed: PrintedCode) -> MappingPreview:
         code = printed.clear(self.shop.keyring.carrier_digest(CARRIER_ID))
-        return await preview_mapping(self.shop.connection, task, code, meaning, **bounds)
+        return await preview_mapping(self.shop.connection, self.shop.keyring, code)
 
     async def teach(self, printed: PrintedCode, meaning: Meaning | None, **more: Any) -> int:
         return await teach(
@@ -70,24 +64,6 @@ class Operator:
         request = RereadRequest(code=code, revision=revision, actor="tester", why="their manual")
         return CodeReread(walk=walk, request=request, **place)
 
-    async def state(self) -> Any:
-        tables = (
-            "event",
-            "transition",
-            "notification",
-            "outbox",
-            "fanout",
-            "shipment",
-            "batch",
-            "dead_letter",
-            "code_mapping",
-            "action",
-        )
-        return [
-            await self.shop.rows(f"SELECT t::text FROM statesvc.{table} t ORDER BY 1")
-            for table in tables
-        ]
-
 
 @pytest.fixture
 def operator(shop: Shop) -> Operator:
@@ -108,7 +84,7 @@ async def dead_letters(shop: Shop) -> list[tuple[str | None, str | None, bool]]:
     )
 
 
-async def test_what_the_preview_says_is_what_the_repair_does(
+async def test_a_preview_counts_the_events_and_the_repair_corrects_them(
     shop: Shop, operator: Operator
 ) -> None:
     await subscribe(shop, "out_for_delivery")
@@ -119,28 +95,14 @@ async def test_what_the_preview_says_is_what_the_repair_does(
         {"number": "N0", "status": "delivered", "minute": 9},
         {"number": "N9", "kind": "unmapped", "code": "OTHER"},
     )
-    before = await operator.state()
-    preview = await operator.preview(NEW, ONWARD)
-    assert await operator.state() == before, "a preview changes nothing"
+    preview = await operator.preview(NEW)
     assert (preview.events, preview.shipments, preview.messages, preview.counts_capped) == (
         4,
         4,
         4,
         False,
     )
-    assert (
-        preview.corrected,
-        preview.transitions,
-        preview.notifications,
-        preview.previewed_messages,
-    ) == (4, 3, 3, 4)
-    assert [each.model_dump(by_alias=True) for each in preview.readings] == [
-        {"from": "none", "to": "out_for_delivery", "events": 4}
-    ]
-    assert [each.model_dump(by_alias=True) for each in preview.moved] == [
-        {"from": "in_transit", "to": "out_for_delivery", "shipments": 3}
-    ]
-    assert {each.tracking_number for each in preview.examples} == {"N1", "N2", "N3"}
+    assert [each.tracking_number for each in preview.samples] == ["N3", "N2", "N1", "N0"]
     run = operator.run(NEW, await operator.teach(NEW, ONWARD, replaces=preview.replaces))
     report = await run.run()
     assert (report.corrected, report.transitions, report.notifications, run.is_done) == (
@@ -163,15 +125,15 @@ async def test_a_known_code_is_overridden_and_taken_back_and_its_history_follows
     known = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="X1")
     for number in range(3):
         await shop.say({"number": f"N{number}", "status": "in_transit"})
-    preview = await operator.preview(known, ONWARD)
-    assert (preview.events, preview.transitions, preview.in_effect) == (3, 3, None)
+    preview = await operator.preview(known)
+    assert (preview.events, preview.in_effect) == (3, None)
     revision = await operator.teach(known, ONWARD)
     await operator.run(known, revision).run()
     await shop.say({"number": "N5", "status": "in_transit"})
     statuses = "SELECT status, count(*)::int FROM statesvc.shipment GROUP BY 1"
     assert await shop.rows(statuses) == [("out_for_delivery", 4)]
-    preview = await operator.preview(known, None)
-    assert (preview.replaces, preview.events, preview.transitions) == (revision, 4, 4)
+    preview = await operator.preview(known)
+    assert (preview.replaces, preview.events) == (revision, 4)
     assert preview.in_effect is not None
     assert preview.in_effect.status is Status.OUT_FOR_DELIVERY
     await operator.run(known, await operator.teach(known, None)).run()
@@ -197,12 +159,9 @@ async def test_a_text_without_a_code_is_taught_and_stands_nowhere(
     await shop.as_owner(
         "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE number = 'N2'"
     )
-    preview = await operator.preview(text, ONWARD)
-    assert (preview.events, preview.corrected, preview.transitions) == (2, 2, 2), (
-        "one by its message, one by its leaf"
-    )
+    assert (await operator.preview(text)).events == 2
     run = operator.run(text, await operator.teach(text, ONWARD))
-    assert (await run.run()).corrected == 2
+    assert (await run.run()).corrected == 2, "one by its message, one by its leaf"
     assert (run.obstacle, await dead_letters(shop)) == (
         Obstacle.STILL_UNKNOWN,
         [(None, None, True)],
@@ -220,21 +179,9 @@ async def test_a_text_without_a_code_is_taught_and_stands_nowhere(
 
 async def test_a_reason_narrows_a_code_down(shop: Shop, operator: Operator) -> None:
     await operator.teach(replace(NEW, raw_reason="07"), ONWARD)
-    assert (await operator.preview(replace(NEW, raw_reason="08"), ONWARD)).replaces == 0
+    assert (await operator.preview(replace(NEW, raw_reason="08"))).replaces == 0
     (row,) = await current_mappings(shop.connection)
     assert row.raw_reason == "07"
-
-
-async def test_a_preview_is_bounded_and_says_so(shop: Shop, operator: Operator) -> None:
-    await shop.push(
-        *(
-            says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
-            for number in range(30)
-        )
-    )
-    await shop.work()
-    preview = await operator.preview(NEW, ONWARD, previewed_max=10)
-    assert (preview.messages, preview.previewed_messages, preview.transitions) == (30, 10, 10)
 
 
 async def test_a_run_goes_on_where_the_last_call_ended(shop: Shop, operator: Operator) -> None:
@@ -258,7 +205,7 @@ async def test_a_run_goes_on_where_the_last_call_ended(shop: Shop, operator: Ope
 async def test_of_two_operators_who_teach_a_code_at_once_one_is_told_of_the_other(
     shop: Shop, operator: Operator
 ) -> None:
-    seen = (await operator.preview(NEW, ONWARD)).replaces
+    seen = (await operator.preview(NEW)).replaces
 
     async def say(meaning: Meaning) -> int | MappingChangedError:
         async with await AsyncConnection.connect(
@@ -277,32 +224,3 @@ async def test_of_two_operators_who_teach_a_code_at_once_one_is_told_of_the_othe
     assert [each for each in outcomes if isinstance(each, int)] == [1]
     assert [each.revision for each in outcomes if isinstance(each, MappingChangedError)] == [1, 1]
     assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'map_code'") == 1
-
-
-async def test_a_worker_may_go_on_while_a_preview_is_made(shop: Shop) -> None:
-    """Shipments that a preview holds are free again, and none of their messages is lost or charged."""
-    await shop.push(
-        *(
-            says({"number": "N1", "kind": "unmapped", "code": "NEW", "minute": n}, envelope=n)
-            for n in range(20)
-        )
-    )
-    await shop.work()
-    async with await AsyncConnection.connect(
-        shop.database.service_dsn, autocommit=True
-    ) as connection:
-        mine = Operator(replace(shop, connection=connection))
-        await shop.push(
-            *(
-                says({"number": "N1", "status": "in_transit", "minute": 30 + n}, envelope=n)
-                for n in range(20)
-            )
-        )
-        previews = asyncio.create_task(mine.preview(NEW, ONWARD))
-        await shop.work()
-        preview = await previews
-    assert preview.events == 20
-    while await shop.value("SELECT count(*) FROM statesvc.inbox"):
-        await shop.database.clock.advance(5)
-        await shop.work()
-    assert await shop.value("SELECT count(*) FROM statesvc.event") == 40
