@@ -12,13 +12,6 @@ GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 
 HOMES: Final = {
     "bury": ("statesvc/queue", "statesvc/notifier"),
-    "cell": (
-        "statesvc/cells",
-        "statesvc/cli",
-        "statesvc/settings",
-        "statesvc/ingress",
-        "statesvc/health",
-    ),
     "claim": ("statesvc/queue", "statesvc/notifier"),
     "fold": ("projections", "statesvc/shipments/rebuild"),
     "hold": (

@@ -142,13 +142,6 @@ def _run(module: CommandModule, options: argparse.Namespace) -> int:
             raise CommandError(f"{options.command} has no JSON to print", exit_code=2)
         options.json = True
     present(Presentation(wide=options.output == "wide", ages=options.ages))
-    if commands()[options.command].calls_api and "," in (
-        options.profile or os.environ.get("STATESVC_PROFILE", "")
-    ):
-        from statesvc.cli.several_profiles import run_for_each, several_profiles  # noqa: PLC0415 - few commands ask several services
-
-        if profiles := several_profiles(options):
-            return run_for_each(module.run, options, profiles)
     return module.run(options)
 
 

@@ -125,9 +125,6 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         ),
         "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss"),
         "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
-        "cell": ListedCommand(
-            "statesvc.cli.cell", "several installations: their directory, proxies and moves"
-        ),
     },
 }
 

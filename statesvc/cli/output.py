@@ -11,7 +11,6 @@ from typing import Any, Final
 import orjson
 
 from statesvc.background.duration import duration
-from statesvc.cli.merged_output import merged_output
 from statesvc.cli.presentation import Painted, paint, presentation
 from statesvc.telemetry.colour import Colour
 
@@ -37,9 +36,6 @@ def write_table(
 
     `wide`: headings of columns that `-o wide` alone shows.
     """
-    if (merged := merged_output()) is not None:
-        merged.table(headings, rows, wide)
-        return
     shown = [
         index
         for index, heading in enumerate(headings)
@@ -115,17 +111,11 @@ def fitting(widths: Sequence[int], words: Sequence[int], columns: int) -> list[i
 
 def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write one JSON document, indented."""
-    if (merged := merged_output()) is not None:
-        merged.document(value)
-        return
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
 
 
 def write_json_line(value: Mapping[str, Any]) -> None:
     """Write one JSON document on a line of its own, at once."""
-    if (merged := merged_output()) is not None:
-        merged.document(value)
-        return
     sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
     sys.stdout.flush()
 
@@ -165,10 +155,7 @@ def cell(value: object) -> object:
 
 def write_line(text: str) -> None:
     """Write one line."""
-    if (merged := merged_output()) is not None:
-        merged.line(text)
-    else:
-        sys.stdout.write(text + "\n")
+    sys.stdout.write(text + "\n")
 
 
 def write_answer(text: str, document: Mapping[str, Any], *, as_json: bool) -> None:

@@ -29,10 +29,9 @@ class _NoRedirects(HTTPRedirectHandler):
 class RemoteCalls:
     """Calls of one service, with one key."""
 
-    def __init__(self, service: Service, *, only_reads: bool = False) -> None:
+    def __init__(self, service: Service) -> None:
         self.named = {"service": service.url}
         self._service = service
-        self._only_reads = only_reads
         self._opener = build_opener(_NoRedirects)
 
     async def call(
@@ -98,10 +97,6 @@ class RemoteCalls:
         accept: str,
     ) -> Request:
         method, _, path = operation.where.partition(" ")
-        if self._only_reads and method != "GET":
-            raise CommandError(
-                "several profiles are only read from: name the one to act on", exit_code=2
-            )
         stated = {name: _text(value) for name, value in given.items() if value is not None}
         in_path = {
             name: quote(value, safe="")

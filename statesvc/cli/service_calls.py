@@ -40,7 +40,7 @@ async def api_calls(
 
         if not is_finding:
             sys.stderr.write(f"service: {service.url}\n")
-        yield RemoteCalls(service, only_reads=getattr(options, "only_reads", False))
+        yield RemoteCalls(service)
         return
     from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
 

@@ -92,6 +92,10 @@ def _key_in(file: str) -> str:
 
 
 def _profile(name: str, environment: Mapping[str, str]) -> Mapping[str, Any]:
+    if "," in name:
+        raise CommandError(
+            "several profiles in one command were removed: run it once for each", exit_code=2
+        )
     file = environment.get(PROFILES)
     path = (
         Path(file).expanduser()

@@ -33,8 +33,8 @@ _SIZE: Final = MappingProxyType(
         "min_wal_size": f"{WAL_MIB_MIN}MB",
         # after each checkpoint every page goes into the log whole when it is first changed: on a large database most of what is written
         "checkpoint_timeout": "30min",
-        # a reader of one shipment locks the partitions of its time and their indexes
-        "max_locks_per_transaction": "256",
+        # a reader of one shipment locks the partitions of its time and their indexes; PostgreSQL 19 has room for half as many as 18
+        "max_locks_per_transaction": "512",
         "random_page_cost": "1.1",
         "autovacuum_naptime": "10s",
         "jit": "off",

@@ -1,5 +1,6 @@
 """Opens connections that are no pool's: of listeners, the sealer's lead, the owner and the commands."""
 
+from collections.abc import Callable
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -21,7 +22,24 @@ from statesvc.database.session_settings import (
 
 PATIENT: Final = SessionLimits(lock_seconds=60)
 """For commands: a human waits, and can end it."""
-_ENCODINGS: Final = frozenset({"UTF8"})
+_INSTEAD: Final = "statesvc runs on PostgreSQL 16 or later (docs/engines.md)"
+
+
+class UnsupportedServerError(RuntimeError):
+    """The server speaks PostgreSQL's protocol and lacks features of PostgreSQL that the service needs."""
+
+
+def _require_postgresql(status: Callable[[str], str | None]) -> None:
+    """Refuse other servers by the parameters that they report at the login."""
+    if version := status("crdb_version"):
+        raise UnsupportedServerError(
+            f"this is {version}, which lacks LISTEN and NOTIFY: {_INSTEAD}"
+        )
+    version = status("server_version") or ""
+    if "-YB-" in version:
+        raise UnsupportedServerError(
+            f"this is YugabyteDB {version}, whose NOTIFY and partitions fail under load: {_INSTEAD}"
+        )
 
 
 async def open_connection(
@@ -34,7 +52,7 @@ async def open_connection(
 ) -> ServiceConnection:
     """Open an autocommit connection that never prepares statements by itself.
 
-    `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only reads will do.
+    `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only reads will do. Raises UnsupportedServerError.
     """
     options = {
         "autocommit": True,
@@ -46,6 +64,7 @@ async def open_connection(
     else:
         connection = await PooledConnection.connect(dsn, cursor_factory=PooledCursor, **options)
     try:
+        _require_postgresql(connection.info.parameter_status)
         # the server has just answered; this one statement has a deadline, whatever the limits of the next are
         connection.answer_seconds = limits.answer_seconds or float(CONNECT_TIMEOUT_SECONDS)
         if isinstance(connection, PooledConnection):

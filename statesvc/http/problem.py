@@ -177,13 +177,13 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     ),
     Code.CELL_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "The cell does not answer",
-        "Try again after `Retry-After`; the carriers of other cells are not concerned.",
+        "The installation does not answer",
+        "Try again after `Retry-After`; carriers of other installations are not affected.",
     ),
     Code.CELL_UNNAMED: ProblemKind(
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        "The call names no cell",
-        "Name the cell in the header `Statesvc-Cell`; what concerns all cells is asked of each.",
+        "The call names no installation",
+        "Call the installation at its own address.",
     ),
     Code.API_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,

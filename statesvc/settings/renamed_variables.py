@@ -111,6 +111,11 @@ RENAMES: Final = Renames(
     (),
     removed=(
         RemovedVariable(
+            old="STATESVC_CELLS_FILE",
+            since="0.2",
+            instead="route to several installations with nginx or Envoy (docs/engines.md)",
+        ),
+        RemovedVariable(
             old="STATESVC_REPLICA_URL",
             since="0.2",
             instead="run a second `statesvc api` on the standby (docs/high-availability.md)",

@@ -319,15 +319,6 @@ class StreamSettings(Section):
     """Time for which a client may take nothing of what is sent to it before it is cut off."""
 
 
-class CellSettings(Section):
-    """Several installations side by side."""
-
-    model_config = config("CELLS_")
-
-    file: Path | None = None
-    """The directory of cells (docs/cells.md), for `statesvc cell`. A cell itself needs none. Default: none."""
-
-
 class TelemetrySettings(Section):
     """Logs. What goes out by OpenTelemetry is said by its own variables, `OTEL_...`."""
 
@@ -355,7 +346,6 @@ class Settings:
     sealer: SealerSettings
     checkpoint: CheckpointSettings
     stream: StreamSettings
-    cells: CellSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
@@ -448,7 +438,6 @@ def read_settings() -> Settings:
         sealer=SealerSettings(),
         checkpoint=CheckpointSettings(),
         stream=StreamSettings(),
-        cells=CellSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
         webhook_networks=read_webhook_networks(os.environ),

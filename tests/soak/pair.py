@@ -34,59 +34,66 @@ class Node:
         self._folder = Path(tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-"))
         self.port = free_port()
         self.embedded = EmbeddedServer(self._folder / "data", tcp_port=self.port)
-        self._data = self._folder / "data" / "postgres"
+        self.data = self._folder / "data" / "postgres"
         self._sockets = self._folder / "sockets"
 
     @property
     def _user(self) -> ServerUser:
         """Known once the data folder's parent is there."""
         return with_access(
-            choose_user(self._data.parent),
-            folder=self._data.parent,
+            choose_user(self.data.parent),
+            folder=self.data.parent,
             postgres=programs(MAJOR) / "postgres",
         )
 
     def _run(self, program: str, *arguments: str | Path, **environment: str) -> None:
         ended = self._user.run([programs(MAJOR) / program, *arguments], environment=environment)
         if ended.returncode != 0:
-            told = self._data / _STARTUP_LOG
+            told = self.data / _STARTUP_LOG
             raise RuntimeError(
                 f"{program}: {ended.stdout}\n{told.read_text() if told.exists() else ''}"
             )
 
     def follow(self, primary: "Node", superuser_dsn: str) -> None:
         """Become a standby with a copy of the primary's data; its own is thrown away."""
-        if not self._data.parent.exists():
-            self._data.parent.mkdir(mode=0o700)
-            owner = choose_user(primary._data)  # noqa: SLF001 - the same class
+        if not self.data.parent.exists():
+            self.data.parent.mkdir(mode=0o700)
+            owner = choose_user(primary.data)
             owner.give(self._folder)
-            owner.give(self._data.parent)
-        shutil.rmtree(self._data, ignore_errors=True)
+            owner.give(primary._folder)  # noqa: SLF001 - the same class
+            owner.give(self.data.parent)
+        shutil.rmtree(self.data, ignore_errors=True)
         address = conninfo_to_dict(superuser_dsn)
         source = make_conninfo(
             host="127.0.0.1", port=primary.port, user=address["user"], password=address["password"]
         )
         self._run(
-            "pg_basebackup", "-D", self._data, "-d", source, "-R", "-X", "stream", "-c", "fast"
+            "pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast"
         )
         # the lock of one that was killed names a process that may still be a zombie
         shutil.rmtree(self._sockets, ignore_errors=True)
         self._sockets.mkdir(mode=0o700)
         self._user.give(self._sockets)
-        (self._data / FILE_NAME).write_text(
+        (self.data / FILE_NAME).write_text(
             configuration(
-                folder=self._data, socket_dir=self._sockets, tcp_port=self.port, overrides={}
+                folder=self.data, socket_dir=self._sockets, tcp_port=self.port, overrides={}
             )
         )
-        self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / _STARTUP_LOG)
+        self._run("pg_ctl", "start", "-w", "-s", "-D", self.data, "-l", self.data / _STARTUP_LOG)
 
     def promote(self) -> None:
         """Become the primary."""
-        self._run("pg_ctl", "promote", "-w", "-s", "-D", self._data)
+        self._run("pg_ctl", "promote", "-w", "-s", "-D", self.data)
+
+    def run_script(self, script: str, **variables: str) -> None:
+        """Run commands of a page as the server's user."""
+        path = f"{programs(MAJOR)}:{os.environ['PATH']}"
+        ended = self._user.run(["/bin/sh", "-euc", script], environment={"PATH": path, **variables})
+        assert ended.returncode == 0, ended.stdout
 
     def kill(self) -> None:
         """Send SIGKILL to the server and all of its processes: as if its machine were gone."""
-        postgres.kill_all(self._data)
+        postgres.kill_all(self.data)
 
     def remove(self) -> None:
         """End it, and leave nothing behind."""
@@ -139,6 +146,17 @@ class Pair:
         ) as connection:
             await connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
             await connection.execute("SELECT pg_reload_conf()")
+
+    async def move(self, script: str) -> None:
+        """Exchange the two by the commands of a page."""
+        old, new = self.primary, self.standby
+        variables = {
+            "OLD_DATA": str(old.data),
+            "NEW_DATA": str(new.data),
+            "NEW_SERVER": self._on(new).superuser_dsn,
+        }
+        await asyncio.to_thread(new.run_script, script, **variables)
+        self.primary, self.standby = new, old
 
     async def stop(self) -> None:
         for node in (self.standby, self.primary):

@@ -1,4 +1,4 @@
-"""A real nginx and a real Envoy before cells, with the configuration that the directory gives."""
+"""A real nginx and a real Envoy, with the configurations of our pages."""
 
 import asyncio
 import subprocess
@@ -6,24 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from statesvc.cells.directory import CellDirectory
-from statesvc.cells.proxies import envoy_configuration, nginx_configuration
 from tests.world.programs import required, required_envoy
-
-
-@asynccontextmanager
-async def nginx_before(
-    directory: CellDirectory, folder: Path, *, port: int
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    async with nginx_with(nginx_configuration(directory, port=port), folder, port=port) as process:
-        yield process
 
 
 @asynccontextmanager
 async def nginx_with(
     servers: str, folder: Path, *, port: int
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """With what stands within `http { }`; it listens on `port`."""
+    """With the contents of `http { }`; it listens on `port`."""
     nginx = required("nginx", "nginx-light")
     configuration = folder / "nginx.conf"
     places = "".join(
@@ -41,11 +31,12 @@ async def nginx_with(
 
 
 @asynccontextmanager
-async def envoy_before(
-    directory: CellDirectory, folder: Path, *, port: int
+async def envoy_with(
+    text: str, folder: Path, *, port: int
 ) -> AsyncIterator[asyncio.subprocess.Process]:
+    """With this file; it listens on `port`."""
     configuration = folder / "envoy.yaml"
-    configuration.write_text(envoy_configuration(directory, port=port))
+    configuration.write_text(text)
     command = (
         required_envoy(),
         "--config-path",

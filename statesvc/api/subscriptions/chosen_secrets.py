@@ -1,6 +1,6 @@
 """`PUT /v1/subscriptions/{id}` and its secret: under an id and a secret that the caller chose, so the same call again changes nothing.
 
-So one subscription is made in several cells, and secrets come along from another sender of webhooks.
+So one subscription is made in several installations, and secrets come along from another sender of webhooks.
 """
 
 from datetime import timedelta
@@ -50,8 +50,8 @@ async def put_subscription(
 ) -> SubscriptionShown:
     """Create a subscription under a chosen id and secret.
 
-    The same call again changes nothing: repeat it until it is answered. One subscription in several cells has the same id and secret in
-    each (docs/cells.md).
+    The same call again changes nothing: repeat it until it is answered. One subscription in several installations has the same id and
+    secret in each (docs/engines.md).
     """
     subscription_id, wanted, caller = call.parameters.subscription_id, call.body, call.caller
     require_scopes(call, needed(wanted.payload, pii=wanted.pii))

@@ -33,6 +33,7 @@ from statesvc.database.kms.kms import KmsError
 from statesvc.database.kms.root_key import is_outdated
 from statesvc.database.migration_files import MigrationError, compare, read_migrations
 from statesvc.database.migrator import read_ledger
+from statesvc.database.open_connection import UnsupportedServerError
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.postgres_programs import VARIABLE as POSTGRES_BIN
 from statesvc.database.queries import queries
@@ -91,6 +92,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
             yield finding
         async for finding in check_pooler(dsns, settings):
             yield finding
+    except UnsupportedServerError as error:
+        yield fail("server", str(error))
     except psycopg.OperationalError as error:
         yield fail(
             "database",
@@ -215,15 +218,9 @@ async def _database(
         yield fail("database", locked)
         return
     for part in (
-        check_log_privileges(connection),
         check_database_roles(connection, settings),
-        _clock(connection),
-        _partitions(connection),
-        _copy_faults(connection),
-        check_zones(connection),
+        check_database(connection),
         _keys(connection, settings),
-        check_locked(connection),
-        check_service(connection),
         *(check(connection, settings) for check in parts("doctor")),
         check_sealed_log(connection, settings),
     ):
@@ -232,12 +229,8 @@ async def _database(
 
 
 async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Check what needs no settings of the installation: for one of several cells, from elsewhere."""
-    if (locked := await read_lock_fault(connection)) is not None:
-        yield fail("database", locked)
-        return
+    """Check what needs no settings of the installation."""
     for part in (
-        check_server(connection),
         check_log_privileges(connection),
         _clock(connection),
         _partitions(connection),

@@ -22,17 +22,6 @@ VALUES (%(key_id)s, %(name)s, %(owner)s, %(key_hash)s, %(scopes)s::text[], state
 SELECT key_id, name, owner, scopes, created_at, created_by, expires_at, last_used_at, revoked_at FROM statesvc.api_key
 ORDER BY created_at DESC, key_id;
 
--- name: read_all
--- Return all keys as another cell stores them.
-SELECT key_id, name, owner, key_hash, scopes, created_at, created_by, expires_at, revoked_at IS NOT NULL FROM statesvc.api_key
-ORDER BY key_id;
-
--- name: copy
--- Store a key of another cell, unless it is here.
-INSERT INTO statesvc.api_key (key_id, name, owner, key_hash, scopes, created_at, created_by, expires_at)
-VALUES (%(key_id)s, %(name)s, %(owner)s, %(key_hash)s, %(scopes)s::text[], %(created_at)s, %(created_by)s, %(expires_at)s)
-ON CONFLICT (key_id) DO NOTHING RETURNING true;
-
 -- name: owners_called
 -- Return the owners of the live keys of this name; none where it is an owner itself.
 SELECT DISTINCT k.owner FROM statesvc.api_key k

@@ -133,13 +133,7 @@ def test_options_of_all_commands_stand_before_and_after_the_command() -> None:
 PRINTS_NO_ANSWER: Final = frozenset(
     {
         *("up", "ingress", "api", "worker", "notifier", "sealer"),  # run until they are stopped
-        *(
-            "init",
-            "carriers draft",
-            "completion",
-            "runbook",
-            "cell proxy",
-        ),  # make or print files, a page
+        *("init", "carriers draft", "completion", "runbook"),  # make or print files, a page
         *("logs", "listen", "open", "psql"),  # another program's lines, or another program
     }
 )

@@ -16,12 +16,11 @@ def _environment(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
-    monkeypatch.setenv("STATESVC_CELLS_FILE", str(tmp_path / "cells.toml"))
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path / "archive"))
     (tmp_path / "archive").mkdir()
 
 
-async def test_each_act_answers_with_a_document(shell: Shell, tmp_path: Path) -> None:
+async def test_each_act_answers_with_a_document(shell: Shell) -> None:
     quota = await shell.json("carriers", "quota", "ups", "--weight", "2", "--why", "test")
     assert (quota["carrier_id"], quota["weight"], quota["in_flight_max"]) == ("ups", 2.0, None)
     rollout = await shell.json(
@@ -44,13 +43,6 @@ async def test_each_act_answers_with_a_document(shell: Shell, tmp_path: Path) ->
     assert (archived["archived"], archived["bodies"], archived["refused"]) == ([], 0, None)
     assert await shell.json("archive", "verify") == {"files": 0, "months": 0, "faults": {}}
     assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
-    added = await shell.json("cell", "add", "north", "--url", "http://127.0.0.1:1")
-    assert added == {"cell": "north", "file": str(tmp_path / "cells.toml"), "epoch": 1}
-    assert await shell.json("cell", "assign", "ups", "north") == {
-        "carrier_id": "ups",
-        "cell": "north",
-        "epoch": 2,
-    }
 
 
 async def test_new_keys_of_the_log_are_documents(database: Database, shell: Shell) -> None:

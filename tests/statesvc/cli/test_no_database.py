@@ -19,13 +19,12 @@ from statesvc.settings.service_settings import DatabaseSettings
 
 MAKE_DATA = frozenset({"up", "init", "migrate"})
 NEED_NO_DATABASE = frozenset(
-    {"cell", "completion", "listen", "logs", "normalize", "open", "runbook", "shovel"}
+    {"completion", "listen", "logs", "normalize", "open", "runbook", "shovel"}
 )
 """They work without one, or ask first for a file, or a broker, that is not there."""
 VALUES = MappingProxyType(
     {
         "carrier": "ups",
-        "cell": "one",
         "tracking": "1Z999AA10123456784",
         "out": "evidence.json",
         "scopes": "read",

@@ -176,6 +176,8 @@ async def test_a_profile_has_address_and_key(
     assert "no rollout was ever set" in await shell("--profile", "near", "rollout", "show")
     assert "takes a key" in await shell("--profile", "bare", "rollout", "show", exit_code=2)
     assert "it has: bare, near" in await shell("--profile", "far", "rollout", "show", exit_code=2)
+    several = await shell("--profile", "near,bare", "rollout", "show", exit_code=2)
+    assert "several profiles in one command were removed: run it once for each" in several
     monkeypatch.setenv("STATESVC_PROFILE", "near")
     assert "no rollout was ever set" in await shell("rollout", "show")
 

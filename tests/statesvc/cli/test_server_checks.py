@@ -25,6 +25,7 @@ def test_a_server_that_cannot_limit_a_whole_transaction_will_do_and_what_that_me
 def test_a_newer_one_is_well() -> None:
     assert check_version(170000, "17.0").urgency is Urgency.OK
     assert check_version(180004, "18.4").text == "PostgreSQL 18.4"
+    assert check_version(190000, "19.0").urgency is Urgency.OK
 
 
 def test_a_server_before_its_release_is_called_by_its_name() -> None:
