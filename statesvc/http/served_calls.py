@@ -22,4 +22,4 @@ class ServedCalls:
     keys: Keys
     readable_keys: Keys
     signer: TokenSigner
-    limits: KeyLimits
+    limits: KeyLimits | None = None

@@ -22,8 +22,7 @@ from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.addons.console.portal import routes as portal_routes
-from statesvc.addons.console.routes import routes as console_routes
+from statesvc.addons.console.routes import served_pages
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReads
@@ -41,6 +40,7 @@ from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.keys.signed_token import TokenSigner
+from statesvc.http.served_calls import ServedCalls
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.history import History
 from statesvc.log.tombstones import Tombstones
@@ -287,14 +287,18 @@ async def api(
         )
         served = [*routes(context), *subscription_routes(context), *submission]
         keys = Keys(pool, remembered_seconds=remembered_seconds)
-        console = console_routes(
-            served,
-            pool=pool,
-            readable=ReadablePool(pool, readers),
-            keys=Keys(ReadablePool(pool, readers), remembered_seconds=remembered_seconds),
-            signer=TokenSigner(keyring.token_key),
+        readable = ReadablePool(pool, readers)
+        pages = served_pages(
+            ServedCalls(
+                calls=served,
+                pool=pool,
+                readable=readable,
+                keyring=keyring,
+                keys=keys,
+                readable_keys=Keys(readable, remembered_seconds=remembered_seconds),
+                signer=TokenSigner(keyring.token_key),
+            )
         )
-        pages = [*console, *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
         app = build_app([*served, *pages], keys=keys)
         async with readers, targets, TestClient(TestServer(app)) as client:
             yield Api(

@@ -6,7 +6,6 @@ Every POST carries a token that only a page made for its session can know, and e
 import base64
 import hashlib
 import hmac
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +17,7 @@ from statesvc.addons.console.frame_menu import Menu
 from statesvc.addons.console.html_exchange import Handler, read_form, readable, redirect
 from statesvc.addons.console.pages import Templates
 from statesvc.addons.console.screen import (
+    HOME,
     Done,
     DryRun,
     FormAction,
@@ -30,11 +30,8 @@ from statesvc.addons.console.screen import (
     Values,
 )
 from statesvc.addons.console.web_sessions import (
-    Cookie,
     WebSession,
-    WebSessions,
     form_token,
-    fresh_token,
     is_form_token,
 )
 from statesvc.api.computing import COMPUTING_SECONDS
@@ -43,11 +40,9 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import NOT_FOUND, OK, UNAUTHORIZED, Code, Problem
 
-HOME: Final = "/console"
 LOGIN: Final = "/console/login"
 WHY_CHARS_MAX: Final = 1000
 _NOTE: Final = "statesvc_note"
-_INNER: Final = re.compile(r"/console(?:[/?][!-~]*)?")
 _REFUSED: Final = frozenset(
     {
         Code.INVALID_REQUEST,
@@ -61,64 +56,65 @@ _REFUSED: Final = frozenset(
 """Problems that a person can do something about: the form shows them and stays filled."""
 
 Answer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
+FindSession = Callable[[web.Request], Awaitable[WebSession | None]]
+PAGE: Final[Operation[None]] = operation(
+    operation_id="show_console_page",
+    summary="A page of the console",
+    scope=None,
+    checked=False,
+    response_types=("text/html",),
+)
 
 
 class ScreenFrame:
-    """Serves screens and actions."""
+    """Serves screens and actions to who has a session. `home`: their address, where it is not the console's."""
 
     def __init__(
         self,
         *,
         pages: Templates,
-        sessions: WebSessions,
+        find: FindSession,
         calls: InnerCalls,
         screens: Sequence[Screen],
         actions: Sequence[FormAction],
         disclosures: Sequence[PersonalDataRequest],
         menu: Menu,
+        home: str = HOME,
     ) -> None:
+        self.home = home
         self._pages = pages
         self._menu = menu
-        self._sessions = sessions
+        self._find = find
         self._calls = calls
         self._screens = {screen.path: screen for screen in screens}
         self._actions = actions
         self._disclosures = disclosures
 
     def routes(self) -> list[Route]:
-        page: Operation[None] = operation(
-            operation_id="show_console_page",
-            summary="A page of the console",
-            scope=None,
-            checked=False,
-            response_types=("text/html",),
-        )
+        working = replace(PAGE, deadline_seconds=COMPUTING_SECONDS)
         served = [
-            Route("GET", LOGIN, self._readable(self._login_form), page),
-            Route("POST", LOGIN, self._readable(self._log_in), page),
-            Route("POST", "/console/logout", self._visited(self._log_out), page),
-            Route("POST", "/console/changes", self._visited(self._allow_changes), page),
-        ]
-        working = replace(page, deadline_seconds=COMPUTING_SECONDS)
-        served += [
             Route(
                 "GET",
-                screen.path,
-                self._visited(self._shown(screen)),
-                working if screen.is_computed else page,
+                self._at(screen.path),
+                self.visited(self._shown(screen)),
+                working if screen.is_computed else PAGE,
             )
             for screen in self._screens.values()
         ]
         for action in self._actions:
             served += [
-                Route("GET", action.path, self._visited(self._asked(action)), page),
-                Route("POST", action.path, self._visited(self._posted(action)), working),
+                Route("GET", self._at(action.path), self.visited(self._asked(action)), PAGE),
+                Route("POST", self._at(action.path), self.visited(self._posted(action)), working),
             ]
         served += [
-            Route("POST", each.path, self._visited(self._disclosed(each)), working)
+            Route("POST", self._at(each.path), self.visited(self._disclosed(each)), working)
             for each in self._disclosures
         ]
-        return [*served, Route("GET", "/console/{path:.+}", self._visited(self._unknown), page)]
+        unknown = Route("GET", f"{self.home}/{{path:.+}}", self.visited(self._unknown), PAGE)
+        return [*served, unknown]
+
+    def _at(self, path: str) -> str:
+        return self.home + path.removeprefix(HOME)
 
     async def response(
         self,
@@ -135,7 +131,7 @@ class ScreenFrame:
             template, {**await self._frame(visit, title, section), **values}, status=status
         )
         if _NOTE in visit.request.cookies:
-            response.del_cookie(_NOTE, path=HOME)
+            response.del_cookie(_NOTE, path=self.home)
         return response
 
     async def _frame(self, visit: PageRequest, title: str, section: str) -> dict[str, Any]:
@@ -152,16 +148,17 @@ class ScreenFrame:
             "form_token": form_token(session.token),
             "note": _note_of(visit),
             "here": visit.request.path_qs,
+            "home": self.home,
             "visit": visit,
         }
 
     # who is there
 
-    def _visited(self, answer: Answer) -> Handler:
+    def visited(self, answer: Answer) -> Handler:
         """Require a session, and for a POST the token of its forms; send others to the login."""
 
         async def call(request: web.Request) -> web.StreamResponse:
-            session = await self._sessions.find(Cookie(request).token)
+            session = await self._find(request)
             if session is None:
                 return _to_login(request)
             if request.method == hdrs.METH_POST:
@@ -171,7 +168,7 @@ class ScreenFrame:
                         Code.BAD_REQUEST,
                         "this form is not of your session: open its page again and send it from there",
                     )
-            visit = PageRequest(request, session, self._calls, self._screens)
+            visit = PageRequest(request, session, self._calls, self._screens, home=self.home)
             try:
                 return await answer(visit)
             except Problem as problem:
@@ -185,60 +182,10 @@ class ScreenFrame:
                     status=problem.response().status,
                 )
 
-        return self._readable(call)
+        return self.readable(call)
 
-    def _readable(self, handler: Handler) -> Handler:
-        return readable(handler, self._pages, "problem.html")
-
-    # login and logout
-
-    async def _login_form(self, request: web.Request) -> web.StreamResponse:
-        return self._login_page(request, "")
-
-    def _login_page(self, request: web.Request, error: str) -> web.Response:
-        cookie, to = Cookie(request), request.query.get("to", HOME)
-        token = cookie.token or fresh_token()
-        response = self._pages.response(
-            "login.html",
-            {
-                "form_token": form_token(token),
-                "error": error,
-                "to": to if _INNER.fullmatch(to) else HOME,
-            },
-        )
-        cookie.set(response, token)
-        return response
-
-    async def _log_in(self, request: web.Request) -> web.StreamResponse:
-        posted, cookie = await read_form(request), Cookie(request)
-        if not is_form_token(cookie.token, posted.get("form_token", "")):
-            error = "Your browser sent no cookie with this form. Use HTTPS, or http://localhost through a tunnel, and try again."
-            return self._login_page(request, error)
-        token = await self._sessions.begin(
-            posted.get("key", "").strip(), may_change="may_change" in posted
-        )
-        if token is None:
-            return self._login_page(
-                request, "This key is not valid: it is mistyped, or was revoked."
-            )
-        to = posted.get("to", HOME)
-        response = redirect(to if _INNER.fullmatch(to) else HOME)
-        cookie.set(response, token)
-        return response
-
-    async def _log_out(self, visit: PageRequest) -> web.StreamResponse:
-        await self._sessions.end(visit.session.token)
-        response = redirect(LOGIN)
-        Cookie(visit.request).clear(response)
-        return response
-
-    async def _allow_changes(self, visit: PageRequest) -> web.StreamResponse:
-        posted = await read_form(visit.request)
-        await self._sessions.set_may_change(
-            visit.session.token, may_change=posted.get("may_change") == "1"
-        )
-        to = posted.get("to", HOME)
-        return redirect(to if _INNER.fullmatch(to) else HOME)
+    def readable(self, handler: Handler) -> Handler:
+        return readable(handler, self._pages, self.home)
 
     # screens and actions
 
@@ -269,10 +216,7 @@ class ScreenFrame:
             visit,
             "refused.html",
             "There is no such page",
-            {
-                "why": f"No page of the console has the address {visit.request.path}. "
-                "The screens are in the menu, parcels behind the search."
-            },
+            {"why": f"No page has the address {visit.request.path}. The screens are in the menu."},
             status=NOT_FOUND,
         )
 
@@ -362,8 +306,13 @@ class ScreenFrame:
                 "values": values,
                 "dry_run": dry_run,
                 "errors": errors,
-                "back": action.back.format_map(
-                    {name: quote(part, safe="") for name, part in visit.request.match_info.items()}
+                "back": visit.at(
+                    action.back.format_map(
+                        {
+                            name: quote(part, safe="")
+                            for name, part in visit.request.match_info.items()
+                        }
+                    )
                 ),
             },
             section=action.section,
@@ -381,12 +330,12 @@ class ScreenFrame:
                 {"why": visit.why, **done.values},
                 section=action.section,
             )
-        response = redirect(done.then)
+        response = redirect(visit.at(done.then))
         response.set_cookie(
             _NOTE,
             _signed_note(visit.session, done.sentence),
             max_age=60,
-            path=HOME,
+            path=self.home,
             httponly=True,
             samesite="Strict",
         )

@@ -28,7 +28,7 @@ class Menu:
             for group in MenuGroup
             if (
                 entries := [
-                    _entry(screen, section, counts)
+                    _entry(visit.at(screen.path), screen, section, counts)
                     for screen in self._screens
                     if _is_shown(screen, group, visit)
                 ]
@@ -55,12 +55,12 @@ def _is_shown(screen: Screen, group: MenuGroup, visit: PageRequest) -> bool:
 
 
 def _entry(
-    screen: Screen, section: str, counts: Mapping[str, tuple[int, str, bool]]
+    path: str, screen: Screen, section: str, counts: Mapping[str, tuple[int, str, bool]]
 ) -> dict[str, Any]:
     count, counted, is_bad = counts.get(screen.path, (0, "", False))
     shown = f"{count:,}" if count < _COUNT_MAX else f"{_COUNT_MAX - 1}+"
     return {
-        "path": screen.path,
+        "path": path,
         "name": screen.menu,
         "is_here": screen.path == section,
         "count": shown if count else "",

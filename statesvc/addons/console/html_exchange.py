@@ -26,8 +26,8 @@ async def read_form(request: web.Request) -> dict[str, str]:
     return request[_FORM]
 
 
-def readable(handler: Handler, pages: Templates, template: str) -> Handler:
-    """Return the handler with its problems as pages of the template, which takes `problem`."""
+def readable(handler: Handler, pages: Templates, home: str) -> Handler:
+    """Return the handler with its problems as pages that lead to `home`."""
 
     async def call(request: web.Request) -> web.StreamResponse:
         response = await problems(request, handler)
@@ -39,7 +39,9 @@ def readable(handler: Handler, pages: Templates, template: str) -> Handler:
         ):
             return response
         document = orjson.loads(response.body)
-        page = pages.response(template, {"problem": document}, status=response.status)
+        page = pages.response(
+            "problem.html", {"problem": document, "home": home}, status=response.status
+        )
         page[PROBLEM] = code
         return page
 

@@ -1,7 +1,5 @@
 """Every page of the console: a screen is a row here, an action another."""
 
-from collections.abc import Sequence
-
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.awaited_screen import awaited_screen
 from statesvc.addons.console.carrier_screens import carrier_pages
@@ -11,6 +9,7 @@ from statesvc.addons.console.evidence_screen import evidence_pages
 from statesvc.addons.console.expectation_screens import expectation_pages
 from statesvc.addons.console.frame import ScreenFrame
 from statesvc.addons.console.frame_menu import Menu
+from statesvc.addons.console.login import LoginPages
 from statesvc.addons.console.operation_forms import declared_actions
 from statesvc.addons.console.overview import Overview
 from statesvc.addons.console.pages import Templates
@@ -24,38 +23,24 @@ from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.teaching_screens import teaching_pages
 from statesvc.addons.console.web_sessions import WebSessions
 from statesvc.addons.console.work_screens import work_pages
-from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import InnerCalls
-from statesvc.http.keys.api_keys import Keys
-from statesvc.http.keys.key_limits import KeyLimits
-from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.operation import Route
 from statesvc.http.served_calls import ServedCalls
 
 
-def routes(
-    calls: Sequence[Route],
-    *,
-    pool: Connections,
-    readable: Connections,
-    keys: Keys,
-    signer: TokenSigner,
-    limits: KeyLimits | None = None,
-) -> list[Route]:
-    """Return the console's routes. `calls`: those of the API, which the pages make in this process.
-
-    `readable`: for the overview, which is there while the database only reads, too; `keys` are to be found in it.
-    """
-    inner = InnerCalls(calls, limits)
+def served_pages(served: ServedCalls) -> list[Route]:
+    """Return the routes of the console and the portal, as the role api serves them."""
+    calls, readable = served.calls, served.readable
+    inner = InnerCalls(calls, served.limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column
     pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
         ([Overview(readable).screen()], [], []),
-        (*carrier_pages(pool), []),
+        (*carrier_pages(served.pool), []),
         (work_pages(), [*declared_actions(calls)], []),
         teaching_pages(),
-        dead_letter_pages(pool),
-        subscription_pages(pool),
+        dead_letter_pages(served.pool),
+        subscription_pages(served.pool),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([], shipment_actions(), []),
         ([awaited_screen()], [], []),
@@ -64,34 +49,20 @@ def routes(
         (runbook_pages(), [], []),
     ]
     screens = [screen for screens, _, _ in pages for screen in screens]
+    templates, sessions = Templates(), WebSessions(readable, served.readable_keys, served.signer)
     frame = ScreenFrame(
-        pages=Templates(),
-        sessions=WebSessions(readable, keys, signer),
+        pages=templates,
+        find=sessions.of,
         calls=inner,
         screens=screens,
         menu=Menu(readable, screens),
         actions=[action for _, actions, _ in pages for action in actions],
         disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
     )
-    return [shipped_assets().route(), *frame.routes()]
-
-
-def served_pages(served: ServedCalls) -> list[Route]:
-    """Return the routes of the console and the portal, as the role api serves them."""
+    login = LoginPages(frame, pages=templates, sessions=sessions)
     return [
-        *routes(
-            served.calls,
-            pool=served.pool,
-            readable=served.readable,
-            keys=served.readable_keys,
-            signer=served.signer,
-            limits=served.limits,
-        ),
-        *portal_routes(
-            served.calls,
-            pool=served.pool,
-            keyring=served.keyring,
-            keys=served.keys,
-            limits=served.limits,
-        ),
+        shipped_assets().route(),
+        *login.routes(),
+        *frame.routes(),
+        *portal_routes(served),
     ]

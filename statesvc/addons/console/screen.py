@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -11,6 +11,7 @@ from statesvc.addons.console.web_sessions import WebSession
 from statesvc.http.inner_calls import InnerCalls, Json
 from statesvc.http.keys.key_store import Scope
 
+HOME: Final = "/console"
 Values = Mapping[str, str]
 """Values of a form: a text for each of its inputs, empty where nothing was given."""
 
@@ -25,6 +26,11 @@ class PageRequest:
     screens: Mapping[str, "Screen"] = field(default_factory=dict)
     why: str = ""
     """Reason that the visitor gave for what is done, or read, now."""
+    home: str = HOME
+
+    def at(self, path: str) -> str:
+        """Return the address of a page of the console where this visitor has it."""
+        return self.home + path.removeprefix(HOME) if path.startswith(HOME) else path
 
     async def call_api(
         self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json

@@ -45,7 +45,7 @@ async def _one(visit: PageRequest) -> Mapping[str, Any]:
 
 
 def _then(visit: PageRequest) -> str:
-    return ONE.format_map(visit.request.match_info)
+    return visit.at(ONE.format_map(visit.request.match_info))
 
 
 async def _would_pause(visit: PageRequest, _values: Values) -> DryRun:

@@ -176,7 +176,7 @@ class SubscriptionScreen:
             "outcome": wanted,
             "shipment_path": path_of,
             "one": one,
-            "path": ONE.format(subscription_id=one["id"]),
+            "path": visit.at(ONE.format(subscription_id=one["id"])),
             "attempts": shown,
             "next_cursor": attempts["next_cursor"],
             "cursor": cursor,

@@ -34,11 +34,15 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class WebSession:
-    """Person at the browser, and whether this session may change anything: no more than its key may."""
+    """Person at the browser, and whether this session may change anything: no more than its key may.
+
+    `ends_at`: of a visit by a link.
+    """
 
     token: str
     caller: Caller
     may_change: bool
+    ends_at: datetime | None = None
 
     def may(self, scope: Scope | None) -> bool:
         return scope is None or self.caller.has(scope)
@@ -135,8 +139,9 @@ class WebSessions:
             return self._signer.sign(_PURPOSE, {"key_id": caller.key_id}, expires_at=expires_at)
         return token
 
-    async def find(self, token: str) -> WebSession | None:
-        """Return the session of a token, if it has not ended."""
+    async def of(self, request: web.Request) -> WebSession | None:
+        """Return the session of a request, if it has one that has not ended."""
+        token = Cookie(request).token
         if not token:
             return None
         if _is_signed(token):

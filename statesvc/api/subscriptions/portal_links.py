@@ -75,7 +75,6 @@ class PortalVisit:
     token: str
     caller: Caller
     expires_at: datetime
-    shows_responses: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +104,16 @@ class PortalLinks:
             or (owner != maker.owner and not maker.has(Scope.OPS))
         ):
             raise _refused("the key that made it may not do so any more")
-        shows_responses = claims["responses"] and maker.has(Scope.PII)
-        scopes = frozenset({Scope.SUBSCRIPTIONS, *([Scope.PII] if shows_responses else [])})
+        scopes = {Scope.SUBSCRIPTIONS} | (
+            {Scope.PII} if claims["responses"] and maker.has(Scope.PII) else set()
+        )
         return PortalVisit(
             token=token,
             # the log says that it was done in the portal, not by the holder of the key
-            caller=key_holder(f"{maker.key_id}/portal", name=owner, owner=owner, scopes=scopes),
+            caller=key_holder(
+                f"{maker.key_id}/portal", name=owner, owner=owner, scopes=frozenset(scopes)
+            ),
             expires_at=datetime.fromisoformat(claims["until"]),
-            shows_responses=shows_responses,
         )
 
     @property

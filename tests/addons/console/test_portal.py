@@ -11,25 +11,25 @@ from uuid import uuid4
 
 import orjson
 import pytest
-from aiohttp import ClientResponse, CookieJar
+from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient
 from freezegun import freeze_time
 
 from events.vocabulary import Status
-from statesvc.addons.console.portal import CALLS
+from statesvc.addons.console.portal import CALLS, DEEDS
 from statesvc.api.subscriptions.subscription_operations import ONE, PATH
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world.api import Api
-from tests.world.console import Tab as ConsoleTab
+from tests.world.console import Tab
 from tests.world.database import Database
 from tests.world.deliver import deliver
 from tests.world.shell import Shell
 
 LINKS = f"{PATH}/portal-links"
-DEEDS = ("pause", "resume", "test", "replay", "rotate-secret")
+LIST = "/portal/subscriptions"
 
 
 @dataclass
@@ -61,47 +61,22 @@ class Portal:
         assert status == 201, made
         return str(made["path"])
 
-    def tab(self) -> "Tab":
+    def tab(self) -> Tab:
         client: TestClient[Any, Any] = TestClient(
             self.api.client.server, cookie_jar=CookieJar(unsafe=True)
         )
         self._clients.append(client)
-        return Tab(client)
+        return Tab(self.api, client)
 
-    async def visit(self, path: str) -> "Tab":
+    async def visit(self, path: str) -> Tab:
         tab = self.tab()
         entered = await tab.get(path)
-        assert (entered.status, entered.headers["Location"]) == (303, "/portal")
+        assert (entered.status, entered.headers["Location"]) == (303, LIST)
         return tab
 
     async def close(self) -> None:
         for client in self._clients:
             await client.session.close()
-
-
-@dataclass
-class Tab:
-    client: TestClient[Any, Any]
-
-    async def get(self, path: str, cookie: str | None = None) -> ClientResponse:
-        return await self.client.get(
-            path, allow_redirects=False, headers={"Cookie": cookie} if cookie else None
-        )
-
-    async def text(self, path: str, status: int = 200) -> str:
-        answer = await self.get(path)
-        assert answer.status == status
-        return html.unescape(await answer.text())
-
-    async def form_token(self, path: str) -> str:
-        found = re.search(r'name="form_token" value="([0-9a-f]{64})"', await self.text(path))
-        assert found is not None
-        return found[1]
-
-    async def post(self, path: str, cookie: str | None = None, **fields: str) -> ClientResponse:
-        return await self.client.post(
-            path, data=fields, allow_redirects=False, headers={"Cookie": cookie} if cookie else None
-        )
 
 
 @pytest.fixture
@@ -112,7 +87,13 @@ async def portal(api: Api) -> AsyncIterator[Portal]:
 
 
 def page(subscription_id: str) -> str:
-    return f"/portal/subscriptions/{subscription_id}"
+    return f"{LIST}/{subscription_id}"
+
+
+async def html_of(tab: Tab, path: str, status: int = 200) -> str:
+    answer = await tab.get(path)
+    assert answer.status == status
+    return html.unescape(await answer.text())
 
 
 async def test_a_link_opens_its_owners_subscriptions_and_the_token_leaves_the_address(
@@ -130,10 +111,10 @@ async def test_a_link_opens_its_owners_subscriptions_and_the_token_leaves_the_ad
     tab = portal.tab()
     entered = await tab.get(path)
     cookie = entered.cookies["statesvc-portal"]
-    assert (entered.status, entered.headers["Location"]) == (303, "/portal")
+    assert (entered.status, entered.headers["Location"]) == (303, LIST)
     assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
     assert 800 < int(cookie["max-age"]) <= 900
-    listed = await tab.text("/portal")
+    listed = await tab.text(LIST)
     assert (mine in listed, theirs in listed, "other.invalid" in listed) == (True, False, False)
     shown = await tab.get(page(mine))
     assert shown.headers["Cache-Control"] == "no-store"
@@ -148,11 +129,11 @@ async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(portal
         await portal.subscribe(shop, url="https://shop.invalid/other"),
     )
     tab = await portal.visit(await portal.link(shop))
-    listed = await tab.text("/portal")
+    listed = await html_of(tab, LIST)
     assert re.search(rf">Night mails</a>.*https://shop\.invalid/hook.*<code>{named}</code>", listed)
     assert re.search(rf">https://shop\.invalid/other</a>.*<code>{unnamed}</code>", listed)
-    shown = await tab.text(page(named))
-    assert "<h1>Night mails</h1>" in shown
+    shown = await html_of(tab, page(named))
+    assert '<h1 class="long">Night mails</h1>' in shown
     assert "https://shop.invalid/hook" in shown
 
 
@@ -163,23 +144,30 @@ async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(porta
     )
     mine, theirs = await portal.subscribe(shop), await portal.subscribe(other)
     tab = await portal.visit(await portal.link(shop))
-    token = await tab.form_token(page(mine))
+    token = await tab.form_token(f"{page(mine)}/pause")
     rows = "SELECT url, sealed_secrets, paused_at FROM statesvc.subscription WHERE subscription_id = %s"
     before = await (await portal.api.connection.execute(rows, [theirs])).fetchall()
     for subscription_id in (theirs, theirs.upper(), f"urn:uuid:{theirs}", str(uuid4())):
-        assert "there is no subscription" in await tab.text(page(subscription_id), 404)
+        assert "there is no subscription" in await html_of(tab, page(subscription_id), 404)
         for deed in DEEDS:
             refused = await tab.post(
                 f"{page(subscription_id)}/{deed}",
                 form_token=token,
+                step="do",
+                why="curious",
                 since="2026-01-01T00:00",
                 grace_hours="0",
             )
-            assert refused.status == 404, deed
+            assert "there is no subscription" in html.unescape(await refused.text()), deed
     assert (await tab.get(page("nonsense"))).status == 422
     # what the form sends along never says whose the subscription is
     smuggled = await tab.post(
-        f"{page(mine)}/pause", form_token=token, subscription_id=theirs, owner="other"
+        f"{page(mine)}/pause",
+        form_token=token,
+        step="do",
+        why="mine",
+        subscription_id=theirs,
+        owner="other",
     )
     assert smuggled.status == 303
     assert await (await portal.api.connection.execute(rows, [theirs])).fetchall() == before
@@ -201,6 +189,8 @@ async def test_it_makes_no_other_calls_of_the_api(portal: Portal) -> None:
     )
     for path in ("/console", PATH, "/v1/shipments", "/v1/feed"):
         assert (await tab.get(path)).status in {303, 401}
+    for form in ("delete", "rate"):
+        assert (await tab.get(f"{page(str(uuid4()))}/{form}")).status == 404
 
 
 @pytest.mark.parametrize("remembered_seconds", [0.0])
@@ -211,7 +201,7 @@ async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
     mine = await portal.subscribe(shop)
     path = await portal.link(shop, minutes=10)
     tab = await portal.visit(path)
-    token = await tab.form_token(page(mine))
+    token = await tab.form_token(f"{page(mine)}/pause")
     cookie = f"statesvc-portal={path.partition('link=')[2]}"
     claims, _, signature = path.partition("link=")[2].rpartition(".")
     other_claims = (
@@ -233,17 +223,20 @@ async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
         refused = await portal.tab().get(f"/portal?link={altered}")
         assert (refused.status, refused.cookies) == (401, {})
         assert "opens nothing" in await refused.text()
-    assert (await portal.tab().get("/portal")).status == 401
+    assert (await portal.tab().get(LIST)).status == 401
     with freeze_time(datetime.now(UTC) + timedelta(minutes=10, seconds=1), real_asyncio=True):
         assert (await portal.tab().get(path)).status == 401
         # a browser drops the cookie by now; one that was stored elsewhere is good no more either
         stored = portal.tab()
-        assert (await stored.get(page(mine), cookie)).status == 401
-        assert (await stored.post(f"{page(mine)}/pause", cookie, form_token=token)).status == 401
-    assert (await stored.get(page(mine), cookie)).status == 200
+        assert (await stored.get(page(mine), Cookie=cookie)).status == 401
+        posted = stored.client.post(
+            f"{page(mine)}/pause", data={"form_token": token}, headers={"Cookie": cookie}
+        )
+        assert (await posted).status == 401
+    assert (await stored.get(page(mine), Cookie=cookie)).status == 200
     await revoke_key(portal.api.connection, key_id=shop.split("_")[1], revoked_by="test")
     assert (await portal.tab().get(path)).status == 401
-    assert (await stored.get(page(mine), cookie)).status == 401
+    assert (await stored.get(page(mine), Cookie=cookie)).status == 401
 
 
 async def test_whose_link_one_may_make_and_how_long_it_is_good(portal: Portal) -> None:
@@ -260,7 +253,7 @@ async def test_whose_link_one_may_make_and_how_long_it_is_good(portal: Portal) -
     for wrong in ({"minutes": 0}, {"minutes": 61}, {"owner": "two words"}, {"owner": ""}):
         assert (await portal.call(ops, LINKS, wrong))[0] == 422
     tab = await portal.visit(await portal.link(ops, owner="shop"))
-    assert mine in await tab.text("/portal")
+    assert mine in await tab.text(LIST)
     rows = await (
         await portal.api.connection.execute(
             "SELECT verb, target, canonical FROM statesvc.action WHERE verb = 'portal.link'"
@@ -277,7 +270,7 @@ async def test_a_form_of_another_visit_is_refused(portal: Portal) -> None:
         await portal.visit(await portal.link(shop)),
         await portal.visit(await portal.link(shop, minutes=20)),
     )
-    for token in ("", "0" * 64, await other.form_token(page(mine))):
+    for token in ("", "0" * 64, await other.form_token(f"{page(mine)}/pause")):
         for deed in DEEDS:
             assert (
                 await tab.post(f"{page(mine)}/{deed}", form_token=token, since="2026-01-01T00:00")
@@ -291,22 +284,15 @@ async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_say
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
     tab = await portal.visit(await portal.link(shop))
-    token = await tab.form_token(page(mine))
-    for deed, said in (("pause", "Paused"), ("resume", "Resumed")):
-        done = await tab.post(f"{page(mine)}/{deed}", form_token=token)
-        assert (done.status, done.headers["Location"]) == (303, f"{page(mine)}?done={deed}")
-        assert said in await tab.text(done.headers["Location"])
-    assert (
-        await tab.post(f"{page(mine)}/test", form_token=token, type="shipment.updated")
-    ).status == 303
-    shown = await tab.text(page(mine))
-    assert re.search(r"shipment\.updated\s+<span class=\"chip\">test", shown)
-    made = await tab.post(f"{page(mine)}/rotate-secret", form_token=token, grace_hours="1")
-    assert re.search(r"whsec_[A-Za-z0-9+/]{43}=", html.unescape(await made.text()))
+    assert "It is paused." in await tab.act(f"{page(mine)}/pause", why="a move")
+    assert "It is resumed." in await tab.act(f"{page(mine)}/resume", why="moved")
+    await tab.act(f"{page(mine)}/test", why="is it there?", type="shipment.updated")
+    assert "updated test" in await tab.text(page(mine))
+    made = await tab.act(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1")
+    assert re.search(r"whsec_[A-Za-z0-9+/]{43}=", made)
     assert "whsec_" not in await tab.text(page(mine))
-    assert (
-        await tab.post(f"{page(mine)}/rotate-secret", form_token=token, grace_hours="1000")
-    ).status == 422
+    beyond = await tab.preview(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1000")
+    assert "grace_hours" in beyond
     rows = await (
         await portal.api.connection.execute(
             "SELECT canonical FROM statesvc.action WHERE target = %s", [f"subscription {mine}"]
@@ -329,18 +315,12 @@ async def test_a_range_is_counted_then_sent_again(portal: Portal, scan: Any) -> 
     await portal.api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await deliver(portal.api.connection, portal.api.keyring)
     tab = await portal.visit(await portal.link(shop))
-    token = await tab.form_token(page(mine))
-    asked = {"form_token": token, "since": "2026-01-01T00:00", "delivered_too": "1"}
+    asked = {"why": "lost", "since": "2026-01-01T00:00", "delivered_too": "1"}
     waiting = "SELECT FROM statesvc.outbox"
-    counted = await (await tab.post(f"{page(mine)}/replay", **asked)).text()
-    assert "1 of 1 would be sent again" in counted
+    assert "1 notification of 1 in the range" in await tab.preview(f"{page(mine)}/replay", **asked)
     assert await (await portal.api.connection.execute(waiting)).fetchall() == []
-    sent = await (await tab.post(f"{page(mine)}/replay", **asked, step="do")).text()
-    assert "1 are sent again" in sent
+    assert "Put into the outbox: 1 notification." in await tab.act(f"{page(mine)}/replay", **asked)
     assert len(await (await portal.api.connection.execute(waiting)).fetchall()) == 1
-    assert (
-        await tab.post(f"{page(mine)}/replay", form_token=token, since="yesterday")
-    ).status == 422
 
 
 async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, scan: Any) -> None:
@@ -352,9 +332,10 @@ async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, 
         await portal.visit(await portal.link(shop)),
         await portal.visit(await portal.link(shop, responses=True)),
     )
-    assert "<summary>" not in await plain.text(page(mine))
-    shown = await with_answers.text(page(mine))
-    assert "answered 503" in shown
+    assert "a key with scope pii sees them" in await plain.text(page(mine))
+    token = await with_answers.form_token(page(mine))
+    shown = await with_answers.post(f"{page(mine)}/answers", form_token=token, why="it failed")
+    assert "answered 503" in await shown.text()
     readings = "SELECT FROM statesvc.action WHERE target = %s AND verb LIKE '%%read%%'"
     assert (
         len(
@@ -366,9 +347,7 @@ async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, 
     )
 
 
-async def test_a_link_is_made_by_the_name_of_the_owners_key(
-    portal: Portal, tab: ConsoleTab
-) -> None:
+async def test_a_link_is_made_by_the_name_of_the_owners_key(portal: Portal, tab: Tab) -> None:
     connection = portal.api.connection
     scopes = (Scope.SUBSCRIPTIONS,)
     owner, key = await create_key(connection, name="The shop", scopes=scopes, created_by="test")
@@ -378,7 +357,7 @@ async def test_a_link_is_made_by_the_name_of_the_owners_key(
     assert made["owner"] == owner
     assert (await portal.call(operator, LINKS, {"owner": owner}))[1]["owner"] == owner
     visit = await portal.visit(made["path"])
-    assert "shop.invalid" in await visit.text("/portal")
+    assert "shop.invalid" in await visit.text(LIST)
 
     await tab.log_in("subscriptions ops", may_change="1")
     done = await tab.act("/console/portal-link", owner="The shop", minutes="15", why="they asked")
@@ -397,4 +376,4 @@ async def test_a_link_of_the_command_opens_the_portal(
     await portal.subscribe(await portal.key("shop", Scope.SUBSCRIPTIONS))
     printed = await shell("subscriptions", "portal", "shop")
     visit = await portal.visit(printed.splitlines()[0])
-    assert "shop.invalid" in await visit.text("/portal")
+    assert "shop.invalid" in await visit.text(LIST)
