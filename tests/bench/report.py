@@ -47,7 +47,7 @@ def table(rows: Sequence[Row]) -> str:
     """Format the rows as a Markdown table that reads well on a terminal too."""
     said = {True: "yes", False: "NO", None: ""}
     cells = [
-        ("what", "measured", "bar", "met?"),
+        ("measurement", "result", "bar", "met"),
         *((row.what, row.measured, row.bar, said[row.met]) for row in rows),
     ]
     widths = [max(len(cell[column]) for cell in cells) for column in range(4)]
