@@ -9,12 +9,12 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "errors.md"
 _HEAD: Final = """# Errors
 <!-- written by python -m tests.errors_page: change statesvc/http/problem.py instead -->
 
-Every error is `application/problem+json` (RFC 9457): `status`, `title` (the same each time), `detail` (this time) and `code`, which
-programs read. Codes are only ever added: treat one that you do not know by its status. `errors` names each flaw of a request, and where
-(`/query/limit`, `/body/url`). A 429 or 503 says in `Retry-After` how many seconds to wait. The call that gives a carrier its token adds
-`error`, as RFC 6749 has it, and says `application/json`.
+How do you handle an error? Branch on `code`; treat an unknown code by its status, because releases add codes. Every error is
+`application/problem+json` (RFC 9457) with `status`, `code`, a fixed `title` and a specific `detail`. `errors` locates each flaw
+(`/query/limit`, `/body/url`). 429 and 503 have `Retry-After` in seconds. The token call of carriers answers `application/json` with
+`error`, as in RFC 6749.
 
-| code | status | meaning | what to do |
+| code | status | meaning | action |
 |---|---:|---|---|
 """
 

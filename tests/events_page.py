@@ -13,9 +13,10 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "events.md"
 _HEAD: Final = """# The events
 <!-- written by python -m tests.events_page: change statesvc/delivery/event_catalogue.py instead -->
 
-What a subscription sends ([how to receive it](subscribers.md)). `types` of a subscription chooses among those of a shipment; later versions
-may add types and members. The same as documents: `webhooks` in `/openapi.json` (OpenAPI 3.1), and `/asyncapi.json` (AsyncAPI 3.0) for
-[brokers](brokers.md). `POST /v1/subscriptions/{id}/test` with `{"type": "..."}` sends you the example below, signed, with `data.test` true.
+Which notifications does a subscription send ([how to receive them](subscribers.md))? `types` of a subscription selects among the types of a
+shipment; later versions may add types and members. Machine-readable: `webhooks` in `/openapi.json` (OpenAPI 3.1) and `/asyncapi.json`
+(AsyncAPI 3.0) for [brokers](brokers.md). `POST /v1/subscriptions/{id}/test` with `{"type": "..."}` sends the example below, signed, with
+`data.test` true.
 """
 
 
@@ -47,9 +48,9 @@ def _members() -> str:
         "\n".join(
             [
                 "## Members of `data`",
-                "Of the types of a shipment.",
+                "For the types of a shipment.",
                 "",
-                "| member | is there | says |",
+                "| member | present | meaning |",
                 "|---|---|---|",
                 *rows,
             ]

@@ -17,17 +17,16 @@ _KINDS: Final = {
 _HEAD: Final = """# Metrics
 <!-- written by python -m tests.metrics_page: change statesvc/telemetry/names.py instead -->
 
-Every role serves `/metrics` in the Prometheus text format at `STATESVC_METRICS_HOST` and `STATESVC_METRICS_PORT`; `statesvc up` serves
-those of all its roles at one address. The label `role` of each sample names the role, `up` is the supervisor itself. The gauges that speak
-of the database (queues, dead letters, promises, ...) are read by `api`, at most every ten seconds; several of them report the same, so take
-`max` over processes. Counters and histograms belong to the process that counts: take `sum`. A counter without labels begins at 0, and so
-does, with a carrier's first message, what counts trouble with its messages (rescued, retried, postponed, second attempts, unmapped,
-contradicted); others appear when they first count.
-With `OTEL_METRICS_EXPORTER=otlp` or `OTEL_EXPORTER_OTLP_ENDPOINT` the same metrics go out by OTLP under their dotted names, with
-`pip install 'statesvc[otlp]'`; traces follow `OTEL_TRACES_EXPORTER`, and one webhook in a hundred is traced, up to its subscribers, unless
-`OTEL_TRACES_SAMPLER` says otherwise.
+Which metrics exist, and how do you aggregate them? Every role serves `/metrics` in the Prometheus text format at `STATESVC_METRICS_HOST`
+and `STATESVC_METRICS_PORT`; `statesvc up` serves all its roles at a single address. The label `role` names the role, `up` the supervisor.
 
-| metric | kind | labels | what it says |
+- **Gauges of the database** (queues, dead letters, promises, ...): every `api` process reports the same, read at most every ten seconds. Use `max`.
+- **Counters and histograms**: per process. Use `sum`. Counters without labels start at 0; a carrier's problem counters (rescued, retried,
+  postponed, second attempts, unmapped, contradicted) start at 0 with its first message; other counters appear with their first count.
+- **OTLP**: `pip install 'statesvc[otlp]'` and `OTEL_METRICS_EXPORTER=otlp` or `OTEL_EXPORTER_OTLP_ENDPOINT`; metrics keep their dotted names.
+- **Traces** follow `OTEL_TRACES_EXPORTER`. By default 1 % of webhooks are traced up to their subscribers; `OTEL_TRACES_SAMPLER` changes that.
+
+| metric | kind | labels | meaning |
 |---|---|---|---|
 """
 

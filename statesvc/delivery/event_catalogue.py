@@ -173,37 +173,37 @@ EVENT_TYPES: Final = (
     _of_change(
         NotificationType.STATUS_CHANGED,
         "A shipment's status changed",
-        "Once for each change, in the order of the changes. A carrier that pushes a whole history at once causes one notification, not one "
-        "per scan. A late scan or a correction may change the status back.",
+        "One notification for each change, in order. A whole history in one push causes one notification. A late scan or a "
+        "correction may change the status back.",
         before="out_for_delivery",
     ),
     _of_change(
         NotificationType.UPDATED,
-        "What was known of a shipment changed, its status did not",
-        "Delivered again at another time, or a correction of the reason, the time of the status, the time of delivery, the attempts or the "
-        "signature. `from` equals `to`.",
+        "Facts of a shipment changed without its status",
+        "Another delivery at a later time, or a correction of reason, status time, delivery time, attempts or signature. "
+        "`from` equals `to`.",
         before="delivered",
     ),
     _of_observation(
         NotificationType.STALLED,
-        "No scan came for longer than is usual",
-        "By the rules of the carrier for the status that it is in. Once for each last scan; the next scan takes the flag `stalled` away.",
+        "No scan for longer than usual",
+        "The carrier's rules set the limit for each status. Sent once after a scan; the next scan clears the flag `stalled`.",
         status="in_transit",
         cause="d1-260226-w2zq5dnd5cjzbdqcqbqjsu3hbe",
         hours=120,
     ),
     _of_observation(
         NotificationType.NOT_PICKED_UP,
-        "A label was made, and the carrier never had the parcel",
-        "Once for a shipment.",
+        "A label without a pick-up",
+        "Sent once for a shipment.",
         status="info_received",
         cause="label",
         hours=120,
     ),
     _of_observation(
         NotificationType.OVERDUE,
-        "The promised day is over, and it is not delivered",
-        "The promise is the first estimate that the carrier gave; later ones change no promise.",
+        "The promised day ended without a delivery",
+        "The promise is the carrier's first estimate.",
         status="in_transit",
         cause="2026-03-02",
         hours=0,
@@ -211,25 +211,25 @@ EVENT_TYPES: Final = (
     _of_observation(
         NotificationType.DELIVERY_MISSED,
         "Out for delivery, and the day ended without a delivery",
-        "At midnight where it was scanned. Once a day that it is out.",
+        "Sent at midnight of the last scan's place, once for each day out.",
         status="out_for_delivery",
         cause="2026-03-03",
         hours=0,
     ),
     _of_observation(
         NotificationType.PICKUP_EXPIRING,
-        "It waits to be picked up, and will soon be sent back",
-        "Once for each time that it becomes available.",
+        "A waiting parcel will soon be sent back",
+        "Sent each time the parcel becomes available.",
         status="available_for_pickup",
         cause="2026-02-26T17:30:00-05:00",
         hours=120,
     ),
     _of_observation(
         NotificationType.NEVER_HEARD,
-        "Nothing was ever heard of a number that is awaited",
-        "Of a number that `PUT /v1/shipments/{carrier_id}/{tracking_number}/awaited` registered: within its hours no message said "
-        "anything of it, of its carrier or of an aggregator that names that carrier. There is no shipment yet: `sequence` is 0. "
-        "Once for each time that it is registered.",
+        "No event arrived for an awaited number",
+        "`PUT /v1/shipments/{carrier_id}/{tracking_number}/awaited` registered the number, and neither its carrier nor an "
+        "aggregator that names the carrier sent an event within the hours. There is no shipment yet: `sequence` is 0. "
+        "Sent once for each registration.",
         status="unknown",
         cause="2026-03-01T22:30:05+00:00",
         hours=48,
@@ -237,8 +237,8 @@ EVENT_TYPES: Final = (
     ),
     EventType(
         kind=CONNECTION_TEST,
-        summary="You asked for a test",
-        description="Of `POST /v1/subscriptions/{id}/test` without a `type`: whether anything arrives, and verifies.",
+        summary="A test that you requested",
+        description="`POST /v1/subscriptions/{id}/test` without a `type` checks that notifications arrive and verify.",
         data=ConnectionTestData,
         thin=_CONNECTION_TEST_DATA,
         full=_CONNECTION_TEST_DATA,

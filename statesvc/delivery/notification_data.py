@@ -37,17 +37,17 @@ class ChangeData(StatusChange):
     tracking_number: Annotated[str, Field(description="As the carrier prints it.")]
     occurred_at: Annotated[
         TimeText,
-        Field(description="When the carrier says it happened, in the offset in which it says so."),
+        Field(description="The carrier's time, in its own offset."),
     ]
     sequence: Annotated[
-        int, Field(description="Grows per shipment, within one `epoch`; not always by one.")
+        int, Field(description="Increases per shipment within an `epoch`, possibly by more than 1.")
     ]
     observed: NotRequired[
         Annotated[
             ObservedData,
             Field(
-                description="Of something that did not happen: `occurred_at` is its deadline, `sequence` that of the shipment's last "
-                "event, `from` and `to` its status. Its payload is always thin."
+                description="A missed deadline: `occurred_at` is the deadline, `sequence` that of the shipment's last event, "
+                "`from` and `to` its status. The payload is always thin."
             ),
         ]
     ]
@@ -55,24 +55,24 @@ class ChangeData(StatusChange):
         Annotated[
             int,
             Field(
-                description="Of the log; absent: 1. In the next one, after a restore, sequences begin anew."
+                description="Epoch of the log; absent: 1. After a restore, the next epoch restarts sequences."
             ),
         ]
     ]
     gap: NotRequired[
-        Annotated[GapData, Field(description="This one stands for earlier ones, too.")]
+        Annotated[GapData, Field(description="This notification replaces earlier ones.")]
     ]
     event: NotRequired[
-        Annotated[StatedEvent, Field(description="Full payload: what the carrier said.")]
+        Annotated[StatedEvent, Field(description="Full payload: the carrier's event.")]
     ]
     shipment: NotRequired[
-        Annotated[NotifiedShipment, Field(description="Full payload: the state right after it.")]
+        Annotated[NotifiedShipment, Field(description="Full payload: the state after the event.")]
     ]
     erased: NotRequired[
-        Annotated[bool, Field(description="Full payload: its personal fields are gone for good.")]
+        Annotated[bool, Field(description="Full payload: the personal fields were erased.")]
     ]
     test: NotRequired[
-        Annotated[bool, Field(description="True: an example that `/test` sent; nothing happened.")]
+        Annotated[bool, Field(description="True: an example sent by `/test`.")]
     ]
 
 

@@ -79,27 +79,27 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.BAD_REQUEST: ProblemKind(
         HTTPStatus.BAD_REQUEST,
         "The request is malformed",
-        "Send well-formed HTTP; `detail` says what could not be read.",
+        "Send well-formed HTTP; `detail` names the flaw.",
     ),
     Code.INVALID_CURSOR: ProblemKind(
         HTTPStatus.BAD_REQUEST,
         "The cursor does not belong to this list and filter",
-        "Send `next_cursor` as it was given, with the same filter; or start again without a cursor.",
+        "Send `next_cursor` unchanged with the same filter, or start without a cursor.",
     ),
     Code.CURSOR_LOST: ProblemKind(
         HTTPStatus.GONE,
         "The log was restored to before this cursor",
-        "Go on after the cursor in `go_on_after`; read anew what you took from the lost entries.",
+        "Continue at the cursor in `go_on_after`; discard data from the lost entries.",
     ),
     Code.UNAUTHENTICATED: ProblemKind(
         HTTPStatus.UNAUTHORIZED,
         "A valid API key is required",
-        "Send `Authorization: Bearer <key>` with a key that is not revoked.",
+        "Send `Authorization: Bearer <key>` with a live key.",
     ),
     Code.BAD_SIGNATURE: ProblemKind(
         HTTPStatus.UNAUTHORIZED,
         "The webhook is not authenticated",
-        "Sign the raw bytes by the carrier's scheme with a secret that is set here.",
+        "Sign the raw bytes by the carrier's scheme with a configured secret.",
     ),
     Code.UNSIGNED_CARRIER: ProblemKind(
         HTTPStatus.UNAUTHORIZED,
@@ -107,22 +107,22 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         "Set the carrier's secret (docs/authentication.md), or send a key with scope `ingest`.",
     ),
     Code.MISSING_SCOPE: ProblemKind(
-        HTTPStatus.FORBIDDEN, "The API key lacks a scope", "Use a key that has `required_scope`."
+        HTTPStatus.FORBIDDEN, "The API key lacks a scope", "Use a key with `required_scope`."
     ),
     Code.NOT_FOUND: ProblemKind(
         HTTPStatus.NOT_FOUND,
         "There is no such thing",
-        "Check the path and the id; a shipment exists once its carrier named it.",
+        "Check path and id; a shipment exists from its first event on.",
     ),
     Code.UNKNOWN_CARRIER: ProblemKind(
         HTTPStatus.NOT_FOUND,
         "There is no such carrier",
-        "Use a carrier_id that `statesvc carriers` lists.",
+        "Use a carrier_id of `statesvc carriers`.",
     ),
     Code.METHOD_NOT_ALLOWED: ProblemKind(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "The path does not take this method",
-        "Use a method that the header `Allow` names.",
+        "Use a method of the header `Allow`.",
     ),
     Code.REQUEST_TIMEOUT: ProblemKind(
         HTTPStatus.REQUEST_TIMEOUT,
@@ -132,12 +132,12 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.CONFLICT: ProblemKind(
         HTTPStatus.CONFLICT,
         "The request contradicts the present state",
-        "Read the present state, then decide anew; the same request again gives the same answer.",
+        "Read the present state first; repeating the request does not help.",
     ),
     Code.NOT_SEALED: ProblemKind(
         HTTPStatus.CONFLICT,
         "No checkpoint covers this yet",
-        "Try again in a second: the next checkpoint covers it.",
+        "Retry after a second; the next checkpoint covers it.",
     ),
     Code.TOO_LARGE: ProblemKind(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large", "Send less at a time."
@@ -145,35 +145,35 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.UNSUPPORTED_MEDIA_TYPE: ProblemKind(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         "The body has another media type than the call takes",
-        "Send a media type that the call takes.",
+        "Send a media type of the call.",
     ),
     Code.UNSUPPORTED_CONTENT_ENCODING: ProblemKind(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         "The body is compressed in another way than the call takes",
-        "Send it as it is; a webhook may be compressed by gzip.",
+        "Send it uncompressed; webhooks may use gzip.",
     ),
     Code.INVALID_REQUEST: ProblemKind(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "The request breaks the contract",
-        "Correct what `errors` names; the same request is refused again.",
+        "Correct the flaws in `errors`.",
     ),
     Code.TOO_MANY: ProblemKind(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "Too many match",
-        "Give more characters of the number; or list shipments by another filter.",
+        "Give more characters of the number, or use another filter.",
     ),
     Code.TOO_MANY_REQUESTS: ProblemKind(
-        HTTPStatus.TOO_MANY_REQUESTS, "Too many requests", "Wait as long as `Retry-After` says."
+        HTTPStatus.TOO_MANY_REQUESTS, "Too many requests", "Wait for `Retry-After`."
     ),
     Code.INTERNAL_ERROR: ProblemKind(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "A defect of this service",
-        "Try again later; the service's log has the reason.",
+        "Retry later; the service's log has the reason.",
     ),
     Code.DATABASE_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The database does not answer",
-        "Try again as `Retry-After` says; a webhook sent again is recognised.",
+        "Wait for `Retry-After`; a repeated webhook is recognised.",
     ),
     Code.CELL_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -188,22 +188,22 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.API_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The process that answers the API is not there",
-        "Try again as `Retry-After` says.",
+        "Wait for `Retry-After`.",
     ),
     Code.BODY_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The archived body cannot be read now",
-        "Try again later; operators see the archive's error in the log.",
+        "Retry later; the service's log has the error.",
     ),
     Code.LOG_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The archived part of the log cannot be read now",
-        "Try again later; operators see the archive's error in the log.",
+        "Retry later; the service's log has the error.",
     ),
     Code.ADDON_MISSING: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "This installation leaves out an add-on that the answer needs",
-        "Ask an installation that has the add-on in `detail`; operators name it in STATESVC_ADDONS.",
+        "`detail` names the add-on; operators enable it in STATESVC_ADDONS.",
     ),
     Code.NOT_DURABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -213,33 +213,33 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.TOMBSTONE_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "What must survive a restore cannot be stored outside the database now",
-        "Send it again once the place for tombstones can be written; nothing was erased.",
+        "Retry when the tombstone store is writable; no data was erased.",
     ),
     Code.OVERLOADED: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight", "Try again as `Retry-After` says."
+        HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight", "Wait for `Retry-After`."
     ),
     Code.STORAGE_LOW: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The disk is nearly full",
-        "Send it again as `Retry-After` says; operators make room.",
+        "Wait for `Retry-After`; operators make room.",
     ),
     Code.SIGNING_KEYS_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The carrier's public keys can't be fetched",
-        "Send it again as `Retry-After` says.",
+        "Wait for `Retry-After`.",
     ),
     Code.TIMED_OUT: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long", "Try again, or ask for less."
+        HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long", "Retry, or request less."
     ),
     Code.HELD: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The carrier is on hold",
-        "Send it again after the release of the carrier; nothing was applied.",
+        "Send it again after the carrier's release; it had no effect.",
     ),
     Code.NOT_READY: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The process is not ready",
-        "Use another process; this one starts, stops or cannot reach its database.",
+        "Use another process: this is starting, stopping or without database.",
     ),
 }
 

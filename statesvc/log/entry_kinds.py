@@ -261,7 +261,7 @@ _HISTORY: Final = "GET /v1/shipments/{carrier_id}/{tracking_number}/history"
 ENTRY_KINDS: Final = (
     EntryKind(
         name=EntryName.EVENT,
-        says="what a carrier said ([identity.md](identity.md), [schema.md](schema.md))",
+        says="a carrier's statement ([identity.md](identity.md), [schema.md](schema.md))",
         written="with its message",
         writer="statesvc/append/write_entries.py",
         verified=("chain", "dedupe_keys", "event_ids", "message_rows", "version_order"),
@@ -307,7 +307,7 @@ ENTRY_KINDS: Final = (
     ),
     EntryKind(
         name=EntryName.TRANSITION,
-        says="a change of status that we concluded",
+        says="a status change that follows",
         written="with its event",
         writer="statesvc/append/write_entries.py",
         shown=("GET /v1/stream", "GET /v1/feed/transitions", _AUDIT, _EVIDENCE),
@@ -331,7 +331,7 @@ ENTRY_KINDS: Final = (
     ),
     EntryKind(
         name=EntryName.FANOUT,
-        says="whom a change is sent to",
+        says="the receivers of a change",
         written="with its event; by a replay",
         writer="statesvc/log/fanouts.py",
         verified=("notification_rows",),
@@ -344,7 +344,7 @@ ENTRY_KINDS: Final = (
     ),
     EntryKind(
         name=EntryName.ATTEMPT,
-        says="how one notification ended, with all tries at it",
+        says="the end of a notification, with all tries",
         written="when it ends",
         writer="statesvc/delivery/attempt_entry.py",
         verified=("notification_rows",),
@@ -374,7 +374,7 @@ ENTRY_KINDS: Final = (
     ),
     EntryKind(
         name=EntryName.OBSERVATION,
-        says="what did not happen to a shipment as it should have ([expectations.md](expectations.md))",
+        says="a shipment's missed deadline ([expectations.md](expectations.md))",
         written="when its deadline has passed",
         writer="statesvc/addons/expectations/observe.py",
         shown=(_HISTORY, _AUDIT, _EVIDENCE),
@@ -386,8 +386,8 @@ ENTRY_KINDS: Final = (
     ),
     EntryKind(
         name=EntryName.ACTION,
-        says="what an operator, or the service by its rules, did",
-        written="with what was done",
+        says="an act of an operator or of the service's rules",
+        written="with its effect",
         writer="statesvc/log/actions.py",
         verified=("erasures", "forks"),
         shown=("GET /v1/actions",),

@@ -21,7 +21,7 @@ from statesvc.telemetry.metric import (
 INGEST_ACK_DURATION: Final = histogram(
     "statesvc.ingest.ack.duration",
     "s",
-    "From the request's head to the answer. outcome: accepted, duplicate, rejected, error.",
+    "Time from the request head to the answer. outcome: accepted, duplicate, rejected, error.",
     Attribute.CARRIER,
     Attribute.OUTCOME,
     buckets=LATENCY_BUCKETS,
@@ -29,21 +29,22 @@ INGEST_ACK_DURATION: Final = histogram(
 INGEST_DUPLICATES: Final = counter(
     "statesvc.ingest.duplicates",
     "{message}",
-    "Byte-identical retries that made no new work: over the ACKs of a carrier, the rate at which it retries.",
+    "Byte-identical retries; divided by the ACKs, a carrier's retry rate.",
     Attribute.CARRIER,
 )
 REFUSALS: Final = counter(
     "statesvc.refusals",
     "{refusal}",
-    "What a process refused to take. cause: head_timeout (half a request), connections, connections_of_address (too many), "
-    "the code of a webhook's problem (overloaded, bad_signature, too_large, ...), rate, concurrency, computing (an API key "
-    "asks too much).",
+    "Refused connections and calls. cause: head_timeout (incomplete request), connections, "
+    "connections_of_address (too many), a webhook's problem code (overloaded, bad_signature, "
+    "too_large, ...), rate, concurrency, computing (over the API key's quota).",
     Attribute.CAUSE,
 )
 REQUEST_WARNINGS: Final = counter(
     "statesvc.request.warnings",
     "{warning}",
-    "Unknown members of POST /v1/events and unknown words of filters that were taken with a warning: 0.3 refuses them.",
+    "Unknown members of POST /v1/events and unknown filter words accepted with a warning; 0.3 "
+    "refuses them.",
 )
 MESSAGES_CLAIMED: Final = counter(
     "statesvc.messages.claimed", "{message}", "Messages leased to this worker.", Attribute.CARRIER
@@ -51,39 +52,42 @@ MESSAGES_CLAIMED: Final = counter(
 MESSAGE_ATTEMPTS: Final = counter(
     "statesvc.messages.attempts",
     "{attempt}",
-    "Attempts at messages by their number: 1, 2, 3, 4, 5, more. All but 1 follow a failure, a death or a lease that ran out.",
+    "Attempts by number: 1, 2, 3, 4, 5, more. Attempts after the first follow a failure, a "
+    "death or an expired lease.",
     Attribute.CARRIER,
     Attribute.ATTEMPT,
 )
 MESSAGES_SETTLED: Final = counter(
     "statesvc.messages.settled",
     "{message}",
-    "Messages with a verdict. outcome: applied, empty, rejected (nothing was read of it, and something is there).",
+    "Messages with a verdict. outcome: applied, empty, rejected (not empty, but without a "
+    "readable event).",
     Attribute.CARRIER,
     Attribute.OUTCOME,
 )
 MESSAGES_RESCUED: Final = counter(
     "statesvc.messages.rescued",
     "{message}",
-    "Messages that this worker took over because another's lease on them had ended.",
+    "Messages taken over from an expired lease.",
     Attribute.CARRIER,
 )
 MESSAGES_RETRIED: Final = counter(
     "statesvc.messages.retried",
     "{message}",
-    "Messages given back after a transient failure.",
+    "Messages returned after a transient failure.",
     Attribute.CARRIER,
 )
 MESSAGES_POSTPONED: Final = counter(
     "statesvc.messages.postponed",
     "{message}",
-    "Messages given back uncharged because another transaction had locked a shipment that they name.",
+    "Messages returned uncharged because a shipment was locked.",
     Attribute.CARRIER,
 )
 MESSAGES_FALLBACK: Final = counter(
     "statesvc.messages.fallback",
     "{message}",
-    "Messages that this worker read because the fleet whose share they are did not lease them in time (docs/strangle.md).",
+    "Messages read by this worker because the assigned fleet did not lease them in time "
+    "(docs/strangle.md).",
     Attribute.CARRIER,
 )
 MESSAGES_BURIED: Final = counter(
@@ -96,62 +100,62 @@ MESSAGES_BURIED: Final = counter(
 EVENT_TIMES: Final = counter(
     "statesvc.event.times",
     "{event}",
-    "Appended events by where the offset of their time comes from (docs/times.md). assumed_utc: nothing says it.",
+    ("Appended events by the source of their time offset (docs/times.md). assumed_utc: no source."),
     Attribute.CARRIER,
     Attribute.TZ_SOURCE,
 )
 EVENTS: Final = counter(
     "statesvc.events",
     "{event}",
-    "Carrier events by the verdict of their append: appended, duplicate, conflict.",
+    "Carrier events by verdict: appended, duplicate, conflict.",
     Attribute.CARRIER,
     Attribute.VERDICT,
 )
 NORMALIZE_FAILURES: Final = counter(
     "statesvc.normalize.failures",
     "{failure}",
-    "Messages that no normalizer could read, and codes that no mapping knows.",
+    "Unreadable messages and unknown codes.",
     Attribute.CARRIER,
     Attribute.CAUSE,
 )
 STAGE_DURATION: Final = histogram(
     "statesvc.batch.stage.duration",
     "s",
-    "How long one stage took for one batch: claim, normalize, append, project, settle.",
+    "Duration of a stage of a batch: claim, normalize, append, project, settle.",
     Attribute.STAGE,
     buckets=LATENCY_BUCKETS,
 )
 PICKUP_LAG: Final = histogram(
     "statesvc.messages.pickup.lag",
     "s",
-    "From the ACK of a message to its first claim.",
+    "Time from a message's ACK to its first claim.",
     Attribute.CARRIER,
     buckets=LAG_BUCKETS,
 )
 APPLIED_LAG: Final = histogram(
     "statesvc.messages.applied.lag",
     "s",
-    "From the ACK of a message to the commit that applied it. The promise is less than 120 s.",
+    "Time from a message's ACK to the commit that applied it. The promise is less than 120 s.",
     Attribute.CARRIER,
     buckets=LAG_BUCKETS,
 )
 EVENTS_UNMAPPED: Final = counter(
     "statesvc.events.unmapped",
     "{event}",
-    "Appended events whose code no table knows: they are in the log, and move no status.",
+    "Appended events with an unknown code; they change no status.",
     Attribute.CARRIER,
 )
 TRANSITIONS: Final = counter(
     "statesvc.transitions",
     "{transition}",
-    "Changes of a shipment's status, by the status that it took.",
+    "Status changes, by new status.",
     Attribute.CARRIER,
     Attribute.STATUS,
 )
 MOVES_CONTRADICTED: Final = counter(
     "statesvc.moves.contradicted",
     "{event}",
-    "Illegal, backward or surprising moves: appended and marked, by the flag that they raised.",
+    "Illegal, backward or surprising moves, by the flag raised.",
     Attribute.CARRIER,
     Attribute.FLAG,
 )
@@ -161,115 +165,117 @@ NOTIFICATIONS_WRITTEN: Final = counter(
 NOTIFICATIONS_COALESCED: Final = counter(
     "statesvc.notifications.coalesced",
     "{notification}",
-    "Notifications left out because too much waited; a later one of the same shipment says so.",
+    "Notifications left out during a backlog; a later notification of the shipment reports "
+    "the gap.",
 )
 NOTIFICATION_ATTEMPTS: Final = counter(
     "statesvc.notifications.attempts",
     "{attempt}",
-    "Tries at a notification by their outcome.",
+    "Notification attempts by outcome.",
     Attribute.OUTCOME,
 )
 FIRST_ATTEMPT_LAG: Final = histogram(
     "statesvc.notifications.first_attempt.lag",
     "s",
-    "From the change to the first try to notify of it. state: ready, or limited where the subscription had no free permit, "
-    "asked for a pause or has a contracted rate: then the wait is its own.",
+    "Time from the change to the first attempt. state: ready, or limited (no free permit, a "
+    "requested pause or a contracted rate of the subscription).",
     Attribute.STATE,
     buckets=LAG_BUCKETS,
 )
 DELIVERED_LAG: Final = histogram(
     "statesvc.notifications.delivered.lag",
     "s",
-    "From the ACK of the message to the subscriber's own ACK of what it caused. Replays are left out.",
+    "Time from the message's ACK to the subscriber's ACK, without replays.",
     buckets=LAG_BUCKETS,
 )
 DELIVERY_DURATION: Final = histogram(
     "statesvc.notifications.delivery.duration",
     "s",
-    "How long one try took, connection included.",
+    "Duration of an attempt, connection included.",
     Attribute.OUTCOME,
     buckets=LATENCY_BUCKETS,
 )
 NOTICES: Final = counter(
     "statesvc.notices",
     "{notice}",
-    "Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered, rollout.turned_back.",
+    "Notices to the operator. type: subscription.failing, subscription.disabled, "
+    "subscription.recovered, rollout.turned_back.",
     Attribute.TYPE,
 )
 CLAIMS: Final = counter(
     "statesvc.claims",
     "{claim}",
-    "Claims by queue (inbox, outbox) and by how much they found: empty, partial, full.",
+    "Claims by queue (inbox, outbox) and fill: empty, partial, full.",
     Attribute.QUEUE,
     Attribute.FILL,
 )
 ARCHIVED_BODIES: Final = counter(
     "statesvc.archive.bodies",
     "{body}",
-    "Bodies of whole days that were written to their archive and compared with it.",
+    "Bodies archived and verified, in whole days.",
 )
 ARCHIVE_FAILURES: Final = counter(
     "statesvc.archive.failures",
     "{failure}",
-    "Days that could not be archived, passes that failed, files found missing or altered. `statesvc doctor` says which.",
+    "Days not archived, failed runs, missing or altered files. `statesvc doctor` names them.",
 )
 SEALED_ENTRIES: Final = counter(
-    "statesvc.sealer.entries", "{entry}", "Entries of the log that this process sealed."
+    "statesvc.sealer.entries", "{entry}", "Log entries sealed by this process."
 )
 SEALING_LAG: Final = histogram(
     "statesvc.sealer.lag",
     "s",
-    "From the recording of the oldest entry of a pass to the pass.",
+    "Age of the oldest entry of a sealing pass.",
     buckets=LAG_BUCKETS,
 )
 DUE_TIMES_REPAIRED: Final = counter(
     "statesvc.due_times.repaired",
     "{row}",
-    "What was due at a time that no rule explains, and was taken as due: the database's clock was ahead.",
+    "Rows with an impossible due time, treated as due: the database's clock was ahead.",
     Attribute.QUEUE,
 )
 OBSERVATIONS: Final = counter(
     "statesvc.observations",
     "{observation}",
-    "What did not happen to shipments as it should have. type: stalled, not_picked_up, overdue, delivery_missed, pickup_expiring, "
-    "never_heard.",
+    "Missed deadlines of shipments. type: stalled, not_picked_up, overdue, delivery_missed, "
+    "pickup_expiring, never_heard.",
     Attribute.CARRIER,
     Attribute.TYPE,
 )
 CHECKPOINT_STAMPS: Final = counter(
     "statesvc.checkpoint.stamps",
     "{stamp}",
-    "Time stamps of checkpoints that were asked of the authority: stamped, failed (its answer is in the log).",
+    "Time stamps requested from the authority: stamped, failed (the log has the answer).",
     Attribute.OUTCOME,
 )
 CHECKPOINT_PUBLICATIONS: Final = counter(
     "statesvc.checkpoint.publications",
     "{checkpoint}",
-    "Checkpoints to be stored outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
+    "Checkpoints for STATESVC_CHECKPOINT_PUBLISH: published, failed, contradicted (the store "
+    "has a different checkpoint).",
     Attribute.OUTCOME,
 )
 STREAM_TRANSITIONS: Final = counter(
-    "statesvc.stream.transitions", "{transition}", "Transitions sent to clients of the stream."
+    "statesvc.stream.transitions", "{transition}", "Transitions sent to stream clients."
 )
 STREAM_ENDS: Final = counter(
     "statesvc.stream.ends",
     "{stream}",
-    "Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under "
-    "pressure), stopping, revoked (its key), failed (the log could not be read), "
-    "forked (the log began a new epoch).",
+    "Ended streams. cause: closed (by the client), slow (client does not read), shed (process "
+    "under pressure), stopping, revoked (key), failed (log unreadable), forked (new epoch).",
     Attribute.CAUSE,
 )
 API_PROBLEMS: Final = counter(
     "statesvc.http.problems",
     "{call}",
-    "Calls that were answered with a problem, webhooks included, by its code: cursor_lost (a reader of entries that a restore took back), "
-    "not_found, internal_error, ...",
+    "Calls answered with a problem, webhooks included, by code: cursor_lost (the reader's "
+    "entries were lost in a restore), not_found, internal_error, ...",
     Attribute.CAUSE,
 )
 LOOP_LAG: Final = histogram(
     "statesvc.loop.lag",
     "s",
-    "How late a timer of the event loop fires: what everything else in the process waits for it.",
+    "Delay of timers of the event loop.",
     buckets=LATENCY_BUCKETS,
 )
 
