@@ -71,9 +71,7 @@ class ChangeData(StatusChange):
     erased: NotRequired[
         Annotated[bool, Field(description="Full payload: the personal fields were erased.")]
     ]
-    test: NotRequired[
-        Annotated[bool, Field(description="True: an example sent by `/test`.")]
-    ]
+    test: NotRequired[Annotated[bool, Field(description="True: an example sent by `/test`.")]]
 
 
 class ConnectionTestData(TypedDict):
