@@ -5,7 +5,8 @@ people and more. AIRPORTS and METROPOLES are `airports.csv` and `iata_macs.csv` 
 
 A name is taken from cities of 5,000 people (1,000 in countries with several zones); its bearers are all cities that have it. Other names
 of a city are taken where it has 200,000 people (carriers print `Munich` and `Cologne`, and hardly a translated village), and where they
-begin with its name (`Frankfurt am Main`).
+begin with its name (`Frankfurt am Main`). In other scripts than Latin all names of cities of 100,000 people are taken: where they lie, parcels
+are scanned in that script, and carriers of China print all of them in Chinese.
 """
 
 import csv
@@ -40,6 +41,7 @@ REGIONS: Final = {
 PEOPLE_MIN: Final = 5_000
 PEOPLE_MIN_OF_MANY_ZONES: Final = 1_000
 PEOPLE_MIN_OF_OTHER_NAMES: Final = 200_000
+PEOPLE_MIN_OF_OTHER_SCRIPTS: Final = 100_000
 NAME_LENGTH_MIN: Final = 4
 
 
@@ -63,6 +65,12 @@ def cities(rows: Iterable[dict[str, Any]]) -> list[str]:
                 if name.startswith(city["name"] + " ")
             }
         names = {name for name in names if len(name) >= NAME_LENGTH_MIN}
+        if city["population"] >= PEOPLE_MIN_OF_OTHER_SCRIPTS:
+            names |= {
+                spelled
+                for name in city["alternatenames"]
+                if not (spelled := spelled_city(name)).isascii() and "," not in spelled
+            }
         for name in names:
             bearers[name].add(bearer(country, city["admin1code"], city["timezone"]))
         default = zone_row(country, None)

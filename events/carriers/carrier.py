@@ -10,7 +10,7 @@ from typing import Final, Literal, Self
 
 from events.event import Normalized, Raw
 from events.parsing.meanings import Meaning
-from events.parsing.times import in_home
+from events.parsing.times import in_account
 
 Normalizer = Callable[[bytes, datetime], Normalized]
 """`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""
@@ -188,30 +188,30 @@ class Carrier:
     """The texts that the tables know in place of a code."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
-    account_zone: str | None = None
-    """The IANA name of the zone that times are in of which nothing but a default says it: a setting of the installation."""
+    account_zones: tuple[str, ...] = ()
+    """IANA names of the zones that times are in of which nothing but a default says it: a setting of the installation."""
 
-    def in_zone(self, zone: str) -> Self:
-        """Return the carrier for an account whose parcels are in that zone.
+    def in_zones(self, *zones: str) -> Self:
+        """Return the carrier for an account whose parcels are in these zones, mostly in the first.
 
         Event ids do not change: local times count by their wall clock.
         """
-        return replace(self, account_zone=zone)
+        return replace(self, account_zones=zones)
 
     def read(self, body: bytes, received_at: datetime, version: str | None = None) -> Normalized:
-        """Read a body with `version` of the code (default: the stable one), in the zone of the account. Raises `UnreadableMessageError`."""
+        """Read a body with `version` of the code (default: the stable one), in the zones of the account. Raises `UnreadableMessageError`."""
         normalized = self.normalizers[version or self.stable](body, received_at)
-        if self.account_zone is None:
+        if not self.account_zones:
             return normalized
         readings = tuple(
-            replace(reading, time=in_home(reading.time, self.account_zone))
+            replace(reading, time=in_account(reading.time, reading.place, self.account_zones))
             for reading in normalized.readings
         )
         return replace(normalized, readings=readings)
 
     def recorded_version(self, version: str) -> str:
-        """Return the version that the log records as the reader of a message: with the zone of the account (`1+zAsia/Ho_Chi_Minh`)."""
-        return version if self.account_zone is None else f"{version}+z{self.account_zone}"
+        """Return the version that the log records as the reader of a message: with the zones of the account (`1+zAsia/Ho_Chi_Minh`)."""
+        return f"{version}+z{','.join(self.account_zones)}" if self.account_zones else version
 
     @property
     def leaves_choice(self) -> bool:

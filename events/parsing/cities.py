@@ -28,7 +28,9 @@ _LATIN: Final = str.maketrans(
         "ð": "d",
     }
 )
-_FOREIGN: Final = re.compile("[^\x00-\u024f\u0300-\u036f\u2010-\u2027\\s]")
+_FOREIGN: Final = re.compile("[^\x00-\u024f\u0300-\u036f\u1e00-\u1eff\u2010-\u2027\\s]")
+_UNSPOKEN: Final = re.compile("[\u0640\u064b-\u0652]")
+"""Marks of Arabic that are printed or not: they change no name."""
 _WORD: Final = re.compile("[a-z0-9]+")
 _UMLAUT: Final = re.compile("([aou])e")
 _NOT_OF_THE_NAME: Final = frozenset(
@@ -84,11 +86,12 @@ def bearers(printed: str) -> tuple[Bearer, ...]:
 
 
 def spelled_city(name: str) -> str:
-    """Return a name as the table has it: in lower case, Latin, without accents; empty for another script."""
+    """Return a name as the table has it: in lower case, Latin without accents, another script as it is printed."""
     if not name.isascii():
         name = name.translate(_LATIN)
         if _FOREIGN.search(name):
-            return ""
+            name = _UNSPOKEN.sub("", unicodedata.normalize("NFKC", name))
+            return " ".join(name.casefold().split())
         name = unicodedata.normalize("NFKD", name)
         name = "".join(character for character in name if not unicodedata.combining(character))
     return " ".join(_WORD.findall(name.casefold()))

@@ -5,6 +5,7 @@ shipment's origin or destination, the home of the service or carrier, UTC. Only 
 reading; `printed` and `identity` are the carrier's words.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
@@ -12,9 +13,10 @@ from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from events.event import NOWHERE, EventPlace, PrintedTime
+from events.parsing.cities import bearers
 from events.parsing.formats import TimeFormats, Wall, read_offset
 from events.parsing.whereabouts import NO_JOURNEY, Journey, zone_of_scan
-from events.parsing.zones import LocalZone
+from events.parsing.zones import LocalZone, agreed, same_time
 from events.vocabulary import TimePrecision, TzSource
 
 QUARTER: Final = timedelta(minutes=15)
@@ -177,16 +179,33 @@ def is_zone(name: str) -> bool:
     return zone_named(name) is not None
 
 
-def in_home(time: PrintedTime, zone: str) -> PrintedTime:
-    """Return the time in the account's zone (IANA name) where nothing but a default says its zone. Others stay as they are."""
+def in_account(time: PrintedTime, place: EventPlace, zones: Sequence[str]) -> PrintedTime:
+    """Return the time in one of the account's zones (IANA names) where nothing but a default says its zone. Others stay as they are.
+
+    That of the city, if it lies in one of them; else the default, if it is one of them; else the first.
+    """
     if time.tz_source not in _ASSUMED:
         return time
+    if len(zones) > 1:
+        known = bearers(place.city) if place.city else ()
+        theirs = [its.zone for each in known if (its := agreed([each]))]
+        within = [
+            zone for zone in map(ZoneInfo, zones) if any(same_time(zone, each) for each in theirs)
+        ]
+        if len(within) == 1:
+            return _in_zone_of_account(time, within[0], TzSource.LOCATION)
+    found = [_in_zone_of_account(time, ZoneInfo(zone), TzSource.CARRIER_DEFAULT) for zone in zones]
+    is_default = time.tz_source is TzSource.CARRIER_DEFAULT
+    return next((each for each in found if is_default and each.instant == time.instant), found[0])
+
+
+def _in_zone_of_account(time: PrintedTime, zone: ZoneInfo, source: TzSource) -> PrintedTime:
     shown = time.instant.replace(tzinfo=None)
     if time.flag == SHIFTED:
         # the hour that the default zone skipped
         shown = datetime.fromisoformat(time.identity)
     wall = Wall(shown, time.precision, time.identity, None, time.zone)
-    return _in_zone(time.printed, wall, LocalZone(ZoneInfo(zone)), TzSource.CARRIER_DEFAULT)
+    return _in_zone(time.printed, wall, LocalZone(zone), source)
 
 
 _ASSUMED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC})

@@ -398,7 +398,8 @@ def _codes(found: _Draft) -> Iterator[str]:
             continue
         (_, status, reason, *_), why = meant[0]
         parts = [f"kit.{type(each).__name__}.{each.name}" for each in (status, reason) if each]
-        doubt = _DOUBTFUL if len({each.meaning.status for each in meant}) > 1 else "  # "
+        is_certain = words[0] and len({each.meaning.status for each in meant}) == 1
+        doubt = "  # " if is_certain else _DOUBTFUL
         yield f"{code!r}: kit.Meaning({', '.join(['kit.Kind.SCAN', *parts])}),{doubt}{said} ({why})"
 
 

@@ -19,7 +19,7 @@ from events.event import Event, Normalized
 from events.identity.ids import carrier_code, identify
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
-from statesvc.settings.carrier_settings import SettingError, read_zone
+from statesvc.settings.carrier_settings import SettingError, read_zones
 
 _KEY: Final = b"statesvc normalize"
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--zone",
-        help="the zone of the account (IANA), as STATESVC_CARRIER_ZONE_<CARRIER> sets it for the service",
+        help="the zones of the account (IANA names, codes of countries), as STATESVC_CARRIER_ZONE_<CARRIER> sets them for the service",
     )
     parser.add_argument(
         "--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)"
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
             exit_code=2,
         )
     try:
-        zone = read_zone(options.zone, "--zone") if options.zone else None
+        zones = read_zones(options.zone, "--zone") if options.zone else ()
     except SettingError as error:
         raise CommandError(str(error), exit_code=2) from error
     version = options.version or carrier.stable
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         identify, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True
     )
     try:
-        normalized = (carrier.in_zone(zone) if zone else carrier).read(body, received_at, version)
+        normalized = carrier.in_zones(*zones).read(body, received_at, version)
         events = [identified(reading) for reading in normalized.readings]
     except UnreadableMessageError as error:
         sys.stderr.write(f"{error.cause.value}: {error.detail}\n")

@@ -154,16 +154,21 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def read_account_zones(environment: Mapping[str, str]) -> dict[str, str]:
+def read_account_zones(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Read `STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
     return {
-        name: read_zone(text, ZONE_PREFIX + name)
+        name: read_zones(text, ZONE_PREFIX + name)
         for name, text in _of_prefix(environment, ZONE_PREFIX)
     }
 
 
-def read_zone(text: str, variable: str) -> str:
-    """Read the zone of an account: an IANA name, or the code of a country with one zone. Raises SettingError."""
+def read_zones(text: str, variable: str) -> tuple[str, ...]:
+    """Read the zones of an account, comma-separated. Raises SettingError."""
+    return tuple(dict.fromkeys(_zone(part, variable) for part in split(text)))
+
+
+def _zone(text: str, variable: str) -> str:
+    """Read an IANA name, or the code of a country with one zone. Raises SettingError."""
     row = zone_row(text.upper(), None) if len(text) == len("VN") else None
     if row is not None and not row.is_only:
         raise SettingError(f"{variable} names a country with several zones: name the zone")
@@ -171,7 +176,7 @@ def read_zone(text: str, variable: str) -> str:
         return row.zone.key
     if not is_zone(text):
         raise SettingError(
-            f"{variable} must be a zone such as Asia/Ho_Chi_Minh, or the code of a country"
+            f"{variable} must be a zone such as Asia/Ho_Chi_Minh or the code of a country, or several, comma-separated"
         )
     return text
 

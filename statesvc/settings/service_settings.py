@@ -355,15 +355,15 @@ class Settings:
         default_factory=dict
     )
     addons: AddOnSettings = field(default_factory=AddOnSettings)
-    account_zones: Mapping[str, str] = field(default_factory=dict)
+    account_zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def in_account_zones(
         self, carriers: MutableMapping[str, Carrier]
     ) -> MutableMapping[str, Carrier]:
-        """Return the carriers, each with the zone of the account where one is set."""
+        """Return the carriers, each with the zones of the account where any is set."""
         zones = self.account_zones
         zoned = {
-            name: carriers[name].in_zone(zones[name.upper()])
+            name: carriers[name].in_zones(*zones[name.upper()])
             for name in carriers
             if name.upper() in zones
         }

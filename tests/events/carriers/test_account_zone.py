@@ -1,5 +1,9 @@
 """The zone of an account: times of which nothing but a default says the zone are in it, others stay, and no id changes."""
 
+import json
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from events.carriers import CARRIERS
@@ -32,10 +36,29 @@ def ids(carrier: Carrier, found: tuple[Reading, ...]) -> list[str]:
 def test_a_local_time_without_a_place_is_in_the_zone_of_the_account() -> None:
     carrier = CARRIERS["shippo"]
     assert readings(carrier, SHIPPO)[0].time.tz_source is TzSource.ASSUMED_UTC
-    (reading,) = readings(carrier.in_zone(ZONE), SHIPPO)
+    (reading,) = readings(carrier.in_zones(ZONE), SHIPPO)
     assert reading.time.instant.isoformat() == "2026-03-01T10:00:00+07:00"
     assert reading.time.tz_source is TzSource.CARRIER_DEFAULT
-    assert carrier.in_zone(ZONE).recorded_version("1") == f"1+z{ZONE}"
+    assert carrier.in_zones(ZONE).recorded_version("1") == f"1+z{ZONE}"
+
+
+@pytest.mark.parametrize(
+    ("number", "city", "zone"),
+    [
+        ("JT1", "القاهرة", "Africa/Cairo"),
+        ("JT1", "Cairo", "Africa/Cairo"),
+        ("JT1", "الحي الشمالي", "Asia/Riyadh"),
+        ("JEG1", "الحي الشمالي", "Africa/Cairo"),
+        ("JMX1", "الحي الشمالي", "Asia/Riyadh"),
+    ],
+)
+def test_the_city_or_the_number_chooses_among_the_zones_of_an_account(
+    number: str, city: str, zone: str
+) -> None:
+    scan = {"scanTime": "2026-07-01 10:00:00", "scanTypeCode": "10", "scanNetworkCity": city}
+    body = json.dumps([{"billCode": number, "details": [scan]}]).encode()
+    (reading,) = readings(CARRIERS["jtexpress"].in_zones("Asia/Riyadh", "Africa/Cairo"), body)
+    assert reading.time.instant == datetime(2026, 7, 1, 10, tzinfo=ZoneInfo(zone))
 
 
 @pytest.mark.parametrize("carrier_id", sorted(CARRIERS))
@@ -44,7 +67,7 @@ def test_no_id_and_no_time_that_is_stated_changes_with_the_zone(carrier_id: str)
     for path in fixture_paths(carrier_id):
         before, after = (
             readings(each, path.read_bytes())
-            for each in (carrier, carrier.in_zone("America/New_York"))
+            for each in (carrier, carrier.in_zones("America/New_York"))
         )
         assert ids(carrier, before) == ids(carrier, after), path.name
         assert [each.time for each in before if each.time.tz_source not in ASSUMED] == [

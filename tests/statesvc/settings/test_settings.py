@@ -229,13 +229,16 @@ def test_a_choice_that_cannot_work_is_refused_by_name_and_never_shown(
 def test_the_zone_of_an_account_is_a_name_or_the_code_of_a_country_with_one_zone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("STATESVC_CARRIER_ZONE_JTEXPRESS", "VN")
+    monkeypatch.setenv("STATESVC_CARRIER_ZONE_JTEXPRESS", "VN, EG")
     monkeypatch.setenv("STATESVC_CARRIER_ZONE_UPS", "America/Denver")
     settings = load_settings()
-    assert settings.account_zones == {"JTEXPRESS": "Asia/Ho_Chi_Minh", "UPS": "America/Denver"}
+    assert settings.account_zones == {
+        "JTEXPRESS": ("Asia/Ho_Chi_Minh", "Africa/Cairo"),
+        "UPS": ("America/Denver",),
+    }
     carriers = settings.in_account_zones(CARRIERS)
-    assert (carriers["jtexpress"].account_zone, carriers["fedex"]) == (
-        "Asia/Ho_Chi_Minh",
+    assert (carriers["jtexpress"].account_zones, carriers["fedex"]) == (
+        ("Asia/Ho_Chi_Minh", "Africa/Cairo"),
         CARRIERS["fedex"],
     )
 

@@ -16,7 +16,7 @@ def shippo(status: str) -> bytes:
 async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_in_another(
     shop: Shop,
 ) -> None:
-    zoned = {**CARRIERS, "shippo": CARRIERS["shippo"].in_zone("Asia/Ho_Chi_Minh")}
+    zoned = {**CARRIERS, "shippo": CARRIERS["shippo"].in_zones("Asia/Ho_Chi_Minh")}
     shop.context = replace(shop.context, carriers=zoned)
     await shop.push(shippo("1"), carrier_id="shippo")
     await shop.work()
