@@ -7,5 +7,5 @@ def test_the_page_is_current() -> None:
 
 
 def test_the_page_says_what_every_status_means() -> None:
-    written = page().partition("## Which follows which")[0]
+    written = page().partition("## Moves")[0]
     assert [status.value for status in Status if f"`{status.value}`: " not in written] == []
