@@ -1,8 +1,9 @@
 """The database of a release as its users have it, kept as data: `python -m tests.migrations.kept_release` keeps that of the code here.
 
 It lives a little under all roles: carriers of the demo push, subscribers are told, someone is erased, a number is awaited. Kept are its
-dump, a head of its log, a bundle of evidence, and what its API answered; and, in `migrations/released.sha256`, the digests of the numbered
-files, which are never edited from then on. Until a release is cut it may be kept anew.
+dump, a head of its log, a bundle of evidence, and what its API answered; a second database with a month of the log and days of bodies in
+archives; and, in `migrations/released.sha256`, the digests of the numbered files, which are never edited from then on. Until a release is
+cut it may be kept anew.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import json
 import random
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -26,10 +28,17 @@ from statesvc import __version__
 from statesvc.addons.demo.traffic import pushes
 from statesvc.database.migration_files import read_migrations
 from statesvc.database.migrator import migrate
+from statesvc.database.pool import make_pool
 from statesvc.database.postgres_programs import MAJOR, programs
+from statesvc.files.archive_folder import files_of
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.worker.batch_context import BatchContext
 from tests.acceptance.processes import Service, running, until_false
 from tests.acceptance.stories import ups_alert
-from tests.world import postgres
+from tests.world import body_archivist, log_archivist, postgres
+from tests.world.database import Database
+from tests.world.shop import ACME, CARRIER_ID, LIMITS, Shop
+from tests.world.story import story
 
 FOLDER: Final = Path(__file__).with_name("released")
 DIGESTS: Final = Path(__file__).parents[2] / "migrations" / "released.sha256"
@@ -70,6 +79,11 @@ class KeptRelease:
     def evidence(self) -> Path:
         """A bundle that it gave out."""
         return self.folder / "evidence.zip"
+
+    @property
+    def archived(self) -> Path:
+        """A ZIP of a database, as `database.sql`, and of the files of its archives."""
+        return self.folder / "archived.zip"
 
     @property
     def answers(self) -> dict[str, Any]:
@@ -144,6 +158,44 @@ async def _keep(service: Service, kept: KeptRelease, superuser_dsn: str) -> None
     (kept.folder / "database.sql.gz").write_bytes(gzip.compress(dump.encode(), mtime=0))
 
 
+async def _keep_archived(kept: KeptRelease, database: Database) -> None:
+    """Keep two months of a log: the first one is archived, as is each day of bodies that is over for long."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        async def wait(_seconds: float) -> None:
+            await database.clock.advance(60)
+
+        async with (
+            story(database) as log,
+            make_pool(database.service_dsn, name="kept", limits=LIMITS) as pool,
+        ):
+            context = BatchContext(
+                pool=pool,
+                keyring=log.keyring,
+                carriers={CARRIER_ID: ACME},
+                telemetry=Telemetry(),
+                worker="worker-1",
+            )
+            shop = Shop(context, log.connection, database, log.keyring)
+            await shop.say({"number": "A1", "status": "in_transit"})
+            months = log_archivist.Archivist(
+                database, log, log_archivist.archiving(folder, log.keyring, wait)
+            )
+            await months.two_months()
+            days = body_archivist.body_archiving(folder, log.keyring)
+            archivist = body_archivist.Archivist(
+                shop, days, database.owner_dsn, database.service_dsn
+            )
+            await archivist.run_pass()
+            await months.archived()
+        dump = await asyncio.to_thread(_dump, database.superuser_dsn)
+        with zipfile.ZipFile(kept.archived, "w", zipfile.ZIP_DEFLATED) as archived:
+            archived.writestr("database.sql", dump)
+            for path in files_of(folder):
+                archived.write(str(path), path.name)
+
+
 def _dump(superuser_dsn: str) -> str:
     command: list[str | Path] = [
         programs(MAJOR) / "pg_dump",
@@ -181,6 +233,7 @@ async def _main(server: postgres.Server) -> None:
         await stack.enter_async_context(running(service, "api", "worker", "notifier", "sealer"))
         await _live(service, f"http://127.0.0.1:{subscriber.port}")
         await _keep(service, kept, own.superuser_dsn)
+    await _keep_archived(kept, Database.of(server.on(postgres.create_database(server))))
     DIGESTS.write_text("".join(_digests()))
 
 

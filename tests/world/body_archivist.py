@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import body_context, body_key_wrap
+from events.crypto.keyring import Keyring, body_context, body_key_wrap
 from events.crypto.sealing import unsalted
 from statesvc.addons.archive.archive_identity import MARKER
 from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives
@@ -133,14 +133,18 @@ class Archivist:
         return today
 
 
-@pytest.fixture
-async def archivist(shop: Shop, database: Database, tmp_path: Path) -> Archivist:
-    archiving = BodyArchiving(
-        folder=tmp_path / "archive",
-        keyring=shop.keyring,
+def body_archiving(folder: Path, keyring: Keyring) -> BodyArchiving:
+    return BodyArchiving(
+        folder=folder,
+        keyring=keyring,
         hot_days=HOT_DAYS,
         keep_months=KEEP_MONTHS,
         pause=no_pause,
         drop_tries=1,
     )
+
+
+@pytest.fixture
+async def archivist(shop: Shop, database: Database, tmp_path: Path) -> Archivist:
+    archiving = body_archiving(tmp_path / "archive", shop.keyring)
     return Archivist(shop, archiving, database.owner_dsn, database.service_dsn)

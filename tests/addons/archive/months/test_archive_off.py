@@ -1,74 +1,106 @@
-"""The add-on archive is off while a month is archived: an answer is complete or there is none."""
+"""The add-on archive is off on a database of a release that has archives: an answer is complete or there is none."""
 
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 
+from statesvc.addons.demo.movable_clock import MOVABLE_CLOCK
 from statesvc.api.service_status import read_status
+from statesvc.database.migrator import migrate
+from statesvc.files.archive_errors import AddOnMissingError
+from statesvc.log.history import History
 from statesvc.roles.supervisor.preparation import require_retention
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.service_settings import read_settings
-from tests.world.log_archivist import Archivist
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from tests.migrations.kept_release import KeptRelease, kept_releases
+from tests.world.attack import places, verify
+from tests.world.database import Database
+from tests.world.shop import ACME, Shop, says
+from tests.world.story import story
 
 PATH = "/v1/shipments/ups/1Z0001"
-MISSING = "1 months of the log and 0 days of bodies are archived"
+AS_OF = {"params": {"as_of": "2040-01-01T00:00:00Z"}}
+HOLD = {"carrier_id": "ups", "tracking_number": "1Z0001", "why": "a case"}
+REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+    ("GET", PATH, AS_OF),
+    ("GET", f"{PATH}/history", {}),
+    ("GET", f"{PATH}/history", AS_OF),
+    ("GET", f"{PATH}/audit", {}),
+    ("GET", "/v1/feed", {}),
+    ("POST", f"{PATH}/erase", {"json": {"why": "asked to"}}),
+    ("POST", "/v1/legal-holds", {"json": HOLD}),
+]
+pytestmark = pytest.mark.parametrize(
+    "kept", kept_releases(), ids=lambda kept: kept.folder.name, scope="module"
+)
 
 
 @pytest.fixture
-async def archived(
-    two_months: None,  # noqa: ARG001 - there before anybody connects
-    archivist: Archivist,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    await archivist.archived()
+async def database(
+    kept: KeptRelease, bare_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Database:
+    """Restore the archived database of the release, upgrade it, and switch the add-on off."""
+    archive = tmp_path / "archive"
+    with zipfile.ZipFile(kept.archived) as archived:
+        archived.extractall(archive)
+    dump = archive / "database.sql"
+    async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as owner:
+        await owner.execute(dump.read_bytes())
+        dump.unlink()
+        await migrate(bare_database.owner_dsn, bare_database.service_dsn)
+        await owner.execute(MOVABLE_CLOCK.encode())
+    await bare_database.clock.advance(0)
     monkeypatch.setenv("STATESVC_ADDONS", "console")
+    return bare_database
 
 
-async def ask(api: Any, method: str, path: str, **request: Any) -> tuple[int, dict[str, Any]]:
+async def test_what_reaches_an_archived_month_is_refused_and_never_shorter(api: Any) -> None:
     headers = {"Authorization": f"Bearer {await api.key('admin read audit')}"}
-    async with api.client.request(method, path, headers=headers, **request) as response:
-        return response.status, await response.json()
+    for method, path, more in REFUSED:
+        async with api.client.request(method, path, headers=headers, **more) as response:
+            problem = await response.json()
+        assert (response.status, problem.get("code")) == (503, "addon_missing"), (path, problem)
+        assert "the add-on archive, which STATESVC_ADDONS leaves out" in problem["detail"]
+    async with api.client.get("/v1/shipments/ups/1Z0007/history", headers=headers) as response:
+        assert (response.status, len((await response.json())["items"])) == (200, 6)
 
 
-@pytest.mark.usefixtures("archived")
-@pytest.mark.parametrize(
-    ("method", "path", "request_"),
-    [
-        ("GET", f"{PATH}/history", {}),
-        ("GET", f"{PATH}/history", {"params": {"as_of": "2040-01-01T00:00:00Z"}}),
-        ("GET", f"{PATH}/audit", {}),
-        ("GET", "/v1/feed", {}),
-        ("POST", f"{PATH}/erase", {"json": {"why": "asked to"}}),
-        (
-            "POST",
-            "/v1/legal-holds",
-            {"json": {"carrier_id": "ups", "tracking_number": "1Z0001", "why": "a case"}},
-        ),
-    ],
-)
-async def test_what_reaches_an_archived_month_is_refused_and_never_shorter(
-    api: Any, method: str, path: str, request_: dict[str, Any]
+@pytest.mark.usefixtures("own_processes")
+async def test_the_log_goes_on_and_what_needs_the_archive_waits_for_the_add_on(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    status, problem = await ask(api, method, path, **request_)
-    assert (status, problem["code"]) == (503, "addon_missing"), problem
-    assert "the add-on archive, which STATESVC_ADDONS leaves out" in problem["detail"]
+    async with story(shop.database) as log:
+        await log.parcel("1Z0009")
+        await log.conflict("1Z0009")
+        await log.act()
+        await log.seal()
+    shop.context = replace(shop.context, carriers={"ups": replace(ACME, carrier_id="ups")})
+    (late,) = await shop.push(
+        says({"number": "1Z0001", "status": "in_transit", "code": "LATE"}), carrier_id="ups"
+    )
+    await shop.process(await shop.claim(), lease_seconds=0.3)
+    assert await shop.rows("SELECT message_id FROM statesvc.inbox") == [(late,)]
+    task = Rebuild(
+        owner_dsn=shop.database.owner_dsn,
+        actor="cli:ops",
+        processes=1,
+        progress=lambda *_: None,
+        archive=History(tmp_path / "archive"),
+    )
+    with pytest.raises(AddOnMissingError, match="add-on archive"):
+        await task.rebuild()
+    monkeypatch.delenv("STATESVC_ADDONS")
+    assert places(verify(shop.database, archive=tmp_path / "archive")) == []
 
 
-@pytest.mark.usefixtures("archived")
-async def test_what_is_in_the_database_is_answered_and_status_says_what_is_off(
-    archivist: Archivist, api: Any
-) -> None:
-    status, _ = await ask(api, "GET", "/v1/shipments/ups/1Z0007/history")
-    assert status == 200
-    found = await read_status(archivist.connection)
-    assert any(one.about == "add-ons" and MISSING in one.text for one in found.troubles)
-
-
-@pytest.mark.usefixtures("archived")
-async def test_up_does_not_start_without_the_job_that_keeps_a_bound(archivist: Archivist) -> None:
-    settings = read_settings()
-    await require_retention(archivist.connection, settings)
-    bounded = replace(settings, archive=settings.archive.model_copy(update={"log_hot_months": 1}))
-    with pytest.raises(SettingError, match=r"LOG_HOT_MONTHS is 1: .* needs the add-on archive"):
-        await require_retention(archivist.connection, bounded)
+async def test_status_and_up_tell_that_the_archives_need_the_add_on(shop: Shop) -> None:
+    found = await read_status(shop.connection)
+    (text,) = [one.text for one in found.troubles if one.about == "add-ons"]
+    assert "1 months of the log and 19 days of bodies are archived" in text
+    with pytest.raises(SettingError, match=r"KEEP_MONTHS is 25.* needs the add-on archive"):
+        await require_retention(shop.connection, read_settings())
