@@ -37,7 +37,8 @@ async def service_maker(
         ) -> Service:
             folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
             name = postgres.create_database(server)
-            stack.callback(postgres.drop_database, server, name)
+            # a role that owns something in it ends next
+            stack.callback(lambda: postgres.drop_database(server, name).result())
             mine = server.on(name)
             pooler = await stack.enter_async_context(
                 pgbouncer.between(mine.service_dsn, wanted=behind_pooler)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -44,6 +45,9 @@ OVERRIDES = {
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
 MEMORY_BYTES_MIN = 4 * 1024**3
 _superusers: dict[str, Connection[Any]] = {}
+_administration = ThreadPoolExecutor(1, "databases")
+_spares: dict[tuple[str, str], Future[str]] = {}
+"""The next copy of each template, by the superuser's address."""
 _started: dict[Path, EmbeddedServer] = {}
 """By this process: it holds their locks."""
 _PASSWORD = "for-tests-only"
@@ -95,17 +99,28 @@ def own_server() -> Iterator[Server]:
         server = _embedded(folder)
         asyncio.run(_make_template(server))
         yield server
-        _superusers.pop(server.superuser_dsn).close()
+        close_connections()
 
 
 def create_database(server: Server, template: str = TEMPLATE) -> str:
-    name = f"test_{uuid4().hex}"
-    _copy(_superuser(server.superuser_dsn), template, name)
+    """Return the copy of the template that was made while the test before ran, and have the next one made."""
+    key = (server.superuser_dsn, template)
+    if key not in _spares:
+        _spares[key] = _administration.submit(_new_copy, *key)
+    name = _spares[key].result()
+    _spares[key] = _administration.submit(_new_copy, *key)
     return name
 
 
-def drop_database(server: Server, name: str) -> None:
-    _drop(_superuser(server.superuser_dsn), name)
+def drop_database(server: Server, name: str) -> Future[None]:
+    """Drop it while the next test runs."""
+    return _administration.submit(_drop, server.superuser_dsn, name)
+
+
+def _new_copy(superuser_dsn: str, template: str) -> str:
+    name = f"test_{uuid4().hex}"
+    _copy(superuser_dsn, template, name)
+    return name
 
 
 async def fill_database(
@@ -120,7 +135,7 @@ async def fill_database(
         f"{TEMPLATE}_{content}",
         Path(os.environ[FOLDER_VARIABLE]),
     )
-    superuser = _superuser(make_conninfo(superuser_dsn, dbname="postgres"))
+    superuser = make_conninfo(superuser_dsn, dbname="postgres")
     with _locked(folder / content):
         if not (folder / content).read_text():
             _drop(superuser, filled)
@@ -132,7 +147,11 @@ async def fill_database(
 
 
 def close_connections() -> None:
-    """Close the connections of this process, when it needs no more databases."""
+    """Drop what nobody took, and close the connections of this process, when it needs no more databases."""
+    while _spares:
+        (superuser_dsn, _), spare = _spares.popitem()
+        _administration.submit(_drop, superuser_dsn, spare.result())
+    _administration.submit(int).result()
     while _superusers:
         _superusers.popitem()[1].close()
 
@@ -144,16 +163,16 @@ def _superuser(dsn: str) -> Connection[Any]:
     return _superusers[dsn]
 
 
-def _copy(connection: Connection[Any], template: str, name: str) -> None:
-    connection.execute(
+def _copy(superuser_dsn: str, template: str, name: str) -> None:
+    _superuser(superuser_dsn).execute(
         sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy").format(
             sql.Identifier(name), sql.Identifier(template)
         )
     )
 
 
-def _drop(connection: Connection[Any], name: str) -> None:
-    connection.execute(
+def _drop(superuser_dsn: str, name: str) -> None:
+    _superuser(superuser_dsn).execute(
         sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
     )
 
