@@ -6,11 +6,11 @@ from typing import Final
 from statesvc.background.periodic import Periodic
 from statesvc.telemetry.metrics import Telemetry
 
-_EVERY_SECONDS: Final = 0.25
+_EVERY_SECONDS: Final = 1.0
 
 
 def loop_lag(telemetry: Telemetry) -> Periodic:
-    """Return a job that measures four times a second."""
+    """Return a job that measures once a second."""
     due = float("inf")
 
     async def work() -> None:
