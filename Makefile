@@ -11,6 +11,8 @@ READY_DEV := $(VENV)/.ready-dev
 VENV_DOCS := .venv-docs
 VENV_AUDIT := .venv-audit
 VENV_BUILD := .venv-build
+VENV_RUNTIME := .venv-runtime
+READY_RUNTIME := $(VENV_RUNTIME)/.ready
 READY_DOCS := $(VENV_DOCS)/.ready
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
@@ -18,7 +20,7 @@ ARGS :=
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-core test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-core test-fast check bench soak fuzz wheel dist audit clean client docs pictures findings
+.PHONY: help install run demo test test-core test-fast check bench soak fuzz wheel dist licences audit clean client docs pictures findings
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -76,21 +78,24 @@ wheel: ## dist/statesvc-....whl and the source distribution; needs neither the s
 	@[ -x $(VENV_BUILD)/bin/hatchling ] || { $(or $(PYTHON),python3) -m venv --clear $(VENV_BUILD) && $(VENV_BUILD)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling; }
 	@$(VENV_BUILD)/bin/hatchling build
 
-dist: $(READY_DEV) ## the files of a release in dist/, from the last commit: packages, clients, installation files, bill of materials, checksums
+dist: $(READY_DEV) $(READY_RUNTIME) ## the files of a release in dist/, from the last commit: packages, clients, installation files, bill of materials, checksums
 	@[ -d tests/node/node_modules/openapi-typescript ] || npm ci --silent --prefix tests/node
 	@$(BIN)/python -m deploy.packaging.artefacts
 
-audit: $(READY_DEV) ## known faults of the packages that it runs with, by a public database; and their licences, in docs/dependencies.md
+licences: $(READY_DEV) $(READY_RUNTIME) ## the table of licences in docs/dependencies.md
+	@{ sed '/^<!-- make licences/q' docs/dependencies.md; $(BIN)/pip-licenses --python $(VENV_RUNTIME)/bin/python --from=mixed --format=markdown --no-version; echo '<!-- end -->'; } >$(VENV_RUNTIME)/page.md
+	@mv $(VENV_RUNTIME)/page.md docs/dependencies.md
+
+audit: $(READY_DEV) $(READY_RUNTIME) ## known faults of the packages that it runs with, by a public database
 	@[ -x $(VENV_AUDIT)/bin/pip-audit ] || { $(BIN)/python -m venv --clear $(VENV_AUDIT) && $(VENV_AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
-	@$(BIN)/python -m deploy.packaging.dependencies --pins >$(VENV_AUDIT)/pins.txt
-	@$(VENV_AUDIT)/bin/pip-audit --requirement $(VENV_AUDIT)/pins.txt --no-deps --disable-pip --strict $(ARGS)
+	@$(VENV_AUDIT)/bin/pip-audit --path $(VENV_RUNTIME)/lib/python*/site-packages --strict $(ARGS)
 
 docs: $(READY_DOCS) ## the pages as a site in site/, to be read from there or served; fetches nothing
 	@NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/mkdocs build --quiet --strict --config-file deploy/site/mkdocs.yml
 	@echo 'site/index.html'
 
 clean: ## removes the environment and caches, never data
-	rm -rf $(VENV) $(VENV_DOCS) $(VENV_AUDIT) $(VENV_BUILD) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV_DOCS) $(VENV_AUDIT) $(VENV_BUILD) $(VENV_RUNTIME) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt
 	@set -e; \
@@ -116,6 +121,15 @@ $(READY): pyproject.toml constraints.txt
 $(READY_DEV): $(READY)
 	@echo 'Adding the tools of tests and checks to $(VENV) ...'
 	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+# the packages that a user may choose, without statesvc and without tools: bill of materials, licences, audit
+$(READY_RUNTIME): $(READY) pyproject.toml constraints.txt
+	@echo 'Installing into $(VENV_RUNTIME) ...'
+	@$(BIN)/python -m venv --clear --without-pip $(VENV_RUNTIME)
+	@extras=$$($(BIN)/python -c 'import tomllib; print(*(set(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]) - {"dev"}), sep=",")') && \
+	$(BIN)/python -m pip --python $(VENV_RUNTIME)/bin/python install --quiet --disable-pip-version-check -c constraints.txt ".[$$extras]"
+	@$(BIN)/python -m pip --python $(VENV_RUNTIME)/bin/python uninstall --quiet --yes statesvc
 	@touch $@
 
 $(READY_DOCS): $(READY) deploy/site/requirements.txt

@@ -15,15 +15,15 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import statesvc
-from deploy.packaging.bill_of_materials import bill_of_materials
-from deploy.packaging.dependencies import ROOT, runtime_dependencies
 
+ROOT: Final = Path(__file__).parents[2]
+RUNTIME: Final = ROOT / ".venv-runtime"
+"""What a user may install, and no tools of ours; `make dist` makes it."""
 CHECKSUMS: Final = "SHA256SUMS"
 NODE_MODULES: Final = ROOT / "tests" / "node" / "node_modules"
 """Tools of the TypeScript client, at the versions of the lock file next to it."""
@@ -61,10 +61,6 @@ class Build:
         if ended.returncode:
             raise BuildError(f"{' '.join(map(str, command))}\n{ended.stdout}{ended.stderr}")
 
-    def file(self, pattern: str) -> Path:
-        (found,) = self.target.glob(pattern)
-        return found
-
 
 def build_release(target: Path) -> list[Path]:
     """Build all files into an empty folder. Return them, checksums last."""
@@ -76,14 +72,7 @@ def build_release(target: Path) -> list[Path]:
             build.run(sys.executable, "-m", "hatchling", "build", "-d", target, folder=folder)
         _pack_typescript_client(build)
         _pack_installation_files(build)
-    bill = target / f"statesvc-{statesvc.__version__}.cdx.json"
-    built_at = datetime.fromtimestamp(build.epoch, UTC)
-    bill.write_text(
-        bill_of_materials(
-            build.file("statesvc-*.whl"), statesvc.__version__, runtime_dependencies(), built_at
-        ),
-        "utf-8",
-    )
+        _write_bill_of_materials(build)
     return [*_checked(target), _write_checksums(target)]
 
 
@@ -132,6 +121,22 @@ def _installation_files(source: Path) -> Iterator[Path]:
             if path.is_file() and path.suffix != ".py"
         )
     yield from (source / name for name in BESIDE)
+
+
+def _write_bill_of_materials(build: Build) -> None:
+    """List the packages of the runtime environment, as CycloneDX."""
+    if not RUNTIME.exists():
+        raise BuildError("the bill of materials needs .venv-runtime: make dist")
+    project = build.source / "pyproject.toml"
+    # cyclonedx-py reads no version that Hatchling computes
+    version = f'version = "{statesvc.__version__}"'
+    project.write_text(
+        project.read_text("utf-8").replace('dynamic = ["version"]', version), "utf-8"
+    )
+    program = Path(sys.executable).with_name("cyclonedx-py")
+    bill = build.target / f"statesvc-{statesvc.__version__}.cdx.json"
+    options = ("--output-reproducible", "--pyproject", project, "--output-file", bill)
+    build.run(program, "environment", *options, RUNTIME, folder=build.source)
 
 
 def _checked(target: Path) -> list[Path]:
