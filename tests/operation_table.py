@@ -4,7 +4,7 @@ A command that calls a service from afar loads neither the database driver nor t
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from statesvc.http.call import WHY_HEADER
 from statesvc.http.faces import Asked
 from statesvc.http.operation import Operation, Route
+from statesvc.http.views import listed_views
 from tests.openapi_document import calls
 
 FILE: Final = Path(__file__).parents[1] / "statesvc" / "cli" / "operation_table.json"
@@ -48,7 +49,13 @@ def _described(route: Route) -> dict[str, Any]:
         "takes_why": WHY_HEADER in operation.request_headers,
         "fields": fields,
         "parts": None if operation.parts is None else _without_defaults(asdict(operation.parts)),
-        "commands": [_without_defaults(asdict(command)) for command in operation.commands],
+        "view": listed_views(operation.view) if operation.commands else None,
+        "commands": [
+            _without_defaults(
+                {**asdict(replace(command, view=())), "view": listed_views(command.view)}
+            )
+            for command in operation.commands
+        ],
     }
     return _without_defaults(described)
 

@@ -11,6 +11,7 @@ from statesvc.http.faces import Command
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Table
 from statesvc.log import action_list
 from statesvc.log.action_list import NEWEST_ACTION, ActionPosition, RecordedAction, WantedActions
 
@@ -37,13 +38,8 @@ class ActionsParameters(PageParameters):
     scope="ops",
     tag="actions",
     problems=(Code.INVALID_CURSOR,),
-    commands=(
-        Command(
-            name="actions list",
-            columns=("recorded_at", "actor", "verb", "target", "details"),
-            nothing="no action fits",
-        ),
-    ),
+    view=Table("recorded_at", "actor", "verb", "target", "details", empty="no action fits"),
+    commands=(Command(name="actions list"),),
 )
 async def list_actions(
     context: Context, call: Call[ActionsParameters, None]

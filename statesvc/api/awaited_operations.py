@@ -15,6 +15,7 @@ from statesvc.http.faces import Command
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import NO_CONTENT, Code, Problem
+from statesvc.http.views import Column, Table
 from statesvc.shipments.awaited import HOURS_MAX, await_number, stop_awaiting
 from statesvc.shipments.awaited_numbers import AwaitedPosition, list_unheard
 from statesvc.shipments.references import NumberErasedError
@@ -78,8 +79,15 @@ class ListedAwaited(AwaitedShown):
     commands=(
         Command(
             name="shipments awaited",
-            columns=("carrier_id", "number", "hours", "awaited_at", "due_at", "observed_at"),
-            nothing="nothing is waited for",
+            view=Table(
+                "carrier_id",
+                "number",
+                "hours",
+                Column("awaited_at", "Awaited since"),
+                "due_at",
+                Column("observed_at", "Found overdue"),
+                empty="nothing is waited for",
+            ),
         ),
     ),
 )

@@ -3,11 +3,12 @@
 A replay is one run, cut into calls: each does what fits into it, and its `next_cursor` goes on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final, NoReturn
 from uuid import UUID, uuid4
 
+from psycopg import AsyncConnection
 from pydantic import Field
 
 from events.errors import Cause
@@ -22,11 +23,26 @@ from statesvc.api.dead_letter_replay_models import (
     ReplayMany,
     ReplayOne,
 )
+from statesvc.api.dead_letter_words import (
+    discarded_many,
+    group_cause,
+    group_details,
+    group_path,
+    newest_of,
+    newest_path,
+    replay_words,
+    replayed_one,
+    still_coming,
+    subject,
+    would_discard,
+    would_replay,
+)
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, Name
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command, ConsolePage, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import (
     NEWEST,
@@ -38,6 +54,7 @@ from statesvc.http.paging import (
     position_of,
 )
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.repair.dead_letters import listing
 from statesvc.repair.dead_letters.dead_letter import (
     SENTENCES,
@@ -66,6 +83,8 @@ from statesvc.repair.dead_letters.replay_run import (
 
 REPLAY_SECONDS: Final = 30.0
 _TAG: Final = "dead letters"
+LIST: Final = "/console/dead-letters"
+_FILTER: Final = ("kind", "carrier_id", "cause")
 _ENDED: Final = frozenset({ReplayEnd.DONE, ReplayEnd.CANARY_FAILED, ReplayEnd.ERRORS_ROSE})
 """Nothing is left that the run would go on with."""
 
@@ -112,6 +131,30 @@ class RunCursor:
     scope="ops",
     tag=_TAG,
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
+    view=Table(
+        Column("dead_letter_id", "ID", link=LIST + "/{dead_letter_id}"),
+        Column("created_at", "Since"),
+        "carrier_id",
+        "kind",
+        "cause",
+        Column(subject, "Detail"),
+        "attempts",
+        Column("resolution", "Settled"),
+        Column("resolved_by", "By", wide=True),
+        Column("why", wide=True),
+        empty="nothing waits",
+    ),
+    commands=(Command(name="dead-letters list", preset={"open": True}),),
+    pages=(
+        ConsolePage(
+            path=LIST + "/group",
+            title="Dead letters",
+            section=LIST,
+            filter=("kind", "carrier_id", "cause", "open"),
+            preset={"open": "true"},
+            acts=(LIST + "/replay", LIST + "/discard"),
+        ),
+    ),
 )
 async def list_dead_letters(
     context: Context, call: Call[DeadLetterListParameters, None]
@@ -137,7 +180,38 @@ async def list_dead_letters(
     return Page(items, None if next_before is None else encode_cursor([next_before], bound_to))
 
 
-@operation("GET /v1/dead-letters/groups", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
+@operation(
+    "GET /v1/dead-letters/groups",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    view=(
+        Table(
+            "dead_letters",
+            "carrier_id",
+            "kind",
+            Column(group_cause, "What went wrong", link=group_path),
+            "cause",
+            Column("oldest_at", "Since"),
+            Column(still_coming, "Still coming?"),
+            Column(newest_of, "Newest", link=newest_path),
+            Column(group_details, "Mostly"),
+            empty="nothing waits",
+        ),
+        Sentences("... there are more dead letters than were counted", when="counts_capped"),
+    ),
+    commands=(Command(name="dead-letters groups"),),
+    pages=(
+        ConsolePage(
+            path=LIST,
+            title="Dead letters",
+            menu="Dead letters",
+            filter=("kind", "carrier_id", "cause"),
+            acts=(LIST + "/replay", LIST + "/discard"),
+            runbook=("DeadLettersGrow", "FormatChanged", "UnknownCodes"),
+        ),
+    ),
+)
 async def list_dead_letter_groups(
     context: Context, call: Call[DeadLetterGroupsParameters, None]
 ) -> DeadLetterGroups:
@@ -152,7 +226,60 @@ async def list_dead_letter_groups(
     return groups
 
 
-@operation("GET /v1/dead-letters/{id}", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND,))
+@operation(
+    "GET /v1/dead-letters/{id}",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.NOT_FOUND,),
+    view=(
+        Details(
+            Column(group_cause, "What went wrong", link=group_path),
+            "cause",
+            "carrier_id",
+            "kind",
+            Column(subject, "Detail"),
+            Column("created_at", "Since"),
+            "message_id",
+            "received_at",
+            Column("webhook_id", "Notification"),
+            "attempts",
+            "worker",
+            "normalizer",
+            Column("occurrences.events", "Events with the code"),
+            Column("occurrences.shipments", "On shipments"),
+            Column(replay_words, "Replay"),
+            "became",
+            "resolution",
+            "resolved_at",
+            "resolved_by",
+            "why",
+            Column("run_id", "Run"),
+        ),
+        Table(
+            Column("number", "Attempt"),
+            "worker",
+            "started_at",
+            "ended_at",
+            "outcome",
+            "error",
+            "normalizer",
+            of="attempts_made",
+            title="Attempts",
+        ),
+        Table(
+            Column("dead_letter_id", "Dead letter", link=LIST + "/{dead_letter_id}"),
+            Column("created_at", "Since"),
+            "cause",
+            "detail",
+            "resolution",
+            Column("resolved_by", "By"),
+            "why",
+            of="related",
+            title="Other dead letters of the same",
+        ),
+    ),
+    commands=(Command(name="dead-letters show"),),
+)
 async def get_dead_letter(
     context: Context, call: Call[DeadLetterParameters, None]
 ) -> DeadLetterDetails:
@@ -236,8 +363,20 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     "POST /v1/dead-letters/discard",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.CONFLICT),
     parts=CallParts(summed=("discarded",), left="remaining", repeats=True),
+    view=Sentences(discarded_many),
+    commands=(Command(name="dead-letters discard", arguments=("ids",)),),
+    forms=(
+        Form(
+            path=LIST + "/discard",
+            title="Discard dead letters",
+            button="Discard all of them",
+            fields=_FILTER,
+            then=LIST,
+            is_drastic=True,
+        ),
+    ),
 )
 async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) -> DiscardedMany:
     """Discard the dead letters that match a filter.
@@ -245,8 +384,9 @@ async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) 
     The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.
     """
     wanted = call.body
-    request = _request(context, call, wanted.filter, why=wanted.why)
+    request = _request(context, call, wanted.filter, why=wanted.why, ids=wanted.ids)
     async with context.pool.connection() as connection:
+        await _require_open(connection, wanted.ids or ())
         discarded = 0 if wanted.dry_run else await discard(connection, request, up_to=NEWEST)
         plan = await plan_replay(connection, request)
     if not discarded and not plan.dead_letters:
@@ -261,6 +401,18 @@ async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) 
     problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
     deadline_seconds=REPLAY_SECONDS,
     parts=CallParts(summed=("messages", "corrected", "added")),
+    view=Sentences(replayed_one),
+    forms=(
+        Form(
+            path=LIST + "/{id}/replay",
+            title="Replay dead letter {id}",
+            button="Replay",
+            preview="get_dead_letter",
+            would=Sentences(would_replay),
+            then=LIST + "/{id}",
+            section=LIST,
+        ),
+    ),
 )
 async def replay_dead_letter(
     context: Context, call: Call[DeadLetterParameters, ReplayOne]
@@ -320,6 +472,19 @@ async def replay_dead_letter(
     scope="ops",
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
+    view=Sentences("Dead letter {dead_letter_id} is discarded."),
+    forms=(
+        Form(
+            path=LIST + "/{id}/discard",
+            title="Discard dead letter {id}",
+            button="Discard",
+            preview="get_dead_letter",
+            would=Sentences(would_discard),
+            then=LIST + "/{id}",
+            section=LIST,
+            is_drastic=True,
+        ),
+    ),
 )
 async def discard_dead_letter(
     context: Context, call: Call[DeadLetterParameters, Discard]
@@ -347,17 +512,27 @@ def _request(
     *,
     why: str,
     run_id: UUID | None = None,
-    ids: tuple[int, ...] | None = None,
+    ids: Iterable[int] | None = None,
 ) -> RepairRequest:
     carriers = frozenset(context.carriers())
     return RepairRequest(
         wanted=wanted,
-        ids=ids,
+        ids=None if ids is None else tuple(ids),
         carriers=carriers,
         actor=call.caller.actor,
         why=why,
         run_id=run_id or uuid4(),
     )
+
+
+async def _require_open(connection: AsyncConnection[Any], ids: Iterable[int]) -> None:
+    """Refuse ids that are not of open dead letters. Raises Problem."""
+    for dead_letter_id in ids:
+        dead_letter = await find_dead_letter(connection, dead_letter_id)
+        if dead_letter is None:
+            raise _absent(dead_letter_id)
+        if dead_letter.resolution is not None:
+            _refuse(Obstacle(dead_letter.resolution), dead_letter_id)
 
 
 async def _run(
@@ -398,8 +573,9 @@ def _cursor(run: ReplayRun, bound_to: Mapping[str, Any]) -> str:
     return encode_position(RunCursor(run_id=run.request.run_id, at=run.position), bound_to)
 
 
-def _refuse(obstacle: Obstacle) -> NoReturn:
-    raise Problem(Code.CONFLICT, SENTENCES[obstacle], members={"obstacle": obstacle.value})
+def _refuse(obstacle: Obstacle, dead_letter_id: int | None = None) -> NoReturn:
+    about = "" if dead_letter_id is None else f"dead letter {dead_letter_id}: "
+    raise Problem(Code.CONFLICT, about + SENTENCES[obstacle], members={"obstacle": obstacle.value})
 
 
 def _absent(dead_letter_id: int) -> Problem:

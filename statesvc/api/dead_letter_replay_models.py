@@ -9,11 +9,13 @@ from events.errors import Cause
 from statesvc.api.parameters import Name
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
+from statesvc.http.paging import RowNumber
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
 
 REPLAY_LIMIT_MAX: Final = 500
+IDS_MAX: Final = 100
 PATIENCE_SECONDS: Final = 8.0
 """Time that a call waits for a verdict."""
 PER_SECOND_MAX: Final = 1_000_000
@@ -63,15 +65,26 @@ class ReplayedOne(BaseModel):
 
 
 class MeantDeadLetters(ClosedModel):
-    """Selection of open dead letters; at least one of carrier, cause and kind."""
+    """Selection of open dead letters: their ids, or at least one of carrier, cause and kind."""
 
     model_config = ConfigDict(
         json_schema_extra={
-            "if": {"properties": {"kind": {"const": None}, "carrier_id": {"const": None}}},
+            "if": {
+                "properties": {
+                    "ids": {"const": None},
+                    "kind": {"const": None},
+                    "carrier_id": {"const": None},
+                }
+            },
             "then": {"required": ["cause"], "properties": {"cause": {"type": "string"}}},
         },
     )
 
+    ids: Annotated[
+        list[RowNumber] | None,
+        Field(max_length=IDS_MAX, description="These alone, and no filter beside them."),
+        Asked(metavar="ID"),
+    ] = None
     kind: DeadLetterKind | None = None
     carrier_id: Annotated[
         Name | None, Asked(label="Carrier", hint="Empty: any. Name at least one of the three.")
@@ -83,8 +96,12 @@ class MeantDeadLetters(ClosedModel):
 
     @model_validator(mode="after")
     def _means_some(self) -> Self:
-        if self.kind is None and self.carrier_id is None and self.cause is None:
-            raise ValueError("name at least one of carrier_id, cause and kind")
+        if self.ids is None and not (self.kind or self.carrier_id or self.cause):
+            raise ValueError(
+                "name the dead letters: ids, or at least one of carrier_id, cause and kind"
+            )
+        if self.ids is not None and self.filter.stated:
+            raise ValueError("name dead letters by their ids, or by a filter, not both")
         return self
 
     @property

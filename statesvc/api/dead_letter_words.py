@@ -1,9 +1,14 @@
-"""What the cause of a dead letter means, in words: `GET /v1/status` and the console say it alike."""
+"""Dead letters in words, alike in `GET /v1/status`, on the command line and on the console."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from events.errors import Cause
+from statesvc.background.duration import duration
+from statesvc.http.views import Denied, counted
+from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 
 _CAUSE_WORDS: Final[Mapping[str, str]] = {
     Cause.UNREADABLE: "body cannot be read",
@@ -22,6 +27,8 @@ _CAUSE_WORDS: Final[Mapping[str, str]] = {
     Cause.DELIVERY_EXHAUSTED: "receiver gave up",
 }
 
+_STILL_SECONDS: Final = 900
+
 
 def cause_words(cause: str, detail: str = "") -> str:
     """Say what a cause means."""
@@ -30,3 +37,112 @@ def cause_words(cause: str, detail: str = "") -> str:
     if cause == Cause.CONTRADICTS_TEXT and detail:
         return f"code {detail}"
     return _CAUSE_WORDS.get(cause, cause.replace("_", " "))
+
+
+def group_cause(group: Mapping[str, Any]) -> str:
+    """Say what went wrong with a group."""
+    details = group.get("details", ())
+    return cause_words(group["cause"], details[0]["detail"] if len(details) == 1 else "")
+
+
+def group_details(group: Mapping[str, Any]) -> str:
+    """Say what the dead letters of a group have most often."""
+    return "; ".join(
+        f"{each['dead_letters']} x {each['detail'] or '(no detail)'}"
+        for each in group["details"][:2]
+    )
+
+
+def still_coming(group: Mapping[str, Any]) -> str:
+    """Say whether such dead letters were buried in the last quarter of an hour."""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(group["newest_at"])).total_seconds()
+    return f"{'yes' if seconds < _STILL_SECONDS else 'no'}, {duration(max(seconds, 0.0))} ago"
+
+
+def newest_of(group: Mapping[str, Any]) -> int:
+    """Return the newest dead letter of a group."""
+    return int(group["dead_letter_ids"][0])
+
+
+def newest_path(group: Mapping[str, Any]) -> str:
+    return f"/console/dead-letters/{newest_of(group)}"
+
+
+def group_path(group: Mapping[str, Any]) -> str:
+    """Return the console's page of a group. The API filters by no cause of a foreign worker."""
+    names = ("kind", "carrier_id", *(["cause"] if group["cause"] in _CAUSE_WORDS else []))
+    return f"/console/dead-letters/group?{urlencode({name: group[name] for name in names})}"
+
+
+def subject(dead_letter: Mapping[str, Any]) -> str:
+    """Say what a dead letter is about: the unknown code, or where its message could not be read."""
+    code = "/".join(part for part in (dead_letter["raw_type"], dead_letter["raw_code"]) if part)
+    return ": ".join(part for part in (code, dead_letter["detail"]) if part)
+
+
+def replay_words(dead_letter: Mapping[str, Any]) -> str:
+    """Say what a replay of it does, or why it cannot be replayed."""
+    obstacle = dead_letter["resolution"] or dead_letter.get("obstacle")
+    return SENTENCES[Obstacle(obstacle)] if obstacle else IN_WORDS[Way(dead_letter["way"])]
+
+
+def would_replay(dead_letter: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a replay of one would do."""
+    yield from _possible(dead_letter, "replayed", dead_letter["obstacle"])
+    yield f"{_one(dead_letter)}: {IN_WORDS[Way(dead_letter['way'])]}."
+    if (code := dead_letter["occurrences"]) is not None:
+        yield (
+            f"It is about {counted(code['events'], 'event')} on {counted(code['shipments'], 'shipment')}. "
+            "Nothing changes before the code is mapped."
+        )
+
+
+def would_discard(dead_letter: Mapping[str, Any]) -> Iterator[str]:
+    """Say what discarding one would do."""
+    yield from _possible(dead_letter, "discarded", None)
+    yield f"{_one(dead_letter)} is given up: {dead_letter['cause']}. {_LOST[dead_letter['kind']]}"
+
+
+def _possible(dead_letter: Mapping[str, Any], what: str, obstacle: str | None) -> Iterator[Denied]:
+    if found := dead_letter["resolution"] or obstacle:
+        yield Denied(f"It cannot be {what}: {SENTENCES[Obstacle(found)]}.")
+
+
+def _one(dead_letter: Mapping[str, Any]) -> str:
+    return f"Dead letter {dead_letter['dead_letter_id']} of {dead_letter['carrier_id']}"
+
+
+_LOST: Final[Mapping[str, str]] = {
+    "message": "Its message takes no effect; its body is stored as long as any.",
+    "code": "Its events stay unmapped. The code makes a new dead letter when it is pushed again.",
+    "notification": "Its subscriber is not notified of this change.",
+}
+
+
+def replayed_one(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a call that replays one dead letter did."""
+    if answer["resolved"]:
+        yield (
+            f"Dead letter {answer['dead_letter_id']} is replayed: {IN_WORDS[Way(answer['way'])]}."
+        )
+    yield from _reread(answer)
+
+
+def _reread(answer: Mapping[str, Any]) -> Iterator[str]:
+    if answer["messages"]:
+        corrected, added = counted(answer["corrected"], "event"), counted(answer["added"], "event")
+        yield f"Read again: {counted(answer['messages'], 'message')}. Corrected: {corrected}; added: {added}."
+
+
+def discarded_many(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a call that discards dead letters did, or would do."""
+    count = answer["remaining"] if answer["dry_run"] else answer["discarded"]
+    if not count:
+        yield Denied("No open dead letter matches.")
+    elif answer["dry_run"]:
+        yield (
+            f"{counted(count, 'dead letter')} would be discarded, for good: listed as discarded, never replayed. "
+            "Their messages take no effect, their notifications are not sent."
+        )
+    else:
+        yield f"{counted(count, 'dead letter')} discarded."

@@ -14,6 +14,7 @@ from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.log.archived_files import require_archive
 
 Why = Annotated[
@@ -66,22 +67,18 @@ class LegalHoldRelease(LegalHoldPlacement):
     scope="audit",
     tag=_TAG,
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
-    commands=(
-        Command(
-            name="legal-hold list",
-            columns=(
-                "carrier_id",
-                "tracking_number",
-                "placed_at",
-                "placed_by",
-                "why",
-                "released_at",
-                "released_by",
-                "released_why",
-            ),
-            nothing="no legal hold stands",
-        ),
+    view=Table(
+        "carrier_id",
+        Column("tracking_number", link="/console/shipments/{carrier_id}/{tracking_number}"),
+        "placed_at",
+        Column("placed_by", "By"),
+        "why",
+        "released_at",
+        "released_by",
+        Column("released_why", "Why released"),
+        empty="no legal hold is in force",
     ),
+    commands=(Command(name="legal-hold list"),),
 )
 async def list_legal_holds(
     context: Context, call: Call[LegalHoldsParameters, None]
@@ -113,9 +110,8 @@ async def list_legal_holds(
     tag=_TAG,
     statuses={CREATED: "placed"},
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.ADDON_MISSING),
-    commands=(
-        Command(name="legal-hold place", arguments=_NUMBER, done="{carrier_id} {number}: held"),
-    ),
+    view=Sentences("{carrier_id} {number}: held"),
+    commands=(Command(name="legal-hold place", arguments=_NUMBER),),
 )
 async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement]) -> LegalHold:
     """Place a legal hold.
@@ -134,11 +130,8 @@ async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement
     scope="admin",
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
-    commands=(
-        Command(
-            name="legal-hold release", arguments=_NUMBER, done="{carrier_id} {number}: released"
-        ),
-    ),
+    view=Sentences("{carrier_id} {number}: released"),
+    commands=(Command(name="legal-hold release", arguments=_NUMBER),),
 )
 async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease]) -> LegalHold:
     """Release a legal hold.

@@ -17,6 +17,7 @@ from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.queue import carrier_quota as quotas
 from statesvc.queue.carrier_quota import (
     IN_FLIGHT_MAX,
@@ -147,13 +148,16 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
     scope="ops",
     tag=_NOTICES,
     problems=(Code.INVALID_CURSOR,),
-    commands=(
-        Command(
-            name="notices list",
-            columns=("notice_id", "created_at", "kind", "target", "details", "seen_by"),
-            nothing="no notice is there",
-        ),
+    view=Table(
+        Column("notice_id", "Notice"),
+        Column("created_at", "Noticed"),
+        "kind",
+        "target",
+        "details",
+        Column("seen_by", "Seen by"),
+        empty="no notice is there",
     ),
+    commands=(Command(name="notices list"),),
 )
 async def list_notices(context: Context, call: Call[NoticesParameters, None]) -> Page[StoredNotice]:
     """List notices.
@@ -176,16 +180,14 @@ async def list_notices(context: Context, call: Call[NoticesParameters, None]) ->
     tag=_NOTICES,
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND,),
-    commands=(Command(name="notices seen", done="notice {notice_id} is marked as seen"),),
+    view=Sentences("Notice {notice_id} is marked as seen."),
+    commands=(Command(name="notices seen"),),
     forms=(
         Form(
             path="/console/notices/{notice_id}/seen",
             title="Notice {notice_id}",
             button="Mark as seen",
-            would=(
-                "Notice {notice_id} is marked as seen by your key, and leaves the list of those that nobody saw.",
-            ),
-            done="Notice {notice_id} is marked as seen.",
+            would=Sentences("It leaves the list of notices that nobody has seen."),
             then="/console/notices",
         ),
     ),

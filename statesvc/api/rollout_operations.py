@@ -17,6 +17,7 @@ from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.http.unknown_carrier import no_such_carrier
+from statesvc.http.views import Sentences
 from statesvc.reading.foreign_readings import COUNT_MAX, ReadingState, list_readings
 from statesvc.reading.rollout_store import (
     ALL,
@@ -277,14 +278,14 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
             summary="keep a carrier's messages, process none",
             fields=("why",),
             fixed={"hold": True},
-            done="{carrier_id}: held; in effect at the next claim",
+            view=Sentences("{carrier_id}: held; in effect at the next claim"),
         ),
         Command(
             name="rollout release",
             summary="process them again",
             fields=("why",),
             fixed={"hold": False},
-            done="{carrier_id}: released; in effect at the next claim",
+            view=Sentences("{carrier_id}: released; in effect at the next claim"),
         ),
     ),
 )

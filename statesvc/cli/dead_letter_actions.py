@@ -35,45 +35,32 @@ def filter_of(options: argparse.Namespace) -> dict[str, Json]:
     return {name: value for name in FILTER if (value := getattr(options, name)) is not None}
 
 
-def configure_actions(commands: Subcommands) -> None:
-    for name, operation_id, summary, dry_run in (
-        (
-            "replay",
-            "replay_dead_letters",
-            "put dead letters back the way they came, once their cause is fixed",
-            "only print the plan",
-        ),
-        (
-            "discard",
-            "discard_dead_letters",
-            "give dead letters up; they stay, listed as discarded",
-            "only count them",
-        ),
-    ):
-        parser = commands.add_parser(name, help=summary)
-        parser.add_argument(
-            "ids",
-            nargs="*",
-            type=int,
-            metavar="ID",
-            help="ids of dead letters; or use the filter options",
-        )
-        add_fields(parser, operation_id, *FILTER, "why")
-        parser.add_argument("--dry-run", action="store_true", help=dry_run)
-        parser.add_argument(
-            "--json",
-            action="store_true",
-            help="for scripts: a line for the plan, for progress and for the result",
-        )
-        if name == "replay":
-            add_fields(parser, operation_id, "canary", "per_second", "stop_at_percent")
-            parser.add_argument(
-                "--patience",
-                type=float,
-                default=60.0,
-                metavar="SECONDS",
-                help="stop when none gets a verdict (%(default)s)",
-            )
+def configure_replay(commands: Subcommands) -> None:
+    parser = commands.add_parser(
+        "replay", help="put dead letters back the way they came, once their cause is fixed"
+    )
+    parser.add_argument(
+        "ids",
+        nargs="*",
+        type=int,
+        metavar="ID",
+        help="ids of dead letters; or use the filter options",
+    )
+    add_fields(parser, "replay_dead_letters", *FILTER, "why")
+    parser.add_argument("--dry-run", action="store_true", help="only print the plan")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="for scripts: a line for the plan, for progress and for the result",
+    )
+    add_fields(parser, "replay_dead_letters", "canary", "per_second", "stop_at_percent")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="stop when none gets a verdict (%(default)s)",
+    )
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -245,43 +232,3 @@ def _write_end(ended: Mapping[str, Any], *, as_json: bool) -> None:
         write_line(f"{count:,} not replayed: {SENTENCES[Obstacle(obstacle)]}")
     if ended["ended"] in _WHY_STOPPED:
         write_line(_WHY_STOPPED[ended["ended"]])
-
-
-async def run_discard(options: argparse.Namespace) -> int:
-    """Discard; return 1 where nothing was there to discard."""
-    _check(options)
-    if not options.why.strip():
-        raise CommandError("--why: say why: the log records it", exit_code=2)
-    async with api_calls(options) as calls:
-        count, discarded = await (_discard_ids if options.ids else _discard)(calls, options)
-    if not options.json and not count:
-        raise CommandError("no open dead letter matches")
-    does = (
-        f"{count:,} dead letters would be discarded"
-        if options.dry_run
-        else f"{discarded:,} dead letters discarded"
-    )
-    _say(options, does, {"dead_letters": count, "discarded": discarded})
-    return 0 if discarded or options.dry_run else 1
-
-
-async def _discard(calls: Calls, options: argparse.Namespace) -> tuple[int, int]:
-    wanted = {**filter_of(options), "why": options.why}
-    count = (await calls.call("discard_dead_letters", {**wanted, "dry_run": True}))["remaining"]
-    discarded = 0
-    if not options.dry_run:
-        async for progress, _ in work(
-            calls, "discard_dead_letters", wanted, counted="dead letters", total=count
-        ):
-            discarded = progress.sums["discarded"]
-    return count, discarded
-
-
-async def _discard_ids(calls: Calls, options: argparse.Namespace) -> tuple[int, int]:
-    for one in options.ids:
-        await calls.call(
-            "get_dead_letter" if options.dry_run else "discard_dead_letter",
-            *([] if options.dry_run else [{"why": options.why}]),
-            id=one,
-        )
-    return len(options.ids), 0 if options.dry_run else len(options.ids)

@@ -4,14 +4,18 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from contextlib import aclosing
+from typing import Any, Final, Protocol
 
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, add_fields, commands_of, operation_named
-from statesvc.cli.output import cell, write_json, write_line, write_table
+from statesvc.cli.output import write_blocks, write_json, write_line
 from statesvc.cli.service_calls import api_calls
 from statesvc.http.faces import Command
+from statesvc.http.views import Views, draw, is_refused
+
+_OF_A_PAGE: Final = frozenset({"items", "next_cursor"})
 
 
 class Subcommands(Protocol):
@@ -46,6 +50,8 @@ def add_declared(subcommands: Subcommands, group: str) -> None:
             parser.add_argument(
                 "--yes", action="store_true", help="do it; without it, only show what it would do"
             )
+        if command.preset:
+            parser.add_argument("--all", action="store_true", help="all of them")
         parser.add_argument("--json", action="store_true", help="for scripts")
         parser.set_defaults(declared=(operation.operation_id, command))
 
@@ -65,7 +71,7 @@ def _options(operation: ListedOperation, command: Command) -> list[str]:
     return [
         name
         for name in plain
-        if name not in command.fixed and name not in _arguments(operation, command)
+        if name not in {*command.fixed, *command.preset, *_arguments(operation, command)}
     ]
 
 
@@ -90,97 +96,58 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
         and not options.why.strip()
     ):
         raise CommandError("--why must say why", exit_code=2)
+    preset = {} if not command.preset or options.all else command.preset
     async with api_calls(options) as calls:
         if complete_ids is not None:
             await complete_ids(calls, options)
-        stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
+        stated = {name: getattr(options, name) for name in taken} | {**preset, **command.fixed}
         if command.preview and not options.yes:
-            _write(
-                await _answer(calls, operation_named(command.preview), stated),
-                command,
-                stated,
-                as_json=options.json,
-            )
-            if not options.json:
+            previewed = operation_named(command.preview)
+            answer = await _answer(calls, previewed, stated)
+            code = _write(answer, previewed.view, stated, as_json=options.json)
+            if not options.json and not code:
                 write_line("nothing was changed; --yes does it")
-            return 0
+            return code
         answer = await _answer(calls, operation, stated, why=why)
-    _write(answer, command, stated, as_json=options.json)
-    return 0
+    return _write(answer, command.view or operation.view, stated, as_json=options.json)
 
 
 async def _answer(
     calls: Calls, operation: ListedOperation, stated: Mapping[str, Json], *, why: str = ""
 ) -> Json:
-    """Make the call; what was not stated is not sent."""
+    """Make the call; what was not stated is not sent. Work in parts is done to its end, unless `limit` says how much to do."""
     said = {
         name: value
         for name, value in stated.items()
-        if value is not None and name in operation.fields
+        if value not in (None, []) and name in operation.fields
     }
     body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
     given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
     if operation.parts is None:
         return await calls.call(operation.operation_id, body, why=why, **given)
     answer: Json = None
-    async for progress, part in work(
-        calls, operation.operation_id, body, counted=operation.parts.summed[0], **given
-    ):
-        answer = {**part, **progress.sums}
+    counted = operation.parts.summed[0]
+    async with aclosing(
+        work(calls, operation.operation_id, body, counted=counted, why=why, **given)
+    ) as parts:
+        async for progress, part in parts:
+            answer = {**part, **progress.sums}
+            if "limit" in body:
+                break
     return answer
 
 
-def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_json: bool) -> None:
+def _write(answer: Json, view: Views, stated: Mapping[str, Json], *, as_json: bool) -> int:
+    """Write the answer; return 1 where it says that something was not done."""
+    blocks = draw(view, answer, stated)
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
     if as_json:
-        write_json(answer if listed is None else listed)
-    elif command.done:
-        members = answer if isinstance(answer, dict) else {}
-        write_line(
-            command.done.format_map(
-                {**members, **{name: value for name, value in stated.items() if value is not None}}
-            )
-        )
-    elif listed is None:
-        write_members(
-            {name: value for name, value in (answer or {}).items() if value not in (None, "", [])}
-        )
-    elif listed:
-        columns = command.columns or tuple(listed[0])
-        write_table(
-            [_words(name).upper() for name in columns],
-            [[cell(row.get(name)) for name in columns] for row in listed],
-        )
+        write_json(answer if listed is None or answer.keys() - _OF_A_PAGE else listed)
     else:
-        write_line(command.nothing)
+        write_blocks(blocks)
     if listed is not None and answer.get("next_cursor"):
         # behind a document for scripts nothing else may stand
         (sys.stderr.write if as_json else write_line)(
             f"... there are more: --cursor {answer['next_cursor']}"
         )
-
-
-def write_members(members: Mapping[str, Json]) -> None:
-    """Write one member a line, and each list of objects as a table of its own below."""
-    lists = {
-        name: value
-        for name, value in members.items()
-        if isinstance(value, list) and isinstance(value[0], dict)
-    }
-    write_table(
-        ("FIELD", "VALUE"),
-        [(_words(name), cell(value)) for name, value in members.items() if name not in lists],
-    )
-    for name, rows in lists.items():
-        write_line(f"\n{_words(name)}:")
-        columns = [
-            column for column in rows[0] if any(row.get(column) not in (None, "") for row in rows)
-        ]
-        write_table(
-            [_words(column).upper() for column in columns],
-            [[cell(row.get(column)) for column in columns] for row in rows],
-        )
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return 1 if is_refused(blocks) else 0

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from statesvc.http.call_progress import CallParts
 from statesvc.http.faces import Command
+from statesvc.http.views import Views, view_of
 
 _CHOICES_SHOWN: Final = 8
 _WHY: Final = "recorded in the log"
@@ -52,6 +53,7 @@ class ListedOperation:
     """Besides its fields: why it is done, for the log."""
     fields: Mapping[str, TakenField]
     parts: CallParts | None
+    view: Views
     commands: tuple[Command, ...]
 
 
@@ -79,7 +81,11 @@ def operation_named(operation_id: str) -> ListedOperation:
             for name, described in listed.get("fields", {}).items()
         },
         parts=None if parts is None else CallParts(**parts),
-        commands=tuple(Command(**command) for command in listed.get("commands", ())),
+        view=view_of(listed.get("view", ())),
+        commands=tuple(
+            Command(**{**command, "view": view_of(command.get("view", ()))})
+            for command in listed.get("commands", ())
+        ),
     )
 
 
@@ -124,17 +130,13 @@ def add_fields(
                 "metavar": field.metavar or _metavar(field),
                 "choices": field.choices or None,
             }
-            if field.many:
-                described["action"] = "append"
         if name in arguments:
-            parser.add_argument(
-                name,
-                **{**described, "metavar": described.get("metavar") or name.removesuffix("_id")},
-            )
+            described["metavar"] = described.get("metavar") or name.removesuffix("_id")
+            parser.add_argument(name, nargs="*" if field.many else None, **described)
         else:
-            parser.add_argument(
-                field.option, dest=name, required=field.required or name in required, **described
-            )
+            many = {"action": "append"} if field.many else {}
+            is_required = field.required or name in required
+            parser.add_argument(field.option, dest=name, required=is_required, **described, **many)
 
 
 def _metavar(field: TakenField) -> str | None:

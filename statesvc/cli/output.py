@@ -12,6 +12,7 @@ import orjson
 
 from statesvc.background.duration import duration
 from statesvc.cli.presentation import Painted, paint, presentation
+from statesvc.http.views import Block, Cell, Grid, Line, Listing
 from statesvc.telemetry.colour import Colour
 
 NO_PLACE: Final = (
@@ -156,6 +157,39 @@ def cell(value: object) -> object:
 def write_line(text: str) -> None:
     """Write one line."""
     sys.stdout.write(text + "\n")
+
+
+def write_blocks(blocks: Iterable[Block]) -> None:
+    """Write a view. What is refused goes to standard error."""
+    is_first = True
+    for block in blocks:
+        match block:
+            case Line(text, True):
+                sys.stderr.write(f"statesvc: {text}\n")
+                continue
+            case Line(text):
+                write_line(text)
+            case Grid():
+                _write_title(block.title, is_first=is_first)
+                headings = [heading.upper() for heading in block.headings]
+                wide = {heading.upper() for heading in block.wide}
+                rows = [[_drawn(each) for each in row] for row in block.rows]
+                write_table(headings, rows, wide=wide)
+            case Listing():
+                _write_title(block.title, is_first=is_first)
+                write_table(
+                    ("FIELD", "VALUE"), [(name.lower(), _drawn(fact)) for name, fact in block.facts]
+                )
+        is_first = False
+
+
+def _write_title(title: str, *, is_first: bool) -> None:
+    if title:
+        write_line(f"{'' if is_first else chr(10)}{title.lower()}:")
+
+
+def _drawn(drawn: Cell) -> object:
+    return f"{drawn.value:g}" if isinstance(drawn.value, float) else drawn.value
 
 
 def write_answer(text: str, document: Mapping[str, Any], *, as_json: bool) -> None:

@@ -1,17 +1,21 @@
-"""Description of an operation for the command line and the console besides its contract: names, and how its answer is shown.
+"""The faces of an operation besides HTTP: its commands, forms and pages, each declared beside it.
 
 Texts of fields are said once, in the models of parameters and body: they are the document's, the command's help and the form's hints.
+What the answer looks like is the operation's `view` (`statesvc.http.views`), or that of one face, where it says another thing.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from statesvc.http.views import Views
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Stands among a field's annotations: how people are asked for it. `label`, `hint`: on a form; `flag`, `metavar`: of a command.
+    """Annotation of a field: how people are asked for it. `label`, `hint`: on a form; `flag`, `metavar`, `help`: of a command.
 
-    `hint` and `help`, of the command, only where the document's own text does not do for people.
+    `hint` and `help` only where the field's description does not do for people.
     """
 
     label: str = ""
@@ -25,10 +29,9 @@ class Asked:
 class Command:
     """A command that makes this one call. `name`: its words after `statesvc`; `summary`: where the operation's own says another thing.
 
-    `arguments`: fields that take no flag, in their order; None: those of the path. `fields`: the others that it takes; None: all that have
-    a plain value. `fixed`: what it sets itself. `columns`: members that a list shows; `done`: a sentence about the answer, with members
-    and what was given in braces; without both the whole answer is shown. `preview`: the operation that shows what it would do: without
-    `--yes` the command shows that alone.
+    `arguments`: fields that take no flag, in their order; the default is those of the path. `fields`: the others that it takes; the default
+    is all that have a plain value. `fixed`: what it sets itself; `preset`: likewise, unless `--all` is given. `preview`: the operation that
+    shows what it would do: without `--yes` the command shows that alone.
     """
 
     name: str
@@ -36,27 +39,48 @@ class Command:
     arguments: tuple[str, ...] | None = None
     fields: tuple[str, ...] | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    done: str = ""
-    nothing: str = "nothing is there"
+    preset: Mapping[str, object] = field(default_factory=dict)
     preview: str = ""
+    view: Views = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form of the console that makes this one call. `path`: of its page, with the parameters of the call's path in braces.
+    """A form of the console that makes this one call, at a page whose path has the call's parameters in braces.
 
-    `fields`, `fixed`: as a command's. `would`: what it would do, in sentences; none: the operation's description. `then`: the page that it
-    leads to, which says `done`.
+    It is shown before what it would do: the view of a dry run where the body has `dry_run`, else `would`, drawn from the answer of the
+    operation `preview` where one is named. `then`: the page that it leads to.
     """
 
     path: str
     title: str
     button: str
     then: str
-    done: str
-    would: tuple[str, ...] = ()
+    would: Views = ()
+    preview: str = ""
     fields: tuple[str, ...] = ()
     fixed: Mapping[str, object] = field(default_factory=dict)
+    view: Views = ()
     section: str = ""
     is_drastic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolePage:
+    """A page of the console that shows what this call answers. `filter`: its parameters that a visitor chooses, with `preset` at first.
+
+    `menu`, `group`: its entry in the left column. `acts`: paths of forms and pages that it leads to, the most likely first. `runbook`:
+    pages of the runbook. `is_live`: it updates itself.
+    """
+
+    path: str
+    title: str
+    menu: str = ""
+    group: Literal["Now", "Parcels", "Operators"] = "Now"
+    section: str = ""
+    filter: tuple[str, ...] = ()
+    preset: Mapping[str, str] = field(default_factory=dict)
+    acts: tuple[str, ...] = ()
+    runbook: tuple[str, ...] = ()
+    view: Views = ()
+    is_live: bool = False

@@ -38,12 +38,13 @@ from pydantic_core import CoreSchema
 from statesvc.http.call import WHY_CHARS_MAX, WHY_HEADER, Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, Form
+from statesvc.http.faces import Command, ConsolePage, Form
 from statesvc.http.keys.api_keys import Caller, Keys, caller_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import next_link
 from statesvc.http.preferences import PREFER, WARNINGS, with_warnings
 from statesvc.http.problem import CONTENT_TYPE, NO_CONTENT, NOT_MODIFIED, OK, Code
+from statesvc.http.views import Views
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
@@ -171,7 +172,8 @@ class Operation(Generic[T]):
     key may have but a few such calls under way. `credential`: what does in place of a key. `is_body_optional`: without a body all members
     have their defaults. `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long
     as it likes.
-    `parts`: it does as much as fits into a call. `commands`, `forms`: its other faces, where one call is all that they make.
+    `parts`: it does as much as fits into a call. `view`: what its answer looks like to people. `commands`, `forms`, `pages`: its other
+    faces, where one call is all that they make.
     """
 
     where: str = field(default="", kw_only=False)
@@ -200,8 +202,10 @@ class Operation(Generic[T]):
     deadline_seconds: float | None = DEADLINE_SECONDS
     run: Callable[[Any, Call[Any, Any]], Awaitable[T]] | None = None
     parts: CallParts | None = None
+    view: Views = ()
     commands: tuple[Command, ...] = ()
     forms: tuple[Form, ...] = ()
+    pages: tuple[ConsolePage, ...] = ()
 
     def __call__(self, run: Callable[[Any, Call[Any, Any]], Awaitable[R]]) -> "Operation[R]":
         """Make the operation of the function that runs it: name, texts and models are the function's, unless they were given."""

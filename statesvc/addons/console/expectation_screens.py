@@ -15,10 +15,10 @@ from statesvc.addons.console.screen import (
     Redirect,
     Screen,
     Values,
-    counted,
 )
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import counted
 from statesvc.shipments.rule_hours import NEVER, named_hours, rules_of
 
 LIST: Final = "/console/expectations"

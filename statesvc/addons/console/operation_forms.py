@@ -1,17 +1,31 @@
 """Forms as the operations have them: their inputs from the models of the calls, and whole forms that an operation declares."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from statesvc.addons.console.screen import Done, DryRun, FormAction, Input, PageRequest, Values
+from statesvc.addons.console.progress_page import next_part, stated
+from statesvc.addons.console.screen import (
+    Done,
+    DryRun,
+    FormAction,
+    Input,
+    PageRequest,
+    Shown,
+    Values,
+)
+from statesvc.http.call_progress import Progress
 from statesvc.http.faces import Asked, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route
+from statesvc.http.views import Line, Sentences, draw, sentence
+
+_YES_OR_NO: Final = (("", "any"), ("true", "yes"), ("false", "no"))
 
 
 def inputs_of(
@@ -24,6 +38,17 @@ def inputs_of(
     return [
         _input(name, model.model_fields[name], {} if values is None else values, left_out)
         for name in names
+    ]
+
+
+def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Input]:
+    """Return inputs that choose what a list shows: a checkbox has a third state there."""
+    inputs = inputs_of(model, *names, values=values)
+    return [
+        replace(each, type="text", options=_YES_OR_NO, value=values.get(each.name, ""))
+        if each.type == "checkbox"
+        else each
+        for each in inputs
     ]
 
 
@@ -85,48 +110,113 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
 
 def declared_actions(routes: Iterable[Route]) -> Iterator[FormAction]:
     """Yield the forms that the operations declare."""
-    for route in routes:
-        yield from (_declared(route.operation, form) for form in route.operation.forms)
+    by_name = {route.operation.operation_id: route.operation for route in routes}
+    for operation in by_name.values():
+        for form in operation.forms:
+            yield _DeclaredForm(operation, form, by_name.get(form.preview)).action()
 
 
-def _declared(operation: Operation[Any], form: Form) -> FormAction:
-    async def inputs(visit: PageRequest) -> list[Input]:
+@dataclass(frozen=True, slots=True)
+class _DeclaredForm:
+    """A form that makes one call. `previewed`: the call that shows what it would do, where it is another one."""
+
+    operation: Operation[Any]
+    form: Form
+    previewed: Operation[Any] | None
+
+    def action(self) -> FormAction:
+        form = self.form
+        return FormAction(
+            path=form.path,
+            title=form.title,
+            button=form.button,
+            scope=Scope(self.operation.scope or Scope.ADMIN),
+            inputs=self._inputs if form.fields else None,
+            dry_run=self._would,
+            carry_out=self._carry_out,
+            back=form.then,
+            section=form.section or form.then,
+            is_drastic=form.is_drastic,
+        )
+
+    async def _inputs(self, visit: PageRequest) -> list[Input]:
+        model = self.operation.request
         return (
-            inputs_of(operation.request, *form.fields, values=visit.request.query)
-            if operation.request is not None
+            inputs_of(model, *self.form.fields, values=visit.request.query)
+            if model is not None
             else []
         )
 
-    def order(values: Values) -> dict[str, Any] | None:
-        if operation.request is None:
+    def _order(self, values: Values) -> dict[str, Any] | None:
+        model, form = self.operation.request, self.form
+        if model is None:
             return None
-        why = {"why": values["why"]} if "why" in operation.request.model_fields else {}
-        stated = stated_in(values, operation.request, *form.fields) if form.fields else {}
+        why = {"why": values["why"]} if "why" in model.model_fields else {}
+        stated = stated_in(values, model, *form.fields) if form.fields else {}
         return {**stated, **form.fixed, **why}
 
-    async def would(visit: PageRequest, values: Values) -> DryRun:
-        body = order(values)
-        if body is not None:
-            visit.calls.check(operation.where, body)
-        sentences = form.would or (operation.description,)
+    async def _would(self, visit: PageRequest, values: Values) -> DryRun:
+        order, answer = self._order(values), {}
+        model, path = self.operation.request, dict(visit.request.match_info)
+        view = self.form.would
+        if model is not None and "dry_run" in model.model_fields:
+            answer = await visit.call_api(
+                self.operation.where, {**(order or {}), "dry_run": True}, **path
+            )
+            view = view or self.operation.view
+        else:
+            if order is not None:
+                visit.calls.check(self.operation.where, order)
+            if self.previewed is not None:
+                taken = {} if self.previewed.request is None else order
+                answer = await visit.call_api(self.previewed.where, taken, **path)
+                view = view or self.previewed.view
+        blocks = draw(
+            view or Sentences(self.operation.description), answer, {**(order or {}), **path}
+        )
+        refused = [block.text for block in blocks if isinstance(block, Line) and block.is_refusal]
         return DryRun(
-            sentences=[sentence.format_map(visit.request.match_info) for sentence in sentences]
+            blocks=[
+                block for block in blocks if not (isinstance(block, Line) and block.is_refusal)
+            ],
+            refusal=" ".join(refused) or None,
         )
 
-    async def carry_out(visit: PageRequest, values: Values) -> Done:
-        answer = await visit.call_api(operation.where, order(values), **visit.request.match_info)
-        said = {**(answer if isinstance(answer, dict) else {}), **visit.request.match_info}
-        return Done(sentence=form.done.format_map(said), then=form.then.format_map(said))
+    async def _carry_out(self, visit: PageRequest, values: Values) -> Done | Shown:
+        operation, order = self.operation, self._order(values)
+        path = dict(visit.request.match_info)
+        stated = {**(order or {}), **path}
+        progress = None
+        if operation.parts is None:
+            answer = await visit.call_api(operation.where, order, **path)
+        else:
+            progress, answer = await next_part(visit, operation.where, order or {}, values, **path)
+            answer = {**answer, **progress.sums}
+        blocks = draw(self.form.view or operation.view, answer, stated)
+        then = sentence(self.form.then, {**stated, **(answer or {})}) or self.form.then
+        is_over = progress is None or (not progress.goes_on and not values.get("cursor"))
+        said = [block.text for block in blocks if isinstance(block, Line) and not block.is_refusal]
+        if is_over and len(said) == len(blocks):
+            return Done(sentence=" ".join(said), then=then)
+        return Shown(
+            "work.html",
+            {
+                "blocks": blocks,
+                "then": then,
+                "progress": progress,
+                "next_part": None if progress is None else _next_part(progress, values, self.form),
+                "goes_on": not values.get("limit"),
+            },
+        )
 
-    return FormAction(
-        path=form.path,
-        title=form.title,
-        button=form.button,
-        scope=Scope(operation.scope or Scope.ADMIN),
-        inputs=inputs if form.fields else None,
-        dry_run=would,
-        carry_out=carry_out,
-        back=form.then,
-        section=form.section or form.then,
-        is_drastic=form.is_drastic,
-    )
+
+def _next_part(progress: Progress, values: Values, form: Form) -> Values | None:
+    """Return what the form of the next part sends; None at the end."""
+    if not progress.goes_on:
+        return None
+    counts = {**progress.sums, "total": progress.total}
+    return {
+        **stated(values, form.fields),
+        **{name: str(count) for name, count in counts.items()},
+        "cursor": progress.cursor or "",
+    }

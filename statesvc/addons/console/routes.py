@@ -3,7 +3,9 @@
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.awaited_screen import awaited_screen
 from statesvc.addons.console.carrier_screens import carrier_pages
+from statesvc.addons.console.dead_letter_forms import dead_letter_actions
 from statesvc.addons.console.dead_letter_screens import dead_letter_pages
+from statesvc.addons.console.declared_pages import declared_pages
 from statesvc.addons.console.event_screen import event_pages
 from statesvc.addons.console.evidence_screen import evidence_pages
 from statesvc.addons.console.expectation_screens import expectation_pages
@@ -32,14 +34,17 @@ def served_pages(served: ServedCalls) -> list[Route]:
     """Return the routes of the console and the portal, as the role api serves them."""
     calls, readable = served.calls, served.readable
     inner = InnerCalls(calls, served.limits)
+    declared = [*declared_actions(calls), *dead_letter_actions()]
+    dead_letters, bodies = dead_letter_pages()
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column
     pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
         ([Overview(readable).screen()], [], []),
         (*carrier_pages(served.pool), []),
-        (work_pages(), [*declared_actions(calls)], []),
+        (work_pages(), [], []),
+        ([*declared_pages(calls, declared)], declared, []),
         teaching_pages(),
-        dead_letter_pages(served.pool),
+        (dead_letters, [], bodies),
         subscription_pages(served.pool),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([], shipment_actions(), []),

@@ -10,6 +10,7 @@ from aiohttp import web
 from statesvc.addons.console.web_sessions import WebSession
 from statesvc.http.inner_calls import InnerCalls, Json
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.views import Block
 
 HOME: Final = "/console"
 Values = Mapping[str, str]
@@ -145,8 +146,9 @@ class Input:
 class DryRun:
     """Preview of an action. `hidden`: what the confirmation sends along; `refusal`: why it can't be done at all."""
 
-    sentences: Sequence[str]
+    sentences: Sequence[str] = ()
     hidden: Values = field(default_factory=dict)
+    blocks: Sequence[Block] = ()
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[object]] = ()
     refusal: str | None = None
@@ -179,8 +181,3 @@ class FormAction:
     inputs: Callable[[PageRequest], Awaitable[Sequence[Input]]] | None = None
     section: str = ""
     is_drastic: bool = False
-
-
-def counted(count: int, noun: str) -> str:
-    """Return `1 event`, `2,000 events`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

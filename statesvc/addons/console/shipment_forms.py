@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.addons.console.screen import Done, DryRun, FormAction, PageRequest, Values, counted
+from statesvc.addons.console.screen import Done, DryRun, FormAction, PageRequest, Values
 from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.views import counted
 from statesvc.shipments.plain_names import carrier_name
 
 _HOLDS: Final = "/v1/legal-holds"

@@ -14,12 +14,12 @@ from statesvc.addons.console.screen import (
     PageRequest,
     Shown,
     Values,
-    counted,
 )
 from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
 from statesvc.delivery.outcome_words import outcome_words
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.views import counted
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX
 
 LIST: Final = "/console/subscriptions"

@@ -13,11 +13,11 @@ from statesvc.addons.console.screen import (
     PageRequest,
     Shown,
     Values,
-    counted,
 )
 from statesvc.api.code_mapping_models import TaughtMeaning, TeachRequest
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import counted
 
 CARRIER: Final = "/console/carriers/{carrier_id}"
 MAPPING: Final = CARRIER + "/mappings/{revision}"

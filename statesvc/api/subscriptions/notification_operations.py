@@ -25,6 +25,7 @@ from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.shipments.models import text_of
 from statesvc.shipments.shipment_list import numbers_in_any_spelling
 from statesvc.subscriptions.replay import read_status
@@ -165,16 +166,16 @@ class NotificationDetail(TypedDict):
     commands=(
         Command(
             name="subscriptions notifications",
-            columns=(
+            view=Table(
                 "created_at",
                 "outcome",
                 "type",
                 "carrier_id",
                 "tracking_number",
                 "sequence",
-                "webhook_id",
+                Column("webhook_id", "Webhook id"),
+                empty="it was notified of nothing",
             ),
-            nothing="it was notified of nothing",
         ),
     ),
 )
@@ -251,18 +252,16 @@ async def get_notification(
     tag="subscriptions",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
-    commands=(
-        Command(name="subscriptions resend", done="notification {webhook_id} is sent again"),
-    ),
+    view=Sentences("Notification {webhook_id} is sent again."),
+    commands=(Command(name="subscriptions resend"),),
     forms=(
         Form(
             path="/console/subscriptions/{subscription_id}/notifications/{webhook_id}/resend",
             title="Send {webhook_id} again",
             button="Send again",
-            would=(
-                "It is sent again under its webhook-id, so a receiver that dedupes on it drops what it has.",
+            would=Sentences(
+                "It is sent again under its webhook-id, so a receiver that dedupes on it drops what it has."
             ),
-            done="Notification {webhook_id} is sent again.",
             then="/console/subscriptions/{subscription_id}",
         ),
     ),

@@ -24,6 +24,7 @@ from statesvc.http.keys.key_store import Scope, owner_called
 from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
 from statesvc.http.operation import operation
 from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.views import Sentences
 from statesvc.log.actions import record_action
 
 PORTAL: Final = "/portal"
@@ -132,7 +133,9 @@ class PortalLinks:
             name="subscriptions portal",
             summary="make a link that opens the portal of an owner's subscriptions",
             arguments=("owner",),
-            done="{path}\nPut your address before it. It opens the subscriptions of {owner} until {expires_at}.",
+            view=Sentences(
+                "{path}\nPut your address before it. It opens the subscriptions of {owner} until {expires_at}."
+            ),
         ),
     ),
     forms=(
@@ -141,10 +144,10 @@ class PortalLinks:
             title="A link for a subscriber",
             button="Make the link",
             fields=("owner", "minutes", "responses"),
-            would=(
-                "A link is made that opens the portal of this owner's subscriptions without a key, until it expires. Send it as a password.",
+            would=Sentences(
+                "A link is made that opens the portal of this owner's subscriptions without a key, until it expires. Send it as a password."
             ),
-            done="Put your address before it, good until {expires_at}: {path}",
+            view=Sentences("Put your address before it, good until {expires_at}: {path}"),
             then="/console/subscriptions",
         ),
     ),

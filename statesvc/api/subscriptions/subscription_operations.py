@@ -38,6 +38,7 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
+from statesvc.http.views import Sentences
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.connection_test import record_test, send_test
 from statesvc.subscriptions.key_revocation import needed
@@ -193,7 +194,8 @@ async def change_subscription(
     statuses={NO_CONTENT: "ended"},
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND,),
-    commands=(Command(name="subscriptions delete", done="{subscription_id}: deleted"),),
+    view=Sentences("Subscription {subscription_id} is deleted."),
+    commands=(Command(name="subscriptions delete"),),
 )
 async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
     """Delete a subscription."""

@@ -132,7 +132,7 @@ async def test_discarding_by_filter(
     assert "3 dead letters discarded" in await shell(
         "dead-letters", "discard", "--carrier", "ups", "--why", "their test system"
     )
-    assert "no open dead letter matches" in await shell(
+    assert "No open dead letter matches." in await shell(
         "dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1
     )
     assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'discard'") == 1

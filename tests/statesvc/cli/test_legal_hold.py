@@ -37,7 +37,7 @@ async def test_a_hold_is_placed_listed_and_released(
     assert "ups 1Z99: released" in await shell(
         "legal-hold", "release", "ups", "1Z99", "--why", "settled"
     )
-    assert "no legal hold stands" in await shell("legal-hold", "list")
+    assert "no legal hold is in force" in await shell("legal-hold", "list")
     assert "settled" in await shell("legal-hold", "list", "--all")
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         actions = await (

@@ -8,7 +8,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import subscriptions
-from statesvc.cli.declared import write_members
+from statesvc.cli.output import write_blocks
+from statesvc.http.views import Details, draw
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 from tests.world.story import story
@@ -105,10 +106,10 @@ def test_the_tries_of_a_notification_are_a_table(capsys: pytest.CaptureFixture[s
         {"number": 1, "outcome": "refused", "status_code": 500},
         {"number": 2, "outcome": "delivered", "status_code": 204},
     ]
-    write_members({"webhook_id": "n1-aa", "attempts": tries})
+    write_blocks(draw(Details(), {"webhook_id": "n1-aa", "attempts": tries}))
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["FIELD", "VALUE"],
-        ["webhook", "id", "n1-aa"],
+        ["webhook", "n1-aa"],
         [],
         ["attempts:"],
         ["NUMBER", "OUTCOME", "STATUS", "CODE"],

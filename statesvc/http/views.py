@@ -1,0 +1,338 @@
+"""Views: what an answer looks like to people, declared once beside its operation.
+
+The command line prints a view and the console renders it, in the same words; JSON ignores it. `draw` makes blocks of a view and an
+answer, which both then lay out.
+
+Texts are members of the answer (`"failing.since"`), sentences with members in braces (`"{discarded:dead letter} discarded"`: a noun as
+format counts it), or functions of the answer. Functions live in modules that load neither the database driver nor a carrier, because a
+command that calls a remote service imports them.
+"""
+
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+Answer: TypeAlias = Mapping[str, Any]
+"""Members of an answer, or of one row of its list, as JSON has them."""
+Text: TypeAlias = str | Callable[[Answer], Any]
+_EMPTY: Final[tuple[Any, ...]] = (None, "", 0, [], {})
+
+
+class Denied(str):
+    """A sentence that says why something cannot be done, or was not: the command ends with 1."""
+
+    __slots__ = ()
+
+
+class Column:
+    """One column of a table, or one row of facts. `link`: page of the console; `wide`: for `-o wide` and large screens alone."""
+
+    __slots__ = ("link", "title", "value", "wide")
+
+    def __init__(
+        self, value: Text, title: str = "", *, link: Text = "", wide: bool = False
+    ) -> None:
+        self.value = value
+        self.title = title or _title(value)
+        self.link = link
+        self.wide = wide
+
+
+class _Part:
+    """Part of a view whose columns are given as arguments."""
+
+    __slots__ = ("columns", "empty", "of", "title")
+
+    def __init__(
+        self, *columns: Text | Column, of: str = "", title: str = "", empty: str = ""
+    ) -> None:
+        self.columns = tuple(
+            column if isinstance(column, Column) else Column(column) for column in columns
+        )
+        self.of = of
+        self.title = title
+        self.empty = empty
+
+
+class Table(_Part):
+    """The rows of a list: `items`, or the member `of`. Without columns: all members. `empty`: sentence where there are no rows."""
+
+
+class Details(_Part):
+    """The members of one object: the answer, or its member `of`; empty ones are left out. Without columns: all members."""
+
+
+class Sentences:
+    """Sentences about the answer. A sentence whose members are all empty or 0 is left out; `refusal`: where all are.
+
+    `when`: the member without which there are none.
+    """
+
+    __slots__ = ("refusal", "texts", "when")
+
+    def __init__(self, *texts: Text, refusal: str = "", when: str = "") -> None:
+        self.texts = texts
+        self.refusal = refusal
+        self.when = when
+
+
+View: TypeAlias = Table | Details | Sentences
+Views: TypeAlias = View | tuple[View, ...]
+
+
+class Cell(NamedTuple):
+    """A value and the page that it leads to. None: no value."""
+
+    value: str | float | datetime | None
+    link: str = ""
+
+
+class Line(NamedTuple):
+    """A sentence, as drawn."""
+
+    text: str
+    is_refusal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table, as drawn. `wide`: headings of the columns that are not always shown."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    wide: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Details, as drawn."""
+
+    title: str
+    facts: Sequence[tuple[str, Cell]]
+
+
+Block: TypeAlias = Line | Grid | Listing
+
+
+def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:  # noqa: ANN401 - JSON
+    """Return the answer as blocks. `stated`: what the caller sent; sentences may name it, too."""
+    members = answer if isinstance(answer, dict) else {}
+    parts = view if isinstance(view, tuple) else (view,)
+    if not parts:
+        parts = (Table(),) if "items" in members else (Details(),)
+    return [
+        block
+        for part in parts
+        for block in (
+            _lines(part, {**(stated or {}), **members})
+            if isinstance(part, Sentences)
+            else _grid(part, _member(members, part.of or "items") or [])
+            if isinstance(part, Table)
+            else _facts(part, _member(members, part.of) if part.of else members)
+        )
+    ]
+
+
+def is_refused(blocks: Iterable[Block]) -> bool:
+    """Return whether a sentence says that something was not done."""
+    return any(isinstance(block, Line) and block.is_refusal for block in blocks)
+
+
+def _lines(part: Sentences, answer: Answer) -> Iterator[Line]:
+    if part.when and _member(answer, part.when) in _EMPTY:
+        return
+    texts: list[str] = []
+    for text in part.texts:
+        said = _value(text, answer)
+        texts += [said] if isinstance(said, str) else said or ()
+    yield from (Line(text, isinstance(text, Denied)) for text in texts)
+    if not texts and part.refusal:
+        yield Line(part.refusal, is_refusal=True)
+
+
+def _grid(part: Table, rows: Sequence[Answer]) -> Iterator[Block]:
+    if not rows:
+        if part.empty:
+            yield Line(part.empty)
+        return
+    columns = part.columns or [
+        Column(name) for name in rows[0] if any(row.get(name) not in (None, "") for row in rows)
+    ]
+    yield Grid(
+        title=part.title,
+        headings=[column.title for column in columns],
+        rows=[[_cell(column, row) for column in columns] for row in rows],
+        wide=frozenset(column.title for column in columns if column.wide),
+    )
+
+
+def _facts(part: Details, members: Answer | None) -> Iterator[Block]:
+    if not members:
+        return
+    lists = {} if part.columns else {name: rows for name, rows in members.items() if _is_rows(rows)}
+    columns = part.columns or [Column(name) for name in members if name not in lists]
+    facts = [(column.title, _cell(column, members)) for column in columns]
+    yield Listing(title=part.title, facts=[fact for fact in facts if fact[1].value is not None])
+    for name, rows in lists.items():
+        yield from _grid(Table(title=_title(name)), rows)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _cell(column: Column, row: Answer) -> Cell:
+    value = _plain(_value(column.value, row))
+    if value is None or not column.link:
+        return Cell(value)
+    if callable(column.link):
+        return Cell(value, column.link(row) or "")
+    names = _names(column.link)
+    if any(_member(row, name) is None for name in names):
+        return Cell(value)
+    parts = {name: quote(str(_member(row, name)), safe="") for name in names}
+    return Cell(value, _WORDS.vformat(column.link, (), parts))
+
+
+def _plain(value: Any) -> str | float | datetime | None:  # noqa: ANN401 - JSON
+    """Return what an answer has as one cell shows it."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return (_time(value) if _is_time(value) else value) or None
+        case int() | float() | None:
+            return value
+        case list():
+            return ", ".join(_word(each) for each in value) or None
+        case dict():
+            given = ((name, each) for name, each in value.items() if each not in (None, ""))
+            return ", ".join(f"{name} {_word(each)}" for name, each in given) or None
+        case _:
+            return str(value)
+
+
+def _word(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Return a value as a text."""
+    match plain := _plain(value):
+        case datetime():
+            return plain.isoformat(" ", "seconds").replace("+00:00", "Z")
+        case float():
+            return f"{plain:g}"
+        case _:
+            return "" if plain is None else str(plain)
+
+
+def _is_time(text: str) -> bool:
+    return len(text) > 18 and text[4:5] == text[7:8] == "-" and text[10:11] == "T"
+
+
+def _time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _value(text: Text, answer: Answer) -> Any:  # noqa: ANN401 - JSON
+    if callable(text):
+        return text(answer)
+    if "{" not in text and " " not in text:
+        return _member(answer, text)
+    return sentence(text, answer)
+
+
+def sentence(text: str, answer: Answer) -> str | None:
+    """Fill the members in; None where it names some and all are empty."""
+    names = _names(text)
+    if names and all(_member(answer, name) in _EMPTY for name in names):
+        return None
+    return _WORDS.vformat(text, (), answer)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 event`, `2,000 events`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _names(text: str) -> list[str]:
+    return [name for _, name, _, _ in _WORDS.parse(text) if name]
+
+
+def _member(answer: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return a member, or a member's member: `failing.since`; None where it is not there."""
+    for part in name.split("."):
+        answer = answer.get(part) if isinstance(answer, Mapping) else None
+    return answer
+
+
+def _title(value: Text) -> str:
+    """Return the words of a member's name: `Carrier` of `carrier_id`, `Placed` of `placed_at`."""
+    if callable(value) or "{" in value:
+        return ""
+    name = value.rpartition(".")[2]
+    return name.removesuffix("_id").removesuffix("_at").replace("_", " ").capitalize()
+
+
+class _Words(string.Formatter):
+    """Formats members; a format that is a noun counts it."""
+
+    def get_field(self, field_name: str, _args: Sequence[Any], kwargs: Answer) -> tuple[Any, str]:
+        return kwargs.get(field_name, _member(kwargs, field_name)), field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - JSON
+        if format_spec[:1].isalpha() and len(format_spec) > 1:
+            return counted(value or 0, format_spec)
+        return format(value, format_spec) if format_spec and value is not None else _word(value)
+
+
+_WORDS: Final = _Words()
+
+
+def listed_views(view: Views) -> list[dict[str, Any]]:
+    """Return a view as the command line's table of operations has it."""
+    parts = view if isinstance(view, tuple) else (view,)
+    return [_listed(part) for part in parts]
+
+
+def _listed(part: object) -> dict[str, Any]:
+    slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
+    members = {name: _listed_value(getattr(part, name)) for name in sorted(slots)}
+    kind = {} if isinstance(part, Column) else {"is": type(part).__name__}
+    return kind | {name: value for name, value in members.items() if value not in _EMPTY}
+
+
+def _listed_value(value: Any) -> Any:  # noqa: ANN401 - whatever a part has
+    if isinstance(value, tuple):
+        return [_listed_value(each) for each in value]
+    if isinstance(value, Column):
+        return _listed(value)
+    return f"@{value.__module__}:{value.__name__}" if callable(value) else value
+
+
+def view_of(listed: Sequence[Mapping[str, Any]]) -> tuple[View, ...]:
+    """Return the view that the table has; its functions are loaded."""
+    return tuple(_part(part) for part in listed)
+
+
+def _part(listed: Mapping[str, Any]) -> View:
+    given = {
+        name: value for name, value in listed.items() if name not in {"is", "columns", "texts"}
+    }
+    if listed["is"] == "Sentences":
+        return Sentences(*(_text(text) for text in listed["texts"]), **given)
+    columns = [
+        Column(**{name: _text(value) for name, value in column.items()})
+        for column in listed.get("columns", ())
+    ]
+    return (Table if listed["is"] == "Table" else Details)(*columns, **given)
+
+
+def _text(value: Any) -> Any:  # noqa: ANN401 - whatever a part has
+    if not isinstance(value, str) or not value.startswith("@"):
+        return value
+    module, _, name = value[1:].partition(":")
+    return getattr(import_module(module), name)
