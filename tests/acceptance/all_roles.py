@@ -14,7 +14,7 @@ from tests.acceptance.processes import RoleProcess, Service, until_false
 from tests.acceptance.steady_pushes import SteadyPushes
 
 ROLES = ("ingress", "api", "worker", "notifier", "sealer")
-WELL_SECONDS = 3.0
+WELL_SECONDS = 2.0
 AGAIN_SECONDS_MAX = 15.0
 WORK_SECONDS_MAX = 90.0
 GRACE_SECONDS = 33

@@ -20,11 +20,9 @@ from tests.world.postgres import Server
 # five roles, and faults that last for seconds
 pytestmark = pytest.mark.timeout(400)
 
-ALL_AT_ONCE = {"parsing": PARSING, "limits": LIMITS}
-EACH = {
-    name: {name: value} for settings in ALL_AT_ONCE.values() for name, value in settings.items()
-}
-FORCED = EACH if os.environ.get("STATESVC_TEST_EACH_SETTING") == "1" else ALL_AT_ONCE
+ALL = {**PARSING, **LIMITS}
+EACH = {name: {name: value} for name, value in ALL.items()}
+FORCED = EACH if os.environ.get("STATESVC_TEST_EACH_SETTING") == "1" else {"all": ALL}
 PUSHES = 20
 COMMANDS = (
     ("verify", "--processes", "2"),

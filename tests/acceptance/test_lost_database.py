@@ -56,23 +56,20 @@ async def test_a_network_that_acknowledges_and_never_answers(
             await all_end_and_nothing_is_lost(service, roles, pushes)
 
 
-@pytest.mark.parametrize("of", ["database", "role", "database behind a pooler"])
+@pytest.mark.parametrize("behind_pooler", [False, True])
 async def test_a_database_that_only_reads_for_a_while(
-    service_maker: ServiceMaker, server: Server, tmp_path: Path, of: str
+    service_maker: ServiceMaker, server: Server, tmp_path: Path, *, behind_pooler: bool
 ) -> None:
-    service = await service_maker(tmp_path, **({"behind_pooler": True} if "pooler" in of else {}))
-    async with all_roles(service) as (roles, subscriber):
+    service = await service_maker(tmp_path, behind_pooler=behind_pooler)
+    name = conninfo_to_dict(service.service_dsn)["dbname"]
+    of_database, of_role = f'DATABASE "{name}"', f'ROLE statesvc_service IN DATABASE "{name}"'
+    async with (
+        all_roles(service) as (roles, subscriber),
+        await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin,
+    ):
         async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
             await everything_works(service, subscriber, pushes)
-            name = conninfo_to_dict(service.service_dsn)["dbname"]
-            target = (
-                f'DATABASE "{name}"'
-                if of != "role"
-                else f'ROLE statesvc_service IN DATABASE "{name}"'
-            )
-            async with await AsyncConnection.connect(
-                server.superuser_dsn, autocommit=True
-            ) as admin:
+            for target in (of_database,) if behind_pooler else (of_database, of_role):
                 await admin.execute(f"ALTER {target} SET default_transaction_read_only = on")
                 await admin.execute(ENDED, (name,))
                 async with asyncio.timeout(NOTICED_SECONDS_MAX):
@@ -81,8 +78,8 @@ async def test_a_database_that_only_reads_for_a_while(
                 await asyncio.sleep(READ_ONLY_SECONDS)
                 since = time.monotonic()
                 await admin.execute(f"ALTER {target} RESET default_transaction_read_only")
-            await well_again(pushes, since, within=WRITES_AGAIN_SECONDS_MAX)
-            await everything_works(service, subscriber, pushes)
+                await well_again(pushes, since, within=WRITES_AGAIN_SECONDS_MAX)
+                await everything_works(service, subscriber, pushes)
         await all_end_and_nothing_is_lost(service, roles, pushes)
 
 

@@ -65,13 +65,13 @@ async def _restart_under_load(service: Service, server: EmbeddedServer) -> None:
         return False
 
     clients = [asyncio.create_task(client()) for _ in range(8)]
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(1)
     await asyncio.to_thread(server.stop)
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(0.5)
     status, problem = await service.get("/v1/shipments/ups/1Z0")
     assert (status, problem["code"]) == (503, "database_unavailable")
     await asyncio.to_thread(server.start)
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.5)
     await asyncio.to_thread(server.restart, immediate=True)
     before = len(acknowledged)
     async with asyncio.timeout(60):

@@ -145,9 +145,10 @@ async def end(process: asyncio.subprocess.Process) -> int:
     return await asyncio.wait_for(process.wait(), STOP_SECONDS)
 
 
-async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everything(
+async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_ingest_first(
     running: Running,
 ) -> None:
+    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
     parcel = next(
         parcel
         for parcel in (invent(Random(seed), "ups", datetime.now(UTC)) for seed in range(99))
@@ -181,9 +182,17 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everythi
         refused, told = await running.command("up", "--port", str(port_for_up()))
         assert refused == 1
         assert str(process.pid) in told
+        await until(lambda: running.listening() == set(ROLES))
+        async with slow_request(running.port, "fedex", b"{}  ") as slow:
+            process.send_signal(signal.SIGTERM)
+            await until(lambda: len(running.lines("stopping")) > len(CHILDREN))
+            assert process.returncode is None
+            assert await slow.finish() == 200, "every request that was taken is answered"
+        code = await asyncio.wait_for(process.wait(), STOP_SECONDS)
     finally:
-        code = await end(process)
+        await end(process)
     assert code == 0, running.log()
+    assert [line["process"] for line in running.lines("stopping")][:2] == ["up", "ingress"]
     assert running.lines("child_died") == []
     assert running.lines("child_killed") == []
     assert "statesvc is running" in running.out()
@@ -233,27 +242,6 @@ async def test_without_add_ons_a_push_is_read_answered_and_notified(running: Run
     finally:
         assert await end(process) == 0, running.log()
     assert running.lines("child_died") == []
-
-
-async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_answered(
-    running: Running,
-) -> None:
-    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
-    process = await running.up()
-    try:
-        await running.ready(process, running.port)
-        await until(lambda: running.listening() == set(ROLES))
-        async with slow_request(running.port, "fedex", b"{}  ") as slow:
-            process.send_signal(signal.SIGTERM)
-            await until(lambda: len(running.lines("stopping")) > len(CHILDREN))
-            assert process.returncode is None
-            assert await slow.finish() == 200
-        assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 0, running.log()
-    finally:
-        await end(process)
-    told = [line["process"] for line in running.lines("stopping")]
-    assert told[:2] == ["up", "ingress"]
-    assert running.lines("child_killed") == []
 
 
 async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Running) -> None:
@@ -406,12 +394,14 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
     await is_gone(running)
 
 
-async def test_a_process_that_dies_is_started_again_with_all_its_roles_and_said_loudly(
+async def test_children_that_die_start_again_and_end_with_their_supervisor_which_the_data_outlives(
     running: Running,
 ) -> None:
     process = await running.up()
     try:
         await running.ready(process, running.port)
+        code, key = await running.command("keys", "create", "--name", "test", "--scopes", "read")
+        assert code == 0
         await until(lambda: running.listening() == set(ROLES))
         pids = {line["role"]: line["pid"] for line in running.lines("child_started")}
         for name in ("worker", "notifier+sealer"):
@@ -425,18 +415,6 @@ async def test_a_process_that_dies_is_started_again_with_all_its_roles_and_said_
         assert {
             (death["role"], death["pid"], death["level"]) for death in running.lines("child_died")
         } == {(name, pids[name], "error") for name in ("worker", "notifier+sealer")}
-    finally:
-        assert await end(process) == 0, running.log()
-
-
-async def test_roles_stop_when_their_supervisor_is_killed_and_the_data_outlives_it(
-    running: Running,
-) -> None:
-    process = await running.up()
-    try:
-        await running.ready(process, running.port)
-        code, key = await running.command("keys", "create", "--name", "test", "--scopes", "read")
-        assert code == 0
         roles = [line["pid"] for line in running.lines("child_started")]
         process.kill()
         await process.wait()

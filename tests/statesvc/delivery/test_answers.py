@@ -42,7 +42,7 @@ async def send(answer: bytes, pieces: Pieces, *, times: int = 2) -> tuple[list[A
             writer.close()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    async with server, HttpSender(allowed=LOOPBACK, total_seconds=5) as sender:
+    async with server, HttpSender(allowed=LOOPBACK, total_seconds=1) as sender:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         return [await sender.send(url, headers={}, body=b"{}") for _ in range(times)], connections
 
