@@ -18,7 +18,6 @@ FRAGMENTS: Final = {
     "CONTRIBUTING.md": "quotes the service, where mypy reads it",
     "docs/brokers.md": "stands in an application of Django and Celery",
     "docs/from-celery.md": "stands in an application of Django",
-    "docs/forwarding.md": "needs FastAPI and Flask: examples/forwarding checks it",
 }
 
 
@@ -37,6 +36,8 @@ def programs() -> Iterator[tuple[str, str]]:
             yield from ((f"{name} {number}", block) for number, block in enumerate(blocks))
         else:
             assert blocks, f"{name} has no Python any more"
+    worker = ROOT / "examples" / "foreign_worker" / "worker.py"
+    yield "foreign worker", worker.read_text("utf-8")
     document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
     for path, calls in document["paths"].items():
         for method, call in calls.items():

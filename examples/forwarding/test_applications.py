@@ -1,7 +1,6 @@
-"""The programs of docs/forwarding.md, as they stand there, behind uvicorn and gunicorn."""
+"""The two applications, behind uvicorn and gunicorn."""
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -17,12 +16,11 @@ from statesvc_client.testing import SECRET, Service, signed_notification
 
 from statesvc.addons.demo.sample_pushes import sample_push
 
-PAGE = Path(__file__).parents[2] / "docs" / "forwarding.md"
-PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-SERVERS = (
-    ("uvicorn", "--log-level", "error", "--port"),
-    ("gunicorn", "--log-level", "error", "--bind"),
-)
+FOLDER = Path(__file__).parent
+SERVERS = {
+    "fastapi_app": ("uvicorn", "--log-level", "error", "--port"),
+    "flask_app": ("gunicorn", "--log-level", "error", "--bind"),
+}
 START_SECONDS = 30
 
 
@@ -31,28 +29,26 @@ def statesvc_settings() -> Mapping[str, str]:
     return {"STATESVC_WEBHOOK_SECRET_UPS": "right", "STATESVC_WEBHOOK_SECRET_CLICKPOST": "right"}
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["FastAPI", "Flask"])
-def test_a_program_type_checks_strictly(number: int, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAMS[number])
-    command = [sys.executable, "-m", "mypy", "--strict", "program.py"]
+@pytest.mark.parametrize("name", SERVERS)
+def test_an_application_type_checks_strictly(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), f"{name}.py"]
     ended = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        command, cwd=FOLDER, capture_output=True, text=True, timeout=100, check=False
     )
     assert ended.returncode == 0, ended.stdout
 
 
 @contextmanager
-def served(number: int, folder: Path, statesvc: Service) -> Iterator[httpx.Client]:
-    """Return the page's program of this number."""
-    (folder / "program.py").write_text(PROGRAMS[number])
+def served(name: str, statesvc: Service) -> Iterator[httpx.Client]:
+    """Start the application, and return a client of it."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    module, *options = SERVERS[number]
+    module, *options = SERVERS[name]
     where = str(port) if module == "uvicorn" else f"127.0.0.1:{port}"
     given = os.environ | {"STATESVC_URL": statesvc.url, "NOTIFICATION_SECRETS": SECRET}
     process = subprocess.Popen(
-        [sys.executable, "-m", module, "program:app", *options, where], cwd=folder, env=given
+        [sys.executable, "-m", module, f"{name}:app", *options, where], cwd=FOLDER, env=given
     )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
@@ -74,12 +70,12 @@ def answers(client: httpx.Client) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("number", "underscore"), [(0, 200), (1, 401)], ids=["FastAPI", "Flask"])
-def test_a_page_forwards_and_receives(
-    number: int, underscore: int, statesvc: Service, tmp_path: Path
+@pytest.mark.parametrize(("name", "underscore"), [("fastapi_app", 200), ("flask_app", 401)])
+def test_an_application_forwards_and_receives(
+    name: str, underscore: int, statesvc: Service
 ) -> None:
     sample, sent = sample_push("ups", "delivered", at=datetime.now(UTC)), signed_notification()
-    with served(number, tmp_path, statesvc) as client:
+    with served(name, statesvc) as client:
         assert (
             client.post(
                 "/webhooks/ups", content=sample.body, headers={"credential": "wrong"}

@@ -1,10 +1,9 @@
-"""The workers of docs/foreign-worker.md, as they stand there: they read what the Python normalizer reads, and decline the rest."""
+"""The workers of examples/foreign_worker read as the Python normalizer does, and decline the rest."""
 
 import asyncio
 import base64
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -21,7 +20,10 @@ from tests.node.grants import foreign_role
 from tests.node.node_worker import FOLDER, missing, variables
 from tests.world.shop import Shop
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "foreign-worker.md"
+PROGRAMS: Final = {
+    name.rpartition(".")[2]: Path(__file__).parents[2] / "examples" / "foreign_worker" / name
+    for name in ("worker.py", "worker.mjs")
+}
 START_SECONDS: Final = 60
 TIMES: Final = (
     *(
@@ -107,26 +109,21 @@ async def foreign_dsn(shop: Shop) -> AsyncIterator[str]:
 
 
 def command(language: str, folder: Path) -> list[str]:
-    """Write the page's program there, and return how to start it."""
-    (found,) = re.findall(
-        rf'^```{language} title="([\w.]+)"\n(.*?)^```',
-        PAGE.read_text("utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
-    name, program = found
-    folder.joinpath(name).write_text(program)
-    if language == "python":
-        return [sys.executable, str(folder / name)]
+    """Return how to start the example in this language; `folder` is where Node.js finds its packages."""
+    program = PROGRAMS[language]
+    if language == "py":
+        return [sys.executable, str(program)]
     if (reason := missing()) is not None:
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
     folder.joinpath("node_modules").symlink_to(FOLDER / "node_modules")
-    return ["node", str(folder / name)]
+    folder.joinpath(program.name).write_text(program.read_text("utf-8"))
+    return ["node", str(folder / program.name)]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_processes")
-@pytest.mark.parametrize("language", ["python", "js"])
-async def test_a_worker_of_the_page_outlives_the_server_s_limit_of_idle_sessions(
+@pytest.mark.parametrize("language", ["py", "mjs"])
+async def test_an_example_worker_outlives_the_server_s_limit_of_idle_sessions(
     shop: Shop, foreign_dsn: str, tmp_path: Path, language: str
 ) -> None:
     async with await AsyncConnection.connect(
@@ -160,9 +157,9 @@ async def test_a_worker_of_the_page_outlives_the_server_s_limit_of_idle_sessions
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize(
-    ("language", "normalizer"), [("python", "canonical@python-1"), ("js", "canonical@js-1")]
+    ("language", "normalizer"), [("py", "canonical@python-1"), ("mjs", "canonical@js-1")]
 )
-async def test_a_worker_of_the_page_reads_as_ours_does_or_not_at_all(
+async def test_an_example_worker_reads_as_ours_does_or_not_at_all(
     shop: Shop, foreign_dsn: str, tmp_path: Path, language: str, normalizer: str
 ) -> None:
     plain = [scan(place, occurred_at) for place, occurred_at in enumerate(TIMES)]
