@@ -127,7 +127,6 @@ def printed_row(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
 
 
 def _columns(carrier_id: str, table: str) -> Sequence[str]:
-    """Return the key columns."""
     header = next(csv.reader(_text(table).splitlines()))
     return COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))
 

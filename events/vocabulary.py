@@ -11,7 +11,6 @@ class Kind(StrEnum):
     """Effect of an event on its shipment."""
 
     SCAN = "scan"
-    """May move the status."""
     INFO = "info"
     """Adds a fact (ETA, photo, signer); never moves the status."""
     CORRECTION = "correction"

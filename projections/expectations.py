@@ -95,7 +95,6 @@ class ExpectationRules:
         )
 
     def hours(self) -> dict[str, Any]:
-        """Return a document that says all of the rules."""
         plain = {
             each.name: getattr(self, each.name)
             for each in fields(self)

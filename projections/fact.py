@@ -22,7 +22,6 @@ SortKey = tuple[int, int, str, str, str]
 """(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment (stamp, value, event id)."""
 
 FIRST_KEY: Final[SortKey] = (-(2**62), 0, "", "", "")
-"""Below the key of every fact."""
 
 ENRICHMENT_RANK: Final = max(RANK.values()) + 1
 CORRECTION_RANK: Final = ENRICHMENT_RANK + 1

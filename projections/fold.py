@@ -19,7 +19,6 @@ _BY_KEY: Final = attrgetter("key")
 
 
 def fold(facts: Iterable[Fact]) -> ShipmentState:
-    """Fold all events of one shipment into its state."""
     known = {fact.event_id: fact for fact in facts}
     corrected = correct(known)
     scans: list[Fact] = []

@@ -29,8 +29,6 @@ class ParcelSource(NamedTuple):
 
 
 class HasNumber(Protocol):
-    """Anything with a carrier and a number."""
-
     @property
     def carrier_id(self) -> str: ...
 
@@ -128,6 +126,5 @@ def progress_of(changes: Iterable[SourceChange]) -> ParcelProgress:
 
 
 def told_of(changes: Iterable[SourceChange]) -> Iterator[SourceChange]:
-    """Return those of the changes that are told."""
     progress = ParcelProgress()
     return (change for change in changes if progress.tell(change))

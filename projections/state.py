@@ -102,7 +102,6 @@ class ShipmentState:
 
     @property
     def delivered_event_id(self) -> str | None:
-        """The event of the delivery that counts."""
         return self.deliveries[0] if self.deliveries else None
 
     @property

@@ -88,7 +88,6 @@ def is_on(name: str) -> bool:
 
 
 def left_out() -> Mapping[str, AddOn]:
-    """Return the add-ons that are off."""
     active = active_addons()
     return {name: addon for name, addon in every_addon().items() if name not in active}
 

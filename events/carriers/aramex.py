@@ -40,7 +40,6 @@ class Update(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for found in (
         _from_xml(kit.read_xml(body))
         if kit.is_xml(body)

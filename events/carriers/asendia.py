@@ -29,7 +29,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "respo
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         if "trackingEvents" in shipment:
             yield from _sync(shipment, where, received_at, rejections)

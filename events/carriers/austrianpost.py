@@ -22,7 +22,6 @@ _INSIDE_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
-    """Yield the events of one answer."""
     where, parcel = _parcel(kit.read_json(body), rejections)
     number = next((found for name in _NUMBERS if (found := kit.text(parcel.get(name)))), None)
     readings = kit.readings_of(_scans(parcel, where, received_at, rejections), number, rejections)

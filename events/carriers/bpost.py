@@ -16,7 +16,6 @@ from events.carriers import kit
 CODES: Final = kit.meanings("bpost_codes.csv")
 """The codes, and the states that stand before the dash of a description."""
 STEPS: Final = kit.meanings("bpost_steps.csv")
-"""Steps of an item, in JSON."""
 
 TEXTS: Final = kit.meanings("bpost_texts.csv")
 by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})

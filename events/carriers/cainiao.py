@@ -24,7 +24,6 @@ _BRACKETED: Final = re.compile(r"\[(?P<place>[^\[\]]{1,80})\]")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, parcel in _parcels(kit.read_json(body), rejections):
         yield from kit.readings_of(
             _scans(parcel, where, received_at, rejections),

@@ -23,7 +23,6 @@ CLOCK: Final = kit.Clock(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for _, result, events in (
         _of_xml(kit.read_xml(body), rejections)
         if kit.is_xml(body)

@@ -29,7 +29,6 @@ _ANSWERS: Final = ("track", "search")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for parcel in _parcels(kit.read_xml(body)):
         number = kit.text_at(parcel, "skybillNumber")
         for index, event in kit.elements_at(parcel, "events", "", rejections):

@@ -28,7 +28,6 @@ _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook."""
     for where, push in _pushes(kit.read_json(body), rejections):
         additional = kit.child(push, "additional")
         code, courier = kit.text(push.get("clickpost_status_code")), kit.text(push.get("status"))

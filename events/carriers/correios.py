@@ -34,7 +34,6 @@ _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     found = (
         _from_xml(kit.read_xml(body), rejections)
         if kit.is_xml(body)

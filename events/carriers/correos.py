@@ -28,7 +28,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "codError", "moreInformation"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, parcel in _parcels(kit.read_json(body), rejections):
         is_english = parcel.keys() >= _ENGLISH
         number = kit.text(parcel.get(_ENGLISH_NUMBER if is_english else _NUMBER))

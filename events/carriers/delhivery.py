@@ -30,8 +30,6 @@ CLOCK: Final = kit.Clock(
 
 
 class DelhiveryScan(NamedTuple):
-    """One scan, from the status or from the list."""
-
     where: str
     type: str | None
     word: str | None

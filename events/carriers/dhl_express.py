@@ -106,8 +106,6 @@ class Piece(NamedTuple):
 
 
 class Waybill(NamedTuple):
-    """One waybill, from either format."""
-
     number: str | None
     scans: tuple[DhlCheckpoint, ...]
     pieces: tuple[Piece, ...]

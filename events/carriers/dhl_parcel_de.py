@@ -106,7 +106,6 @@ def _events_in(listed: _Element) -> list[_Element]:
 
 
 def _is_of(listed: _Element, piece: _Element) -> bool:
-    """Return whether a list next to a piece names it."""
     return any(
         piece.get(name) and piece.get(name) == listed.get(name)
         for name in ("piece-id", "piece-identifier", "piece-code")

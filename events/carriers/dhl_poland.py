@@ -20,7 +20,6 @@ CLOCK: Final = kit.Clock(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for result in _results(kit.read_xml(body)):
         number = kit.text_at(result, "shipmentId")
         found: list[kit.Reading] = []

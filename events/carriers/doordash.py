@@ -21,7 +21,6 @@ _NAMES: Final = ("event_name", "event_type")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the event of one webhook."""
     for where, push in _pushes(kit.read_json(body), rejections):
         code = next((name for field in _NAMES if (name := kit.text(push.get(field)))), None)
         raw = kit.Raw(code=code, reason=kit.text(push.get("cancellation_reason")))

@@ -49,8 +49,6 @@ class DpdStep(NamedTuple):
 
 
 class DpdParcel(NamedTuple):
-    """One parcel, from any of the formats."""
-
     number: str | None
     scans: tuple[DpdStep, ...]
     estimate: str | None = None
@@ -60,7 +58,6 @@ class DpdParcel(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for item in (
         _from_xml(kit.read_xml(body), rejections)
         if kit.is_xml(body)

@@ -23,7 +23,6 @@ _ATTEMPTED: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERY_ATTEMPTED)
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for index, parcel in _parcels(kit.read_json(body), rejections):
         yield from kit.readings_of(
             _scans(parcel, f"/results/{index}", received_at, rejections),

@@ -32,7 +32,6 @@ class FedexScan:
 
 
 def read_scan(scan: FedexScan, received_at: datetime) -> kit.Reading | str:
-    """Read a scan, or return why it cannot be read."""
     if scan.code is None and scan.text is None and scan.time is None:
         return EMPTY
     time = CLOCK.read(scan.time, scan.place, received_at=received_at)

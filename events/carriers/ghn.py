@@ -23,7 +23,6 @@ _KNOWN: Final = frozenset({"OrderCode", "Status"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the event of one callback."""
     push = kit.read_json(body)
     if type(push) is not dict or not push.keys() >= _KNOWN:
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no callback of GHN")

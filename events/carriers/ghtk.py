@@ -26,7 +26,6 @@ _WITHOUT_CODE: Final = frozenset({"", "0"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the event of one webhook."""
     push = _push(body)
     raw = kit.Raw(
         code=kit.text(push.get(_STATUS)),

@@ -37,7 +37,6 @@ _BRANCH: Final = re.compile(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for index, info in enumerate(_infos(kit.read_xml(body)), start=1):
         fields = kit.texts(info)
         number, words = fields.get("TrackingNum"), fields.get("Status")

@@ -30,7 +30,6 @@ _OTHER_TYPES: Final = frozenset(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the event of one webhook."""
     push = kit.read_json(body)
     if type(push) is not dict or not push.keys() >= {"eventType", "data"}:
         raise kit.UnreadableMessageError(

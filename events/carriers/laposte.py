@@ -30,7 +30,6 @@ _UNKNOWN: Final = "JSON, but no answer of La Poste"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),

@@ -24,7 +24,6 @@ _NOTICE: Final = frozenset({"resource", "topic"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one shipment."""
     shipment = kit.read_json(body)
     if type(shipment) is dict and shipment.keys() >= _NOTICE:
         rejections.add("/resource", "a webhook without the shipment: fetch it and send that")

@@ -27,7 +27,6 @@ _ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, order in _orders(kit.read_json(body), rejections):
         yield from kit.readings_of(
             _scans(order, where, received_at, rejections), kit.text(order.get("BillId")), rejections

@@ -27,7 +27,6 @@ _UNKNOWN: Final = "JSON, but no shipment of Nationex"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         yield from kit.readings_of(
             _shipment_scans(shipment, where, received_at, rejections),

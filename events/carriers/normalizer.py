@@ -66,7 +66,6 @@ def _without_placeholders(
 
 
 def _says_nothing(body: bytes) -> bool:
-    """Return whether a body that was read, in any form, says nothing."""
     return all(map(_part_says_nothing, form_fields(body).values() or (body,)))
 
 

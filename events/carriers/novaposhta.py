@@ -27,7 +27,6 @@ _TIMES: Final = ("TrackingUpdateDate", "RecipientDateTime", "DateCreated")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, document in _documents(kit.read_json(body), rejections):
         raw = kit.Raw(code=kit.text(document.get("StatusCode")))
         if raw.code in NOT_FOUND:

@@ -21,7 +21,6 @@ _EVENT: Final = "event"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for listed in kit.answers(kit.read_xml(body)):
         if _EVENT not in str(listed.tag).lower() and not any(
             "eventCode" in kit.texts(event) for event in listed.iterfind(_EVENT)

@@ -95,7 +95,6 @@ def _shipments(document: kit.Document) -> Iterator[tuple[str, _Element]]:
 
 
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield the package that an answer is, or those that it lists."""
     if type(body) is list or (type(body) is dict and "Packages" in body):
         members: object = body["Packages"] if type(body) is dict else body
         base = "/Packages" if type(body) is dict else ""

@@ -30,7 +30,6 @@ _ERROR_FIELDS: Final = frozenset({"errors", "error", "errorCode", "ErrorMessage"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, package in _packages(kit.read_json(body), "", rejections):
         if "PackageTrackingEvents" in package or "TrackingNumber" in package:
             scans = _of_return(package, where, received_at, rejections)

@@ -25,7 +25,6 @@ _ANSWER: Final = frozenset({"outcome", "result", _SHIPMENTS})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     answer = kit.read_json(body)
     where = "/return" if type(answer) is dict and "return" in answer else ""
     answer = kit.child(answer, "return") if where else answer

@@ -24,7 +24,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, event in _events(kit.read_json(body), rejections):
         raw = kit.Raw(code=kit.text(event.get("status_code")))
         scan = kit.Scan(

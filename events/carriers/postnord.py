@@ -11,7 +11,6 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("postnord_codes.csv")
-"""Statuses of an event."""
 
 TEXTS: Final = kit.meanings("postnord_texts.csv")
 _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
@@ -26,7 +25,6 @@ _ERROR_FIELDS: Final = frozenset({"compositeFault", "message", "error"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         printed = kit.child(shipment, "service")
         service = kit.text(printed.get("name")) or kit.text(printed.get("code"))

@@ -33,7 +33,6 @@ _SHIPMENTS: Final = "shipment"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     if not kit.is_xml(body):
         yield from _rest(kit.read_json(body), received_at, rejections)
         return

@@ -25,7 +25,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "httpCode", "httpMessage", 
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     for where, piece in _pieces(kit.read_json(body), rejections):
         summary = kit.child(piece, "summary")
         number = (

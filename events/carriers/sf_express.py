@@ -128,7 +128,6 @@ def _from_json(
 
 
 def _unwrapped(body: kit.JsonObject, wrapper: str, where: str) -> object:
-    """Return what is in a wrapper, as an object or as the text of one."""
     if where.count("/") >= _WRAPPERS_MAX:
         raise kit.UnreadableMessageError(
             kit.Cause.TOO_COMPLEX, f"more than {_WRAPPERS_MAX} wrappers around the routes"

@@ -29,7 +29,6 @@ _ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer."""
     answer = kit.body_of(kit.read_xml(body))
     if answer is None or answer.tag in _ERRORS:
         return

@@ -23,7 +23,6 @@ RETURN_KIND: Final = "event.delivery_return"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the event of one webhook."""
     for where, push in _pushes(kit.read_json(body), rejections):
         kind, data = kit.text(push.get("kind")), kit.child(push, "data")
         if kind not in {STATUS_KIND, RETURN_KIND}:

@@ -18,7 +18,6 @@ _BY_TYPE: Final = {
     "U": kit.Meaning(kit.Kind.INFO),
 }
 _PROGRESS: Final = frozenset({"M", "I", "P", "U"})
-"""The types that share codes."""
 
 _DESTINATION_SCAN: Final = ("I", "DS")
 _OUT_FOR_DELIVERY: Final = frozenset({"out for delivery", "out for delivery today"})

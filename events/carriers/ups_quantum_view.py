@@ -28,8 +28,6 @@ _KINDS: Final = frozenset(KINDS)
 
 
 class PackageEvent(NamedTuple):
-    """An event of one package, with its pointer."""
-
     kind: str
     event: kit.JsonObject
     package: kit.JsonObject

@@ -26,7 +26,6 @@ _NUMBER: Final = "ORDER_NUMBER"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the event of one webhook."""
     push = kit.read_json(body)
     order = kit.child(push, "DATA") if type(push) is dict else {}
     if not order.keys() >= {_NUMBER, "ORDER_STATUS"}:

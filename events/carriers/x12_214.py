@@ -39,7 +39,6 @@ Segment = tuple[str, list[str]]
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one interchange."""
     number, status, sets = None, None, 0
     for at, (tag, values) in enumerate([*_segments(body), ("SE", [])], start=1):
         if status is not None and tag in {"MS1", "AT7", "L11", "LX", "SE"}:

@@ -108,17 +108,14 @@ def body_context(message_id: UUID) -> bytes:
 
 
 def mapped_text_context(carrier_id: str, stand_in: str) -> bytes:
-    """Return the context that the text of a mapped code is bound to."""
     return f"mapped text\x1f{carrier_id}\x1f{stand_in}".encode()
 
 
 def references_context(carrier_id: str, number: str) -> bytes:
-    """Return the context that the references of a number are bound to."""
     return f"references\x1f{carrier_id}\x1f{number}".encode()
 
 
 def part_context(shipment_id: UUID, event_id: str) -> bytes:
-    """Return the context that the personal part of an event is bound to."""
     return b"part\x1f" + shipment_id.bytes + event_id.encode()
 
 

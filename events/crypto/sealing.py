@@ -46,7 +46,6 @@ class SealingKey:
 
     @classmethod
     def fresh(cls) -> Self:
-        """Generate a random key."""
         return cls(os.urandom(KEY_BYTES))
 
     def __repr__(self) -> str:
@@ -91,7 +90,6 @@ class SealingKey:
             raise SealError("the sealed value was changed, or belongs to another row") from None
 
     def wrap(self, key: "SealingKey", context: bytes) -> bytes:
-        """Seal another key under this one."""
         return self.seal(key.key, context)
 
     def unwrap(self, sealed: bytes, context: bytes) -> "SealingKey":
@@ -113,11 +111,9 @@ class MasterKeys:
         self._by_id = {key.key_id: key for key in ring}
 
     def wrap(self, key: SealingKey, context: bytes) -> bytes:
-        """Seal a key under the current master key."""
         return self.current.wrap(key, context)
 
     def unwrap(self, sealed: bytes, context: bytes) -> SealingKey:
-        """Open a key that any of the master keys sealed."""
         key_id = sealed[1 : 1 + _KEY_ID_BYTES]
         master = self._by_id.get(key_id)
         if master is None:
@@ -131,7 +127,6 @@ class MasterKeys:
         return self.current.seal(plaintext, context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """Open a secret that any of the master keys sealed."""
         master = self._by_id.get(sealed[1 : 1 + _KEY_ID_BYTES])
         if master is None:
             raise UnknownMasterKeyError(
@@ -151,5 +146,4 @@ def commitment(salted_content: bytes) -> bytes:
 
 
 def unsalted(salted_content: bytes) -> bytes:
-    """Strip the salt from the content."""
     return salted_content[SALT_BYTES:]

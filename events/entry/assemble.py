@@ -41,8 +41,6 @@ class StreamHead:
 
 @value(frozen=True, slots=True, kw_only=True)
 class EventRow:
-    """One event as it is written."""
-
     proposal: Proposal
     version: int
     recorded_at: datetime
@@ -52,8 +50,6 @@ class EventRow:
 
 @value(frozen=True, slots=True, kw_only=True)
 class ConflictRow:
-    """One conflict as it is written."""
-
     conflict: Conflict
     recorded_at: datetime
     leaf: Leaf

@@ -56,7 +56,6 @@ def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
 
 
 def leaf_hash_of(canonical: bytes) -> bytes:
-    """Return the hash of a leaf of the tree."""
     return hashlib.sha256(b"\x00" + canonical).digest()
 
 
@@ -255,7 +254,6 @@ def transition_document(
     message_id: UUID,
     recorded_at: datetime,
 ) -> dict[str, Any]:
-    """Build one change of a shipment's status."""
     return {
         **_head(EntryName.TRANSITION, recorded_at),
         "shipment_id": str(shipment_id),

@@ -34,7 +34,6 @@ def chunks(packed: bytes) -> list[bytes]:
 
 
 def packed_key(event_id: str) -> bytes:
-    """Digest an event's id."""
     return hashlib.sha256(event_id.encode()).digest()[:PACKED_BYTES]
 
 

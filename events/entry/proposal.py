@@ -54,11 +54,9 @@ class Proposal:
 
     @property
     def key(self) -> DedupeKey:
-        """The dedupe key."""
         return (self.event.carrier_id, self.event.event_id)
 
     def scan_keys(self) -> list[DedupeKey]:
-        """Return the dedupe key and its aliases."""
         return [self.key, *[(self.event.carrier_id, alias) for alias in self.event.aliases]]
 
     def dedupe_keys(self) -> list[DedupeKey]:
@@ -251,5 +249,4 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
 
 
 def keys_of(appends: Iterable[Proposal]) -> list[tuple[DedupeKey, ExistingEvent]]:
-    """Return the dedupe keys of appended proposals with what is stored under them."""
     return [(proposal.key, key_row(proposal)) for proposal in appends]

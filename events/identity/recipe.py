@@ -71,7 +71,6 @@ class Stated(NamedTuple):
 
 
 def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
-    """Return what the canonical document of an event states."""
     raw, place = document["raw"], document["location"]
     return Stated(
         carrier_id=document["carrier_id"],
@@ -119,7 +118,6 @@ def canonical_number(recipe: Recipe, printed: str) -> str:
 
 @lru_cache(maxsize=4096)
 def canonical_discriminator(recipe: Recipe, printed: str) -> str:
-    """Return the discriminator that all envelopes agree on."""
     return (
         printed
         if recipe.ignored_in_discriminator is None

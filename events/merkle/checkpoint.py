@@ -60,7 +60,6 @@ class VerifierKey:
 
     @property
     def time_key_id(self) -> bytes:
-        """Key id of its cosignatures."""
         return self._id(_COSIGNATURE)
 
     def _id(self, kind: bytes) -> bytes:
@@ -87,7 +86,6 @@ class VerifierKey:
         return key
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
-        """Return whether the signature over the note's text is by this key."""
         try:
             Ed25519PublicKey.from_public_bytes(self.public_key).verify(signature, text)
         except InvalidSignature:
@@ -155,12 +153,10 @@ class Checkpoint:
 
     @property
     def epoch(self) -> int:
-        """Epoch of the log."""
         return _of_epoch(self.origin)[1]
 
     @property
     def text(self) -> str:
-        """The signed text of the note."""
         return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
 
     def signed(self, signers: Iterable[NoteSigner], *, at: datetime | None = None) -> str:
@@ -242,7 +238,6 @@ def _signed_time(key: VerifierKey, material: bytes, text: bytes) -> int:
 
 
 def _timed(text: bytes, seconds: int) -> bytes:
-    """Return the bytes that a cosignature signs."""
     return f"cosignature/v1\ntime {seconds}\n".encode() + text
 
 

@@ -14,7 +14,6 @@ from events.errors import Cause, UnreadableMessageError
 from events.parsing.text import scrub
 
 DEPTH_MAX: Final = 254
-"""The depth that orjson prints."""
 
 DIGITS_MAX: Final = 64
 

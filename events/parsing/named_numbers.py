@@ -19,7 +19,6 @@ from events.parsing.text import scrub, text
 from events.parsing.xml import is_xml, read_xml
 
 NUMBERS_MAX: Final = 1000
-"""Numbers of one message."""
 NUMBER_CHARS_MAX: Final = 200
 _X12_TERMINATOR_AT: Final = 105
 _CONTAINERS: Final = frozenset({dict, list})
@@ -39,7 +38,6 @@ class _Fields(NamedTuple):
     whole_keys: tuple[bytes, ...]
     """Those of numbers that stand in one value, as keys of a JSON text."""
     part_keys: tuple[bytes, ...]
-    """Those of numbers that are joined."""
 
 
 @lru_cache(maxsize=256)

@@ -51,7 +51,6 @@ class _Said(NamedTuple):
 def with_printed_zones(
     readings: Sequence[Reading], body: bytes, carrier: str, rejections: Rejections
 ) -> Sequence[Reading]:
-    """Return the readings with the zones that the body prints beside their times."""
     lowered = body.lower()
     if not readings or not any(word in lowered for word in _WORDS):
         return readings

@@ -175,7 +175,6 @@ def at_offset(
 
 
 def is_zone(name: str) -> bool:
-    """Return whether there is a zone of that IANA name."""
     return zone_named(name) is not None
 
 
@@ -295,7 +294,6 @@ def _fixed_zone(offset: timedelta) -> timezone:
 
 @lru_cache(maxsize=256)
 def zone_named(name: str) -> ZoneInfo | None:
-    """Return the zone of that IANA name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -56,7 +56,6 @@ class Journey(NamedTuple):
     """Status of the scan: an early one was at the origin, a late one at the destination."""
 
     def at(self, status: Status | None) -> "Journey":
-        """Return the journey for a scan of that status."""
         return (
             self
             if status is self.status

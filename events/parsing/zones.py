@@ -161,7 +161,6 @@ def _regions() -> dict[tuple[str, str], str]:
 
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table of this package."""
     yield from csv.DictReader(
         files("events.parsing").joinpath(name).read_text("utf-8").splitlines()
     )

@@ -37,7 +37,6 @@ class BusyPriority:
 
     @property
     def stands_back(self) -> bool:
-        """Now."""
         return self._is_back
 
     def claimed(self, items: int, *, has_backlog: bool) -> None:

@@ -24,7 +24,6 @@ def record_death(path: Path, death: Death) -> None:
 
 
 def read_deaths(path: Path, offset: int) -> tuple[list[Death], int]:
-    """Return the deaths behind the offset, and the offset of the next."""
     try:
         with path.open("rb") as file:
             file.seek(offset)

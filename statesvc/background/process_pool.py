@@ -122,7 +122,6 @@ class ProcessPool:
             self._retiring = loop.call_later(self._idle_seconds, self._retire)
 
     async def close(self) -> None:
-        """Kill the processes."""
         if self._retiring is not None:
             self._retiring.cancel()
         children = [*self._busy, *(child for _, child in self._idle)]
@@ -147,8 +146,6 @@ class ProcessPool:
 
 
 class _ChildTask:
-    """One process and its two pipes."""
-
     def __init__(
         self, process: Process, requests: asyncio.StreamWriter, answers: asyncio.StreamReader
     ) -> None:

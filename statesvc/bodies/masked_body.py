@@ -13,7 +13,6 @@ _TAIL: Final = 400
 _MASK: Final = "█"
 _WORD: Final = re.compile(r"[A-Za-z_@$][A-Za-z0-9_.:@$-]{0,39}")
 _READ_MAX: Final = 200_000
-"""Characters of a body that are looked at."""
 _COLON: Final = re.compile(r"\s*:")
 _JSON: Final = re.compile(
     r'"(?:[^"\\]|\\.)*(?P<closed>")?|-?\d[\d.eE+-]*|(?:true|false|null)\b|[{}\[\]:,]|\s+|.',

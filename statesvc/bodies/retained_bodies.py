@@ -27,7 +27,6 @@ async def retain_hot(
 
 
 async def retain_archived(connection: AsyncConnection[Any], record: BodyRecord) -> None:
-    """Copy a body out of its archive."""
     await connection.execute(
         _SQL["retain_archived"],
         {

@@ -21,8 +21,6 @@ class File(NamedTuple):
 
 
 class Calls(Protocol):
-    """A call is named by its operation."""
-
     @property
     def named(self) -> Mapping[str, str]:
         """Kind of what answers, `database` or `service`, and its name."""

@@ -10,7 +10,6 @@ from statesvc.http.unknown_carrier import no_such_carrier
 
 
 def add_address(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the address to listen on."""
     parser.add_argument(
         "--host", help="address to listen on (default: STATESVC_HOST, else 127.0.0.1)"
     )

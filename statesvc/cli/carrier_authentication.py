@@ -37,7 +37,6 @@ def binds_body(schemes: Sequence[Authentication]) -> bool:
 
 
 def secret_state(carrier: Carrier, settings: Settings) -> str:
-    """Return whether it has a secret, in a word or two."""
     secrets = len(settings.webhook_secrets(carrier.carrier_id))
     if secrets:
         return "set" if secrets == 1 else f"{secrets} live"

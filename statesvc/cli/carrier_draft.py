@@ -179,7 +179,6 @@ class _Draft(NamedTuple):
     events_at: str
     events: list[Event]
     paths: dict[str, str]
-    """The paths of fields by their roles."""
     rivals: dict[str, list[str]]
 
 
@@ -321,7 +320,6 @@ def _likeness(found: _Draft) -> tuple[int, ...]:
 
 
 def _module(carrier: str, found: _Draft, samples: Sequence[str]) -> str:
-    """Return the text of the carrier's module."""
     times = [_time(event, found) for event in found.events]
     is_epoch = all(map(_EPOCH.fullmatch, times))
     formats = [] if is_epoch else _formats(times)

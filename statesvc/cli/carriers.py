@@ -124,7 +124,6 @@ def _in_operation(
 
 
 async def _quota(options: argparse.Namespace) -> int:
-    """Set what was named."""
     change: dict[str, Json] = {} if options.weight is None else {"weight": options.weight}
     if options.in_flight is not None:
         change["in_flight_max"] = _bound(options.in_flight)

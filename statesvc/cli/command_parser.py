@@ -195,8 +195,6 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class ActionParser(CommandParser):
-    """The parser of an action of the command that was called."""
-
     def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - argparse's own
         super().__init__(**arguments)
         self.take_options_anywhere()
@@ -229,7 +227,6 @@ class TopParser(CommandParser):
         self.set_defaults(output=None)
 
     def format_usage(self) -> str:
-        """Return one line."""
         return "usage: statesvc COMMAND [ACTION] [OPTION ...]\n"
 
     def format_help(self) -> str:

@@ -139,7 +139,6 @@ def command_groups() -> Mapping[str, Mapping[str, ListedCommand]]:
 
 
 def commands() -> Mapping[str, ListedCommand]:
-    """Return the commands that this installation has."""
     return {name: one for group in command_groups().values() for name, one in group.items()}
 
 

@@ -31,7 +31,6 @@ _DATA: Final = ("carrier_id", "tracking_number", "from", "to", "occurred_at", "s
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
     parser.add_argument(
         "--forward-to",
         required=True,
@@ -93,8 +92,6 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StreamedChange:
-    """One event of the stream."""
-
     id: str
     data: Mapping[str, Any]
 

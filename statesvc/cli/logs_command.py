@@ -21,7 +21,6 @@ _JOURNAL: Final = ("journalctl", "--output", "cat", "--unit", "statesvc*")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     parser.add_argument(
         "file",
         nargs="?",
@@ -53,7 +52,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the lines."""
     least, colour = _LEVELS.index(options.level), shows_colour(sys.stdout)
     with _lines(options) as lines:
         for line in lines:

@@ -102,7 +102,6 @@ def commands_of(group: str) -> Iterator[tuple[ListedOperation, Command]]:
 
 
 def declared_names() -> frozenset[str]:
-    """Return the names of all commands that operations declare."""
     return frozenset(
         command["name"] for listed in _table().values() for command in listed.get("commands", ())
     )

@@ -25,7 +25,6 @@ _GAP: Final = "  "
 _NOTHING: Final = Painted("-", None)
 _WRAPPED_WIDTH_MIN: Final = 12
 _WORD_MAX: Final = 36
-"""Length of a UUID."""
 
 
 def write_table(
@@ -111,7 +110,6 @@ def fitting(widths: Sequence[int], words: Sequence[int], columns: int) -> list[i
 
 
 def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Write one JSON document, indented."""
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
 
 
@@ -155,7 +153,6 @@ def cell(value: object) -> object:
 
 
 def write_line(text: str) -> None:
-    """Write one line."""
     sys.stdout.write(text + "\n")
 
 
@@ -215,7 +212,6 @@ def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) ->
 
 
 def end_progress() -> None:
-    """End a line that goes on."""
     if sys.stderr.isatty():
         sys.stderr.write("\n")
         sys.stderr.flush()

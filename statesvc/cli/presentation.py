@@ -33,7 +33,5 @@ def paint(text: str, colour: Colour | None) -> str:
 
 
 class Painted(NamedTuple):
-    """A cell of a table with a colour."""
-
     text: str
     colour: Colour | None

@@ -21,7 +21,6 @@ from statesvc.settings.service_settings import DatabaseSettings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     role = parser.add_mutually_exclusive_group()
     role.add_argument(
         "--owner",

@@ -27,8 +27,6 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class RemoteCalls:
-    """Calls of one service, with one key."""
-
     def __init__(self, service: Service) -> None:
         self.named = {"service": service.url}
         self._service = service

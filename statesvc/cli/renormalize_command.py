@@ -16,7 +16,6 @@ _STATED: Final = ("since", "read_by", "per_second", "dry_run", "why")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_fields(parser, _OPERATION, "carrier_id", *_STATED)
     parser.add_argument(
         "--no-notify",

@@ -15,7 +15,6 @@ _MARKED: Final = re.compile(r"(?m)^(#+ .*)$|(\*\*[^*]+\*\*)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     parser.add_argument(
         "page",
         nargs="?",
@@ -25,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a page, or the list of all."""
     if options.page is None:
         write_table(("PAGE", ""), [(name, title(name)) for name in pages() if name != INDEX])
         return 0

@@ -24,8 +24,6 @@ PROFILES: Final = "STATESVC_PROFILES"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A service somewhere, and a key of it."""
-
     url: str
     key: str = field(repr=False)
 

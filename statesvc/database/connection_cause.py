@@ -23,13 +23,10 @@ class ConnectionCause(StrEnum):
     READ_ONLY = "read_only"
     """It answered, and takes no writes: a standby."""
     STARTING = "starting"
-    """It starts, stops or recovers."""
     DNS = "dns"
     TIMEOUT = "timeout"
     REFUSED = "refused"
-    """Nothing listens there."""
     LOST = "lost"
-    """It was there, and ended."""
 
 
 _CAUSES_BY_CODE: Final[Mapping[str, ConnectionCause]] = MappingProxyType(

@@ -30,7 +30,6 @@ async def read_copy_faults(connection: AsyncConnection[Any]) -> list[str]:
 
 
 def sequence_fault(sequence: str, column: str, next_value: int, highest: int) -> str:
-    """Say that a sequence is behind its column."""
     return (
         f"the next value of {sequence} is {next_value}, and {column} has values up to {highest}: "
         f"statesvc psql --owner -c \"SELECT setval('{sequence}', {highest})\""

@@ -6,8 +6,6 @@ class EmbeddedServerError(RuntimeError):
 
 
 class NoDataError(EmbeddedServerError):
-    """There is no data folder, and no address of a server."""
-
     def __init__(self, data_dir: str) -> None:
         super().__init__(
             f"no statesvc data in {data_dir}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file"

@@ -41,7 +41,6 @@ def parse_master_keys(text: str) -> MasterKeys:
 
 
 async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> Keyring:
-    """Read the service's keys, and make those that are missing."""
     found = await _read(connection, master)
     for name in _NAMES:
         if name not in found:

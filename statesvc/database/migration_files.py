@@ -33,15 +33,12 @@ class MigrationError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A numbered file."""
-
     version: int
     name: str
     text: str
 
     @property
     def label(self) -> str:
-        """Name of the file."""
         return f"{self.version:04}_{self.name}"
 
     @property
@@ -100,7 +97,6 @@ class FunctionFile:
 
     @property
     def label(self) -> str:
-        """Name of the file."""
         return f"{_FUNCTIONS}/{self.name}"
 
     @property
@@ -130,7 +126,6 @@ class SchemaState:
     """Difference between a database and the files of this release."""
 
     migrations: tuple[Migration, ...]
-    """Those that it lacks."""
     functions: tuple[FunctionFile, ...]
     """Those that it has not, or in another text."""
     newer: tuple[int, ...]

@@ -29,7 +29,6 @@ class MissingPartition:
         return not self.is_there and not self.held
 
     def __str__(self) -> str:
-        """Say what is wrong, and what to do."""
         if self.is_there:
             return (
                 f"the table statesvc.{self.name} is no partition of statesvc.{self.table}: as the owner, ALTER TABLE statesvc.{self.table} "

@@ -83,7 +83,6 @@ def choose_password_command(command: str | None) -> None:
 
 
 def password_command() -> PasswordCommand | None:
-    """Return the command that was chosen."""
     return _Chosen.command
 
 

@@ -7,8 +7,6 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """Answer of a statement."""
-
     async def fetchall(self) -> list[Any]: ...
 
     async def fetchone(self) -> Any:  # noqa: ANN401 - a row, as psycopg gives it

@@ -45,8 +45,6 @@ _Prepared = tuple[bytes, tuple[int, ...]]
 
 @dataclass(slots=True)
 class _PreparedStatements:
-    """Statements that one connection has prepared."""
-
     names: dict[_Prepared, bytes] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -55,8 +53,6 @@ _prepared: WeakKeyDictionary[AsyncConnection[Any], _PreparedStatements] = WeakKe
 
 
 class PipelinedRows:
-    """The answer to one statement."""
-
     __slots__ = ("_pipeline", "result")
 
     def __init__(self, pipeline: "Pipeline") -> None:

@@ -39,8 +39,6 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits(SessionLimits):
-    """Sizes and times of one pool."""
-
     connections_max: int
     acquire_seconds: float
     away_seconds: float = float("inf")

@@ -23,7 +23,6 @@ class ReadablePool:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Provide a connection for a while."""
         async with AsyncExitStack() as stack:
             yield await self._acquired(stack)
 

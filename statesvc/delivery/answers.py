@@ -70,8 +70,6 @@ def _connection(loop: AbstractEventLoop, lifetime_seconds: float) -> ResponseHan
 
 
 class AnswerConnector(TCPConnector):
-    """Connections of this kind."""
-
     def __init__(
         self,
         *,

@@ -46,7 +46,6 @@ class MadeTry:
 
     @classmethod
     def of(cls, attempt: DeliveryAttempt) -> Self:
-        """Commit to the body."""
         salted_body = salted(attempt.body, salt=public_salt(attempt.queued.notification))
         answer = attempt.answer
         return cls(
@@ -121,7 +120,6 @@ class Response:
 
     @classmethod
     def of(cls, part: Part) -> Self:
-        """Make it from the part of one try."""
         return cls(part["response"], [(name, value) for name, value in part["headers"]])
 
 
@@ -134,7 +132,6 @@ class SentBody:
 
     @classmethod
     def of(cls, part: Part) -> Self:
-        """Make it from the part of one try."""
         return cls(bytes.fromhex(part["body_salt"]), part.get("body"))
 
 

@@ -29,7 +29,6 @@ _SQL = queries("statesvc.delivery", "full_payload")
 _log = structlog.get_logger()
 
 Named = tuple[UUID, int]
-"""Shipment and sequence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,11 @@ class AttemptOutcome(StrEnum):
     GONE = "gone"
     """410: the subscriber wants no more; its subscription is disabled."""
     TIMED_OUT = "timed_out"
-    """No answer in time."""
     UNREACHABLE = "unreachable"
     """No connection: network, TLS, or the peer hung up. Before the three words below were there: any reason."""
     CONNECTION_REFUSED = "connection_refused"
     """Its machine answers, and nothing listens there."""
     NAME_NOT_FOUND = "name_not_found"
-    """Its name leads to no address."""
     CERTIFICATE_NOT_TRUSTED = "certificate_not_trusted"
     """Its certificate is expired, for another name, or of an authority that is not known here."""
     ADDRESS_REFUSED = "address_refused"
@@ -65,7 +63,6 @@ class Answer:
 
 
 def outcome_of(status_code: int) -> AttemptOutcome:
-    """Return what a status code of the subscriber means."""
     if 200 <= status_code < 300:
         return AttemptOutcome.DELIVERED
     return AttemptOutcome.GONE if status_code == 410 else AttemptOutcome.REFUSED

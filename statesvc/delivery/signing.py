@@ -47,7 +47,6 @@ class OlderSignature:
 
 
 def shared_text(key: bytes) -> str:
-    """Return a shared secret as its subscriber has it."""
     return SECRET_PREFIX + base64.b64encode(key).decode()
 
 
@@ -68,7 +67,6 @@ def signed_headers(
     body: bytes,
     older: OlderSignature | None = None,
 ) -> dict[str, str]:
-    """Return all headers of a delivery."""
     headers = {
         "content-type": "application/json",
         "user-agent": "statesvc-notifier",

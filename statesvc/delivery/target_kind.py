@@ -27,8 +27,6 @@ class CheckedTarget(NamedTuple):
 
 
 class TargetSender(AbstractAsyncContextManager[Any], Protocol):
-    """Sends to targets of one kind, for as long as it is open."""
-
     @property
     def open_count(self) -> int:
         """Connections that are there."""

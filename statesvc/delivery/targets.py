@@ -64,7 +64,6 @@ class Targets:
 
     @property
     def broker_connections(self) -> int:
-        """Number of open connections."""
         return sum(sender.open_count for sender in set(self._others.values()))
 
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:

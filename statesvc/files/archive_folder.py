@@ -67,7 +67,6 @@ class ArchiveNames:
         return f"{self.subject}-{period}-{of_epoch}{keyring.digest(self.mark)[:4].hex()}"
 
     def file_name(self, prefix: str, sha256: bytes) -> str:
-        """Return the name of a complete file."""
         return f"{prefix}-{sha256[:8].hex()}{self.suffixes[0]}"
 
     def file_names(self, file_name: str) -> list[str]:
@@ -212,7 +211,6 @@ def parquet_source(path: ArchivePath) -> Path | IO[bytes]:
 
 
 def size_of(path: ArchivePath) -> int:
-    """Return the size in bytes."""
     return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
 
 

@@ -61,7 +61,6 @@ class ObjectPath:
         return replace(self, name=name)
 
     def size(self) -> int:
-        """Return the size in bytes."""
         with self._asking():
             return int(client().head(self._store(), self.name)["size"])
 
@@ -93,7 +92,6 @@ class ObjectPath:
             client().delete(self._store(), self.name)
 
     def iterdir(self) -> Iterator["ObjectPath"]:
-        """Yield the files of the folder."""
         with self._asking():
             yield from [
                 self / each["path"] for some in client().list(self._store()) for each in some
@@ -109,7 +107,6 @@ class ObjectPath:
             }
 
     def write_bytes(self, content: bytes) -> None:
-        """Write these few bytes."""
         with self._asking():
             client().put(self._store(), self.name, content)
 

@@ -40,8 +40,6 @@ class DatabaseGauges:
         )
 
     def report_to(self, telemetry: Telemetry) -> None:
-        """Show it in every exposition."""
-
         def one(metric: Metric, value: Callable[[Sample], float | None]) -> None:
             many(metric, lambda sample: [] if (found := value(sample)) is None else [(found, {})])
 

@@ -21,8 +21,6 @@ T = TypeVar("T")
 
 
 class SubscriptionGauges(NamedTuple):
-    """A subscription with a long backlog."""
-
     subscription_id: str
     waiting: int
     oldest_ready_seconds: float
@@ -44,8 +42,6 @@ class NotifyQueue(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One reading."""
-
     oldest_unsealed_seconds: float
     oldest_transaction_seconds: float
     size_bytes: int

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class Urgency(StrEnum):
-    """Urgency of a finding."""
-
     NOW = "now"
     """A promise is broken, or will be soon; or the installation cannot work."""
     HUMAN = "human"
@@ -41,7 +39,6 @@ class Finding:
 
 
 def ok(about: str, text: str) -> Finding:
-    """Report that nothing is to be done."""
     return Finding(urgency=Urgency.OK, about=about, text=text)
 
 

@@ -21,7 +21,6 @@ class IngestReport:
 
     @property
     def pushes(self) -> int:
-        """Number of pushes that came."""
         return self.acknowledged + sum(self.refused.values())
 
     @property

@@ -17,7 +17,6 @@ from statesvc.log.actions import record_action
 _SQL = queries("statesvc.health", "notices")
 
 NEWEST: Final = 2**63 - 1
-"""Above the id of every notice."""
 
 
 class NoticeKind(StrEnum):

@@ -113,7 +113,6 @@ def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:
 
 
 def count_died(deaths: Sequence[Deaths]) -> Counter[str]:
-    """Sum deaths by role."""
     counted: Counter[str] = Counter()
     for each in deaths:
         counted[each.role] += each.times

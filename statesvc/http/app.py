@@ -82,7 +82,6 @@ class InFlight:
 
     @web.middleware
     async def counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Count one from its head to its answer."""
         self._count += 1
         self._none.clear()
         try:
@@ -114,7 +113,6 @@ class _Site(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """Name as aiohttp wants it."""
         return f"http://{self._address[0]}:{self._address[1]}"
 
     async def start(self) -> None:

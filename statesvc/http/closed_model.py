@@ -4,6 +4,4 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ClosedModel(BaseModel):
-    """Closed and immutable."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)

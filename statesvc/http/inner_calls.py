@@ -25,8 +25,6 @@ Json = Any
 
 
 class Fetched(NamedTuple):
-    """Answer of a call, and its headers."""
-
     content: bytes
     headers: Mapping[str, str]
 

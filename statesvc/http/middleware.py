@@ -51,7 +51,6 @@ def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def numbers_of(model: type[BaseModel]) -> dict[str, type]:
-    """Return the names of numbers, with their types."""
     found = {
         field.alias or name: _number_type(field.annotation)
         for name, field in model.model_fields.items()

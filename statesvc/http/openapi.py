@@ -98,7 +98,6 @@ class Hook:
     headers: Mapping[str, str]
 
     def schema(self, schemas: Schemas) -> dict[str, Any]:
-        """Return the schema of its body."""
         return {
             "type": "object",
             "description": self.summary,
@@ -332,7 +331,6 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
 
 
 def _show(call: dict[str, Any], examples: Mapping[str, Any]) -> None:
-    """Put the examples of the call in their places."""
     bodies = [
         (call["responses"][status], found)
         for status, found in examples.get("responses", {}).items()
@@ -403,7 +401,6 @@ def _streamed(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
-    """Return the answers that are no problem."""
     responses: dict[str, Any] = {}
     warned = described_headers(contract.parameters, contract.request)
     for status, description in contract.statuses.items():

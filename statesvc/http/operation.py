@@ -123,7 +123,6 @@ def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = No
 
 
 def printed(value: object) -> bytes:
-    """Encode the value as JSON."""
     return orjson.dumps(value, default=_model_members)
 
 
@@ -235,7 +234,6 @@ class Operation(Generic[T]):
 
 
 operation = Operation
-"""Spelling of it as a decorator."""
 
 
 def _response_model(answered: Any) -> Any:  # noqa: ANN401 - an annotation

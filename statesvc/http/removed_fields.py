@@ -29,7 +29,6 @@ _ANSWERED: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def removed(name: str) -> Any:  # noqa: ANN401 - as pydantic's own
-    """Return the declaration of a removed field."""
     return Field(deprecated=True, description=f"Has no effect since 0.2: {REMOVED[name]}.")
 
 

@@ -19,5 +19,4 @@ def no_such_carrier(carrier_id: str, carriers: Collection[str]) -> str:
 
 
 def unknown_carrier(carrier_id: str, carriers: Collection[str]) -> Problem:
-    """Return the problem."""
     return Problem(Code.UNKNOWN_CARRIER, no_such_carrier(carrier_id, carriers))

@@ -41,7 +41,6 @@ class _Count:
     last: float | None = None
     """Time at which the carrier was last heard, seconds since 1970."""
     changed: bool = False
-    """Since it was written."""
 
 
 class AckCounts(Periodic):
@@ -74,7 +73,6 @@ class AckCounts(Periodic):
         count.last = time.time()
 
     def refused(self, carrier_id: str) -> None:
-        """Count a push that got no ACK."""
         self._now(carrier_id).refused += 1
 
     async def flush(self) -> None:

@@ -87,7 +87,6 @@ class MemoryBound:
             raise
 
     def give_back(self, count: int, *, is_large: bool = False) -> None:
-        """Free what was taken."""
         self._taken[is_large] -= count
         self._admit_waiting()
 

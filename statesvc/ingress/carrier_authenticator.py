@@ -131,7 +131,6 @@ class CarrierAuthenticator:
 
     @classmethod
     def build(cls, carrier: Carrier, settings: Settings) -> Self:
-        """Build the authenticator as the settings have it."""
         secrets = settings.webhook_secrets(carrier.carrier_id)
         schemes = carrier.schemes(
             settings.chosen_authentication.get(carrier.carrier_id.upper(), ())
@@ -235,7 +234,6 @@ class CarrierAuthenticator:
         return f", and may not be older than {SIGNATURE_AGE_VARIABLE} says"
 
     def _published(self) -> list[RsaSha256]:
-        """Return the schemes whose keys the carrier publishes."""
         if self.key_set is None:
             return []
         return [

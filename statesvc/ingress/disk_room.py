@@ -23,7 +23,6 @@ class DiskRoom:
 
     @property
     def free_bytes_min(self) -> int:
-        """Below which nothing is taken."""
         return self._free_bytes_min
 
     def free_bytes(self) -> int | None:

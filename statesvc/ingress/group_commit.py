@@ -51,7 +51,6 @@ class Refusal(StrEnum):
     NOT_STORED = "not_stored"
     """The transaction failed and was rolled back."""
     STOPPING = "stopping"
-    """The process stops."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ AGAIN_SECONDS: Final = 60.0
 
 _log = structlog.get_logger()
 Keys = Mapping[str, RSAPublicKey]
-"""By key id."""
 
 
 class KeysUnavailableError(Exception):
@@ -41,8 +40,6 @@ class KeysUnavailableError(Exception):
 
 
 class KeySet:
-    """One carrier's published keys."""
-
     def __init__(
         self,
         url: str,

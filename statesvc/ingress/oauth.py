@@ -79,7 +79,6 @@ class Tokens:
         return [Route("POST", "/v1/webhooks/{carrier_id}/oauth/token", self.issue_token, contract)]
 
     async def issue_token(self, request: web.Request) -> web.Response:
-        """Answer one request for a token."""
         authenticator = self._authenticators.get(request.match_info["carrier_id"])
         if authenticator is None or not authenticator.issues_tokens:
             raise Problem(Code.UNKNOWN_CARRIER, "no carrier of this id fetches tokens")

@@ -66,7 +66,6 @@ class Webhooks:
 
     @property
     def routes(self) -> Sequence[Route]:
-        """The calls of carriers."""
         contract: Operation[None] = operation(
             operation_id="receive_webhook",
             summary="Receive a message that a carrier pushes",
@@ -109,7 +108,6 @@ class Webhooks:
         ]
 
     def report(self) -> IngestReport:
-        """Return the report for the heartbeat."""
         acknowledged, refused = self.minute.counts()
         return IngestReport(
             acknowledged=acknowledged,

@@ -28,8 +28,6 @@ class FileQuery:
 
 
 class EntryGroup(Protocol):
-    """Entries of a file that are read together."""
-
     @property
     def first_batch(self) -> int: ...
 

@@ -39,8 +39,6 @@ class PlaceDocument(Struct, frozen=True, gc=False):
 
 
 class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
-    """An event."""
-
     anchor: str | None = None
     by_category: bool = False
     carrier_code: str | None = None
@@ -73,8 +71,6 @@ class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ConflictDocument(Struct, frozen=True, gc=False, kw_only=True):
-    """A conflict."""
-
     carrier_id: str
     claimed_shipment_id: str
     discriminator: str
@@ -96,8 +92,6 @@ class ConflictDocument(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class TransitionDocument(Struct, frozen=True, gc=False):
-    """A transition."""
-
     entry: Literal["transition"]
     format: Format
     shipment_id: str
@@ -129,8 +123,6 @@ class FanoutDocument(Struct, frozen=True, gc=False):
 
 
 class TryDocument(Struct, frozen=True, gc=False):
-    """One of the tries of an attempt entry."""
-
     number: int
     started_at: str
     duration_ms: int
@@ -138,7 +130,6 @@ class TryDocument(Struct, frozen=True, gc=False):
     status_code: int | None = None
 
     def listed(self, sequence: int) -> dict[str, Any]:
-        """Return it with the sequence of the notification that it was at."""
         return {
             "sequence": sequence,
             "number": self.number,
@@ -208,8 +199,6 @@ class ObservationDocument(Struct, frozen=True, gc=False):
 
 
 class ActionDocument(Struct, frozen=True, gc=False):
-    """An operator's action."""
-
     entry: Literal["action"]
     format: Format
     actor: str
@@ -220,9 +209,7 @@ class ActionDocument(Struct, frozen=True, gc=False):
 
 
 SealedDocument: TypeAlias = EventDocument | ConflictDocument | AttemptDocument
-"""Those that commit to a sealed part."""
 StatementDocument: TypeAlias = EventDocument | ConflictDocument
-"""Those of what a carrier stated."""
 
 event: Final = Decoder(EventDocument).decode
 conflict: Final = Decoder(ConflictDocument).decode

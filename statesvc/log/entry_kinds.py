@@ -63,12 +63,10 @@ class EntryKind:
 
     @property
     def rank(self) -> int:
-        """Place in a batch."""
         return _RANKS[self.name]
 
     @property
     def file_columns(self) -> tuple[str, ...]:
-        """The columns of a file that are this kind's."""
         return self.columns if self.filed is None else self.filed.columns
 
     def file_values(self, document: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of its kind
@@ -77,7 +75,6 @@ class EntryKind:
 
     @property
     def unique(self) -> tuple[str, ...]:
-        """The key of its table."""
         return (*self.columns[: self.key], *self.placed, "recorded_at")
 
     @property
@@ -86,7 +83,6 @@ class EntryKind:
         return self.columns.index("recorded_at")
 
     def row(self, values: tuple[Any, ...], batch_id: int, ordinal: int) -> str:
-        """Return the name of a row."""
         named = zip(self.columns[: self.key], values, strict=False)
         return " ".join(
             [

@@ -338,7 +338,6 @@ async def extend_streams(
 
 
 async def write_events(connection: Sender, rows: Sequence[EventRow], *, batch_id: int) -> None:
-    """Append assembled events."""
     await connection.execute(
         _SQL["insert_events"], {"batch_id": batch_id, **encoded(map(_event_columns, rows), _EVENTS)}
     )

@@ -52,7 +52,6 @@ def _frames() -> dict[bytes, ZstdFrames]:
 
 
 def compress_json(document: bytes) -> bytes:
-    """Compress a document as it is stored."""
     return _NUMBER + _frames()[_NUMBER].compress(document)
 
 

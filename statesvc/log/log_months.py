@@ -16,8 +16,6 @@ SHARE_MONTHS = _SQL["share_months"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogMonth:
-    """A row of the ledger."""
-
     month: date
     begins: datetime
     ends: datetime
@@ -50,7 +48,6 @@ class LogMonth:
 
     @property
     def entries(self) -> int:
-        """Number of entries of all kinds."""
         counts = (
             self.events,
             self.conflicts,

@@ -89,7 +89,6 @@ async def count_further(
 
 
 async def record_at_once(connection: AsyncConnection[Any], reading: PersonalRead) -> None:
-    """Record a reading for a command that ends with it."""
     begun = await begin_personal_read(connection, reading)
     if not begun.is_first:
         await count_further(connection, {begun.counted: 1})

@@ -31,8 +31,6 @@ class TombstoneError(RuntimeError):
 
 
 class TombstoneKind(StrEnum):
-    """Kind of what was erased or revoked."""
-
     SHIPMENT = "shipment"
     API_KEY = "api-key"
     LOG_KEY = "log-key"
@@ -53,7 +51,6 @@ class Tombstone:
 
     @property
     def text(self) -> str:
-        """Text of its object."""
         return canonical_bytes(
             {"tombstone": self.kind.value, "subject": self.subject, "details": dict(self.details)}
         ).decode()
@@ -75,11 +72,9 @@ class Tombstones:
     """All places for them: each gets every one. Without a place a restore brings back what was erased since the backup."""
 
     places: Sequence[tuple[CheckpointStore, str]] = ()
-    """Each with the folder in it."""
 
     @property
     def names(self) -> list[str]:
-        """Names of the places, for people."""
         return [f"{store.name}/{folder}" for store, folder in self.places]
 
     async def publish(self, tombstones: Sequence[Tombstone]) -> None:

@@ -76,7 +76,6 @@ async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> 
 
 
 def report(telemetry: Telemetry, queue: str, repaired: int) -> None:
-    """Log and count what was repaired."""
     _log.error(
         "due_times_repaired",
         queue=queue,

@@ -35,7 +35,6 @@ def maintenance(pool: Pool) -> Periodic:
 
 
 async def once(connection: AsyncConnection[Any]) -> None:
-    """Run one pass."""
     row = await (await connection.execute(_SQL["ensure_partitions"])).fetchone()
     if row is not None and row[0]:
         log.info("partitions_made", count=row[0])

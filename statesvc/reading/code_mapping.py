@@ -176,14 +176,12 @@ class CodeMapping:
 
     @property
     def code(self) -> MappedCode:
-        """Code that it maps."""
         return MappedCode(
             self.carrier_id, self.raw_type, self.raw_code, self.raw_reason, self.raw_text
         )
 
     @property
     def meaning(self) -> Meaning | None:
-        """Meaning that it gives."""
         return meaning_of_row(self.kind, self.status, self.reason)
 
 
@@ -322,8 +320,6 @@ async def mapped_texts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByCategory:
-    """One such code."""
-
     carrier_id: str
     raw_type: str | None
     raw_code: str | None

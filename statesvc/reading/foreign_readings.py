@@ -45,7 +45,6 @@ class ReadingState(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name for people."""
         return "our own workers" if self.reading == OURS else self.reading
 
     @property

@@ -82,7 +82,6 @@ class PrintedCode:
 
 
 def seal_text(keyring: Keyring, carrier_id: str, stands: str, text: str) -> bytes:
-    """Seal a text of a mapped code, for lists and exports."""
     return keyring.mapped_texts.seal(text.encode(), mapped_text_context(carrier_id, stands))
 
 

@@ -20,7 +20,6 @@ from statesvc.reading.read_message import NORMALIZED
 
 _SQL = queries("statesvc.reading", "pending_trials")
 TRIALS_RETAINED: Final = 10_000
-"""Trials of a carrier that are retained."""
 _NO_TOKEN: Final = UUID(int=0)
 _COLUMNS: Final = ("message_ids", "candidates", "shipments")
 Connection = AsyncConnection[Any]

@@ -30,8 +30,6 @@ NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
 
 
 class Handover(NamedTuple):
-    """Result of a normalizer, with its name and version."""
-
     normalized: Normalized
     normalizer: str
     version: str
@@ -77,7 +75,6 @@ class Read:
 
     @property
     def message_id(self) -> UUID:
-        """The message that these events are from."""
         return self.source.message_id
 
     @property
@@ -187,7 +184,6 @@ def _tried_on(message: Message) -> str | None:
 
 
 def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
-    """Return the shipments that an unreadable message names."""
     return tuple(one.shipment_id for one in _numbers(unsalted(salted_body), carrier))
 
 

@@ -180,7 +180,6 @@ class Lacking:
 
     @property
     def sentence(self) -> str:
-        """Sentence for people."""
         few = ", ".join(self.workers[:_WORKERS_SHOWN]) + (
             ", ..." if len(self.workers) > _WORKERS_SHOWN else ""
         )

@@ -79,8 +79,6 @@ class HistoryPosition:
 
 @dataclass(slots=True)
 class HistoryReread:
-    """One call of a run."""
-
     walk: HistoryWalk
     request: HistoryRequest
     position: HistoryPosition = field(default_factory=HistoryPosition)
@@ -91,7 +89,6 @@ class HistoryReread:
 
     @property
     def report(self) -> RenormalizeReport:
-        """What was found so far."""
         return self.walk.report
 
     async def run(self) -> RenormalizeReport:

@@ -90,7 +90,6 @@ class ConnectionPlan:
         )
 
     def resized(self, limits: PoolLimits, roles: Iterable[str]) -> PoolLimits:
-        """Return the limits of the pool of a process with these roles."""
         share = sum(self.pools[role] for role in roles)
         return replace(limits, connections_max=share, connections_min=min(share, _FILLED_MIN))
 

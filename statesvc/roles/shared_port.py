@@ -32,7 +32,6 @@ def path_begins(head: bytes) -> str | None:
 
 
 def is_webhook(head: bytes) -> bool | None:
-    """Return whether a carrier calls."""
     path = path_begins(head)
     return None if path is None else path == WEBHOOKS
 

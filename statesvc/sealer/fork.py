@@ -70,7 +70,6 @@ class LostHistory:
 
     @property
     def next_epoch(self) -> int:
-        """The epoch that a fork starts."""
         return max(self.epochs.current, self.head.checkpoint.epoch) + 1
 
 

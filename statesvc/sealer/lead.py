@@ -20,7 +20,6 @@ class SilentLead(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Sentence that says which one it is, and what to do."""
         return (
             f"the session of process {self.pid} on the database's server leads the sealers and has been silent for {self.seconds:,.0f} s. "
             f"Another sealer ends it with pg_terminate_backend({self.pid}); where that does not help the process is stopped: "

@@ -43,7 +43,6 @@ from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
 _ENDED_SECONDS: Final = 0.2
-"""Time for a session to end."""
 _SILENT_SWEEPS: Final = 1.5
 """A lead asks the server at each sweep at least."""
 _REFUSED_SECONDS: Final = 30.0
@@ -101,7 +100,6 @@ class Sealer:
         self._pid: int | None = None
         """The server's process of the last session that led."""
         self._ended: int | None = None
-        """The process whose session was ended."""
 
     def watch(self) -> asyncio.Event:
         """Return an event that is set whenever this process has signed a head."""

@@ -49,7 +49,6 @@ class Horizon:
         }
 
     def holds(self, log_index: int | None) -> bool:
-        """Return whether the entry was sealed by then."""
         return log_index is not None and log_index < self.size
 
 

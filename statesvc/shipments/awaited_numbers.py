@@ -16,7 +16,6 @@ from statesvc.database.queries import queries
 from statesvc.shipments.shipment_list import BEGINNING_OF_TIME, END_OF_TIME
 
 SCAN_MAX: Final = 1_000
-"""Numbers that one page reads."""
 COUNT_MAX: Final = 1_000
 NUMBERS: Final[Columns] = {"carrier_ids": texts, "numbers": texts}
 """Columns of numbers, each behind its carrier, as statements take them."""
@@ -44,7 +43,6 @@ class UnheardNumber(NamedTuple):
 
     @property
     def position(self) -> AwaitedPosition:
-        """Place in the list."""
         return AwaitedPosition(self.position_at, self.number, self.carrier_id)
 
 

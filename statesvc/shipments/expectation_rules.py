@@ -43,7 +43,6 @@ class RuleScope(NamedTuple):
         return self.service in (ALL_SERVICES, service_key(service))
 
     def __str__(self) -> str:
-        """Return the name that actions give it."""
         return (
             f"carrier {self.carrier_id}"
             if self.service == ALL_SERVICES
@@ -114,6 +113,5 @@ def rule_book(text: str | None) -> RuleBook:
 
 
 async def read_rules(connection: AsyncConnection[Any]) -> RuleBook:
-    """Read the rules in effect."""
     row = await (await connection.execute(_SQL["rules_in_effect"])).fetchone()
     return rule_book(row[0] if row else None)

@@ -233,7 +233,6 @@ def listed(shipment: StoredShipment) -> ListedShipment:
 
 
 def other_of_number(shipment: StoredShipment) -> OtherShipment:
-    """Return what distinguishes one shipment of a number from another."""
     return {
         "shipment_id": shipment.shipment_id,
         "discriminator": shipment.discriminator,

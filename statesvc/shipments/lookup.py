@@ -54,7 +54,6 @@ async def look_up_numbers(
 
 
 def lookup_parameters(asked: Sequence[PrintedNumber]) -> dict[str, Any]:
-    """Return the parameters of the statement."""
     rows = [
         (place, number, one.carrier_id)
         for place, one in enumerate(asked)

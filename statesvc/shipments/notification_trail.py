@@ -102,5 +102,4 @@ def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None
 
 
 def type_of(one: LoggedNotification) -> str:
-    """Return its type as the body says it."""
     return one.kind or type_of_change(one.from_status, one.to_status)

@@ -25,7 +25,6 @@ class OpenedPart(NamedTuple):
     facility: str | None = None
     carrier_code: str | None = None
     printed_code: str | None = None
-    """Code with the sentences in place of codes."""
 
 
 HIDDEN: Final = OpenedPart({})
@@ -79,7 +78,6 @@ class Opener:
 
 
 def read_part(known: Mapping[str, Any]) -> OpenedPart:
-    """Read a part that was opened and parsed."""
     fields: PersonalPart = {
         "description": known.get("description"),
         "signed_by": known.get("signed_by"),

@@ -14,8 +14,6 @@ _SQL = queries("statesvc.shipments", "receivers")
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A subscription's name, and the host that it sends to."""
-
     name: str | None
     host: str
 

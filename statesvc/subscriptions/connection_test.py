@@ -23,15 +23,12 @@ from statesvc.log.actions import record_action
 from statesvc.subscriptions.signing_means import SigningMeans
 
 RECORDED_MAX: Final = 20
-"""Tests of one subscription that are listed."""
 
 _SQL = queries("statesvc.subscriptions", "connection_test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTest:
-    """Test that was sent, and its answer."""
-
     webhook_id: str
     type: str
     data: Mapping[str, Any]

@@ -51,7 +51,6 @@ _REASONS: Final = {
 
 
 def needed(payload: str, *, pii: bool) -> list[Scope]:
-    """Return the scopes that a subscription's keys must have."""
     return [
         Scope.SUBSCRIPTIONS,
         *([Scope.READ] if payload == "full" else []),

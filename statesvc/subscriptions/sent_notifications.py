@@ -34,8 +34,6 @@ BodyState = Literal["shown", "not_sent", "erased", "withheld", "unavailable"]
 
 
 class NotificationPosition(NamedTuple):
-    """By which notifications of one subscription are ordered."""
-
     at: datetime
     shipment_id: UUID
     sequence: int
@@ -54,8 +52,6 @@ class NotificationFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTry(RecordedAttempt):
-    """One try, and what binds the body that it sent."""
-
     body_commitment: bytes | None
     canonical: bytes | None = field(repr=False)
 

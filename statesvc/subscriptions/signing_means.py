@@ -53,7 +53,6 @@ async def read_signing_means(
 
 
 def older_signature(stored: dict[str, str] | None) -> OlderSignature | None:
-    """Return the second signature as a subscription stores it."""
     if stored is None:
         return None
     return OlderSignature(

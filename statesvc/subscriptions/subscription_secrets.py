@@ -41,7 +41,6 @@ class Secret:
 
     @classmethod
     def fresh(cls, kind: KeyType = "hmac") -> Self:
-        """Generate a random secret."""
         return cls(key=secrets.token_bytes(SECRET_BYTES), kind=kind)
 
     @classmethod
@@ -86,7 +85,6 @@ class Secret:
         return self.key if self.kind == "hmac" else Ed25519PrivateKey.from_private_bytes(self.key)
 
     def signs_at(self, now: datetime) -> bool:
-        """Return whether it signs then."""
         return self.retires_at is None or self.retires_at > now
 
 

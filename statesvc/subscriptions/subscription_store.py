@@ -80,7 +80,6 @@ class SubscriptionRequest:
     """A full payload holds personal fields."""
     key_type: KeyType = "hmac"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers of the receiver's own."""
     signature: OlderSignature | None = None
     """A second one, which the receiver checks already."""
     rate_per_second: float | None = None

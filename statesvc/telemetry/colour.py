@@ -29,5 +29,4 @@ def shows_colour(stream: Terminal) -> bool:
 
 
 def coloured(text: str, colour: Colour | None) -> str:
-    """Return the text between the marks of a colour."""
     return text if colour is None or not text else f"\x1b[{colour}m{text}\x1b[0m"

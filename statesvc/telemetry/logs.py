@@ -86,7 +86,6 @@ class Output:
         self._stream = stream
 
     def isatty(self) -> bool:
-        """Return whether it is a terminal."""
         return self._target.isatty()
 
     def msg(self, line: str) -> None:

@@ -38,8 +38,6 @@ Reading = Callable[[], Iterable[tuple[float, Values]]]
 
 
 class PoolStatistics(Protocol):
-    """The part of a psycopg pool that the metrics read."""
-
     def get_stats(self) -> dict[str, int]: ...
 
 

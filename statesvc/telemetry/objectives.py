@@ -42,7 +42,6 @@ class MinuteCount:
     counts: list[int] = field(default_factory=list)
 
     def add(self, other: "MinuteCount") -> None:
-        """Add what was counted elsewhere."""
         self.kept += other.kept
         self.missed += other.missed
         if other.counts:
@@ -51,7 +50,6 @@ class MinuteCount:
 
     @property
     def total(self) -> int:
-        """Kept and missed."""
         return self.kept + self.missed
 
     def quantile(self, share: float) -> float | None:
@@ -76,7 +74,6 @@ class ObjectiveCounts:
         self._counts: dict[tuple[int, str], MinuteCount] = {}
 
     def timed(self, objective: Objective, seconds: float) -> None:
-        """Count one that took so long."""
         count = self._count(objective)
         if not count.counts:
             count.counts = [0] * len(BOUNDS)
@@ -87,7 +84,6 @@ class ObjectiveCounts:
             count.missed += 1
 
     def counted(self, objective: Objective, *, is_kept: bool) -> None:
-        """Count one that was kept or missed."""
         count = self._count(objective)
         if is_kept:
             count.kept += 1
@@ -95,7 +91,6 @@ class ObjectiveCounts:
             count.missed += 1
 
     def take(self) -> dict[tuple[int, str], MinuteCount]:
-        """Return all and forget them."""
         taken, self._counts = self._counts, {}
         return taken
 
@@ -125,7 +120,6 @@ class ObjectiveHistogram:
         self._count = count
 
     def record(self, amount: float, attributes: Mapping[str, str] | None = None) -> None:
-        """Record one value."""
         self._histogram.record(amount, attributes)
         self._count(amount, attributes or {})
 

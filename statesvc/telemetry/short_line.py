@@ -17,7 +17,6 @@ _LISTED_MAX: Final = 3
 
 
 def short_line(fields: Mapping[str, Any], *, colour: bool) -> str:
-    """Return the fields of a log line as text."""
     level, shade = _LEVELS.get(str(fields.get("level")), ("", None))
     about = (_about(name, value) for name, value in fields.items() if name not in _NAMED)
     parts = (

@@ -34,7 +34,6 @@ _LOG: Final = "log archive"
 async def check_archives(
     connection: AsyncConnection[Any], settings: Settings
 ) -> AsyncIterator[Finding]:
-    """Check the archives of bodies and of the log."""
     for check in (check_body_archive, check_log_archive):
         async for finding in check(connection, settings):
             yield finding
@@ -43,7 +42,6 @@ async def check_archives(
 async def check_body_archive(
     connection: AsyncConnection[Any], settings: Settings
 ) -> AsyncIterator[Finding]:
-    """Check the ledger and the files."""
     try:
         async for finding in _body_archive(connection, settings):
             yield finding

@@ -143,8 +143,6 @@ def _mark(folder: ArchivePath, marker: str) -> None:
 
 
 class ArchiveRefusal(NamedTuple):
-    """Reason why nothing is archived, and since when."""
-
     why: str
     since: datetime
     seconds: float

@@ -99,7 +99,6 @@ class ArchiveLedger:
         return row is not None and bool(row[0])
 
     async def note_verified(self, connection: Connection, period: date, sha256: bytes) -> None:
-        """Note that the files are what the database has."""
         await connection.execute(
             self.statements["note_verified"], {"period": period, "sha256": sha256}
         )
@@ -132,7 +131,6 @@ class ArchivePass(ABC, Generic[P]):
 
     @property
     def folder(self) -> ArchivePath:
-        """The place of the archive."""
         return self.identity.folder
 
     @property

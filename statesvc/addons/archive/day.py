@@ -21,8 +21,6 @@ _SQL = queries("statesvc.addons.archive", "day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayBatchLimits:
-    """Limits of one batch."""
-
     bodies_max: int = 200
     bytes_max: int = 2 << 20
 
@@ -42,7 +40,6 @@ class HotBody:
     held: bool
 
     def record(self, sealed: bytes) -> BodyRecord:
-        """Return the record that the archive keeps."""
         return BodyRecord(
             message_id=self.message_id,
             received_at=self.received_at,
@@ -72,7 +69,6 @@ class BodyBatch:
 
 
 async def any_hold(connection: AsyncConnection[Any]) -> bool:
-    """Return whether there is any legal hold."""
     row = await (await connection.execute(_SQL["any_hold"])).fetchone()
     return row is not None and bool(row[0])
 

@@ -17,8 +17,6 @@ Connection = AsyncConnection[Any]
 
 
 class ArchivedDay(NamedTuple):
-    """A file of the ledger."""
-
     day: date
     file_name: str
     is_lost: bool = False
@@ -26,8 +24,6 @@ class ArchivedDay(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayRecord:
-    """A row of the ledger."""
-
     day: date
     begun_at: datetime
     file_name: str | None
@@ -90,7 +86,6 @@ async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:
 
 
 async def expiring_days(connection: Connection, *, keep_months: int) -> list[ArchivedDay]:
-    """Return the archives whose months are over."""
     cursor = await connection.execute(_SQL["expiring_days"], {"keep_months": keep_months})
     return [ArchivedDay(*row) for row in await cursor.fetchall()]
 
@@ -143,7 +138,6 @@ async def longest_unchecked(
 
 
 async def note_checked(connection: Connection, day: date, *, fault: str | None) -> None:
-    """Note the result of the file's check."""
     await connection.execute(_SQL["note_checked"], {"day": day, "fault": fault})
 
 

@@ -72,8 +72,6 @@ class BodyArchiving:
 
 @dataclass(slots=True, kw_only=True)
 class DayPassResult(ArchivePassResult):
-    """Result of a pass."""
-
     expired: list[date] = field(default_factory=list)
     messages_expired: list[date] = field(default_factory=list)
     """Months of verdicts whose bodies have all expired."""

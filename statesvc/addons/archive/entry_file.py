@@ -86,7 +86,6 @@ class EntryFileWriter:
         )
 
     def write(self, entries: Sequence[LogEntry]) -> None:
-        """Write one row group."""
         self._writer.write_table(_table(entries), row_group_size=max(1, len(entries)))
 
     def add_metadata(self, metadata: Mapping[bytes, bytes]) -> None:
@@ -218,7 +217,6 @@ class EntryFile:
         return found
 
     def index_of(self, carrier_id: str, event_id: str) -> int | None:
-        """Return the log index of the event with this id."""
         for group in self.groups:
             table = self._table(group, ["log_index", "entry", "carrier_id", "event_id"])
             asked = pc.and_(

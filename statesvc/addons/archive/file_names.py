@@ -19,7 +19,6 @@ LOG_FILES: Final = ArchiveNames(
 
 
 def index_of(entries: _Path) -> _Path:
-    """Return the index by shipment that belongs to a file of entries."""
     return entries.with_name(LOG_FILES.file_names(entries.name)[1])
 
 

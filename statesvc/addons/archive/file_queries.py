@@ -29,7 +29,6 @@ def open_file(path: ArchivePath) -> "EntryFile":
 
 
 def of_shipments(asked: Sequence[FileQuery]) -> EntriesByKind:
-    """Return all that these files have about these shipments."""
     found: EntriesByKind = defaultdict(list)
     for one in asked:
         with open_file(one.path) as file:

@@ -43,7 +43,6 @@ class WrittenMonth:
 
     @property
     def digests(self) -> dict[str, bytes]:
-        """Digests by file name."""
         return _digests(self.file_name, self.sha256, self.index_sha256)
 
 

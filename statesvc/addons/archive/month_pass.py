@@ -66,7 +66,6 @@ class MonthPassResult(ArchivePassResult):
     waiting: list[date] = field(default_factory=list)
     entries: int = 0
     stayed: int = 0
-    """Shipments that stay in the database."""
     packed: int = 0
     """Dedupe keys of shipments that are gone."""
 

@@ -44,7 +44,6 @@ class TreeCover:
     roots: Mapping[Node, bytes]
 
     def metadata(self) -> bytes:
-        """Format it as the footer has it."""
         return orjson.dumps(
             {
                 "size": self.size,

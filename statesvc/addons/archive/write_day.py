@@ -28,8 +28,6 @@ Pause = Callable[[], Awaitable[None]]
 
 
 class Fate(StrEnum):
-    """The outcome of a body."""
-
     COMPRESSED = "compressed"
     UNOPENED = "unopened"
     ERASED = "erased"

@@ -26,7 +26,6 @@ class BrokerUrl:
 
     @property
     def netloc(self) -> str:
-        """Host and port, as URLs have them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def segments(self, *names: str) -> tuple[str, ...]:

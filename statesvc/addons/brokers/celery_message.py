@@ -29,7 +29,6 @@ def check_task(url: BrokerUrl) -> None:
 
 
 def task_headers(event: CloudEvent, task: str) -> dict[str, Any]:
-    """Return the message's headers."""
     return {
         "lang": "py",
         "task": task,

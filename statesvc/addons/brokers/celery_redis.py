@@ -84,7 +84,6 @@ class CeleryRedis:
         return f"{length} in the list"
 
     async def close(self) -> None:
-        """End it."""
         await self._connection.disconnect()
 
 

@@ -40,8 +40,6 @@ class Connection(Protocol):
 
 
 class Client(Protocol):
-    """A broker's module."""
-
     def check(self, url: BrokerUrl, login: Login | None) -> None:
         """Check a URL. `UrlFlawError` where nothing can be published to it."""
 

@@ -74,8 +74,6 @@ def headers_of(event: CloudEvent) -> dict[str, str]:
 
 
 class JetStream:
-    """An open connection."""
-
     def __init__(self, url: BrokerUrl) -> None:
         self._url = url
         (self._subject,) = url.path
@@ -240,7 +238,6 @@ class _GivenTransport(TcpTransport):
         buffer_size: int,
         connect_timeout: int,
     ) -> None:
-        """Encrypt from now on."""
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
         self._must_encrypt = False
 

@@ -185,7 +185,6 @@ class _Watch:
 
 
 _watch: ContextVar[_Watch] = ContextVar("kafka connections")
-"""Watch of the producer whose tasks these are."""
 
 
 class _CheckedLoop:

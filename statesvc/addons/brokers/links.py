@@ -175,7 +175,6 @@ class Links:
 
     @property
     def open_count(self) -> int:
-        """Connections that are there."""
         return sum(held.link.is_open for held in self._held.values())
 
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:

@@ -24,8 +24,6 @@ _DIGEST_CHARS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file as it is sent."""
-
     body: bytes
     content_type: str
 

@@ -35,7 +35,6 @@ async def show_awaited(visit: PageRequest) -> Mapping[str, Any]:
 
 
 def awaited_screen() -> Screen:
-    """Return the row of the table."""
     return Screen(
         path=PATH,
         title="Awaited numbers",

@@ -18,8 +18,6 @@ _COUNT_MAX: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """Pushes of a carrier within an hour."""
-
     begins: datetime
     accepted: int = 0
     duplicates: int = 0
@@ -27,7 +25,6 @@ class Hour:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Counts as charts stack them."""
         return self.accepted, self.duplicates, self.refused
 
 

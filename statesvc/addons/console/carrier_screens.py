@@ -35,8 +35,6 @@ _PUSHED: Final = "Webhooks of the last day, hour by hour: new, repeated, refused
 
 @dataclass(frozen=True, slots=True)
 class CarrierScreens:
-    """Screens and actions about carriers."""
-
     pool: Connections
     carriers: Mapping[str, Carrier]
 
@@ -78,7 +76,6 @@ class CarrierScreens:
         }
 
     async def would_hold(self, visit: PageRequest, _values: Values) -> DryRun:
-        """Preview what a hold stops."""
         lines = await self._lines(visit)
         ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
         pushed = sum(line.hours[-1].accepted for line in lines)
@@ -103,7 +100,6 @@ class CarrierScreens:
         )
 
     async def would_release(self, visit: PageRequest, _values: Values) -> DryRun:
-        """Preview what a release starts."""
         lines = await self._lines(visit)
         held = sum(line.depths["held"] for line in lines if line.depths is not None)
         return DryRun(
@@ -201,7 +197,6 @@ class CarrierScreens:
         return DryRun(sentences=sentences, refusal=refused or None)
 
     async def rollout(self, visit: PageRequest, values: Values) -> Done:
-        """Set the rollout."""
         return await self._turn(
             visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed."
         )
@@ -226,7 +221,6 @@ class CarrierScreens:
         )
 
     async def set_quota(self, visit: PageRequest, values: Values) -> Done:
-        """Set the quota."""
         carrier_id = self._carrier(visit).carrier_id
         await visit.call_api("PUT /v1/quotas/{carrier_id}", _quota(values), carrier_id=carrier_id)
         return Done(sentence="The quota is set.", then=f"{LIST}/{carrier_id}")
@@ -318,7 +312,6 @@ def _rollout_in_words(rollout: Mapping[str, Any]) -> str:
 def carrier_pages(
     pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS
 ) -> tuple[list[Screen], list[FormAction]]:
-    """Return the rows of the tables."""
     pages = CarrierScreens(pool, carriers)
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST, "back": ONE}
     return [

@@ -33,7 +33,6 @@ _STOPPED: Final[Mapping[str, str]] = {
 
 
 async def _filter_inputs(visit: PageRequest) -> Sequence[Input]:
-    """Return the inputs that select dead letters."""
     return inputs_of(ReplayMany, *_FILTER, values=visit.request.query)
 
 
@@ -132,7 +131,6 @@ def _reread(answer: Mapping[str, Any]) -> str:
 
 
 def dead_letter_actions() -> list[FormAction]:
-    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     return [
         FormAction(

@@ -111,7 +111,6 @@ async def _proof(visit: PageRequest, event: Mapping[str, Any]) -> dict[str, Any]
 
 
 def event_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    """Return the rows of the tables."""
     return (
         [
             Screen(

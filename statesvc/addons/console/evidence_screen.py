@@ -93,7 +93,6 @@ class FieldGroup:
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of its fields in the form."""
         return [field_name(self, each) for each in self.inputs]
 
 
@@ -267,7 +266,6 @@ def _form(asked: AskedShipment, values: Values) -> dict[str, Any]:
 
 
 def _statement(values: Values) -> dict[str, Any]:
-    """Return the members that were filled in."""
     statement: dict[str, Any] = {}
     for group in GROUPS:
         filled = {
@@ -283,12 +281,10 @@ def _statement(values: Values) -> dict[str, Any]:
 
 
 def field_name(group: FieldGroup, each: Input) -> str:
-    """Return the name of an input of the form."""
     return f"{group.member}.{each.name}" if group.member else each.name
 
 
 def evidence_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    """Return the rows of the tables."""
     return (
         [
             Screen(

@@ -60,7 +60,6 @@ async def show_rules(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def to_form(visit: PageRequest) -> Redirect:
-    """Redirect to the form of what was chosen on the list."""
     return Redirect(
         change_path(visit.query("carrier_id") or _EVERYONE, visit.query("service").strip() or None)
     )
@@ -159,7 +158,6 @@ async def _state(visit: PageRequest, values: Values) -> Done:
 
 
 def expectation_pages() -> tuple[list[Screen], list[FormAction]]:
-    """Return the rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     stating: dict[str, Any] = {
         "button": "State it",

@@ -126,7 +126,6 @@ class ScreenFrame:
         section: str = "",
         status: int = OK,
     ) -> web.Response:
-        """Render a page inside the frame."""
         response = self._pages.response(
             template, {**await self._frame(visit, title, section), **values}, status=status
         )

@@ -14,8 +14,6 @@ _COUNT_MAX: Final = 1000
 
 
 class Menu:
-    """Menu of all pages."""
-
     def __init__(self, pool: Connections, screens: Sequence[Screen]) -> None:
         self._pool = pool
         self._screens = screens

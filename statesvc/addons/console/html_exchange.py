@@ -17,7 +17,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def read_form(request: web.Request) -> dict[str, str]:
-    """Read the fields of a form."""
     if _FORM not in request:
         if request.content_type != "application/x-www-form-urlencoded":
             raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send the form as the page has it")
@@ -60,7 +59,6 @@ def utc_instant(text: str, name: str) -> str:
 
 
 def redirect(to: str) -> web.Response:
-    """Redirect to a path of ours, by GET."""
     return web.Response(
         status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"}
     )

@@ -15,7 +15,6 @@ _SECONDS: Final = 3.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     parser.add_argument("--print", action="store_true", help="print the address, and open nothing")
 
 

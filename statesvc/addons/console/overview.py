@@ -105,7 +105,6 @@ class CarrierRow:
 
     @property
     def waiting(self) -> int:
-        """Ready or held."""
         return 0 if self.depths is None else self.depths["ready"] + self.depths["held"]
 
     @property
@@ -189,7 +188,6 @@ class Overview:
         }
 
     def screen(self) -> Screen:
-        """Return the row of the table."""
         return Screen(
             path="/console",
             title="Overview",

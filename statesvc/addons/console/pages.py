@@ -38,8 +38,6 @@ _UUID: Final = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-
 
 
 class Templates:
-    """Renders templates of this package."""
-
     def __init__(self) -> None:
         self._environment = _environment()
 
@@ -102,7 +100,6 @@ def _count(number: float | None) -> str:
 
 
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts that have a value."""
     return {name: value for name, value in parts.items() if value is not None}
 
 

@@ -29,7 +29,6 @@ CALLS: Final = (
     f"GET {ONE}/attempts",
     *(f"POST {ONE}/{deed}" for deed in DEEDS),
 )
-"""All that the portal does."""
 
 
 def routes(served: ServedCalls) -> list[Route]:

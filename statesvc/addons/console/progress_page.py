@@ -36,7 +36,6 @@ class WorkProgress:
 
     @property
     def page(self) -> Shown:
-        """Page that says so."""
         return Shown("progress.html", {"work": self})
 
 

@@ -87,7 +87,6 @@ def _wanted(visit: PageRequest) -> dict[str, str]:
 
 
 def promise_pages() -> list[Screen]:
-    """Return the rows of the table."""
     about: dict[str, Any] = {
         "scope": Scope.READ,
         "template": "promises.html",

@@ -79,7 +79,6 @@ def _linked(tokens: list[Token]) -> list[Token]:
 
 
 def runbook_pages() -> list[Screen]:
-    """Return the rows of the table."""
     about: dict[str, Any] = {"template": "runbook.html", "scope": Scope.OPS, "section": LIST}
     return [
         Screen(

@@ -19,8 +19,6 @@ Values = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """One request of a browser that has a session."""
-
     request: web.Request
     session: WebSession
     calls: InnerCalls
@@ -51,7 +49,6 @@ class PageRequest:
         return fetched.content
 
     def path(self, name: str) -> str:
-        """Return a part of the path."""
         return self.request.match_info[name]
 
     def query(self, name: str) -> str:

@@ -13,7 +13,6 @@ _HOLDS: Final = "/v1/legal-holds"
 
 
 async def _hold_in_force(visit: PageRequest, asked: AskedShipment) -> Mapping[str, Any] | None:
-    """Return the hold on the number."""
     holds = (await visit.call_api(f"GET {_HOLDS}", **asked.number, limit=1))["items"]
     return holds[0] if holds else None
 
@@ -110,7 +109,6 @@ async def _erase(visit: PageRequest, values: Values) -> Done:
 
 
 def shipment_actions() -> list[FormAction]:
-    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.ADMIN, "section": LIST, "back": ONE}
     return [
         FormAction(

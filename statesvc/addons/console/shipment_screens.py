@@ -56,11 +56,9 @@ _QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
     ("Out for delivery", {"status": "out_for_delivery"}),
     ("Delivered", {"status": "delivered"}),
 )
-"""Filters that are one click."""
 _TABS: Final = frozenset({"told", "record"})
 _EVENTS_MAX: Final = 1000
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
-"""The lists of an audit."""
 _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
 
 
@@ -207,7 +205,6 @@ class AskedShipment:
         return replace(self, as_of=_instant(as_of))
 
     def given(self, *, as_of: bool = True) -> dict[str, Json]:
-        """Return it as parameters."""
         number = {**self.number, "discriminator": self.discriminator}
         return {**number, "as_of": self.as_of} if as_of else number
 
@@ -399,7 +396,6 @@ def _instant(text: str) -> str | None:
 
 
 def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    """Return the rows of the tables."""
     return [
         Screen(
             path=LIST,

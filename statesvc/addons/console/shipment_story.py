@@ -33,7 +33,6 @@ _STYLES: Final[Mapping[Status, str]] = {
 
 
 def status_style(status: str) -> str:
-    """Return the colour and shape of a status."""
     return _STYLES.get(Status(status), "move")
 
 

@@ -258,7 +258,6 @@ async def _delete(visit: PageRequest, _values: Values) -> Done:
 
 
 def subscription_actions() -> list[FormAction]:
-    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST, "back": ONE}
     return [
         FormAction(

@@ -127,8 +127,6 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionScreen:
-    """One subscription."""
-
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
@@ -136,7 +134,6 @@ class SubscriptionScreen:
         return await self._values(visit, visit.query("cursor"))
 
     async def show_answers(self, visit: PageRequest, values: Values) -> Shown:
-        """Show it with what its receiver answered."""
         return Shown(
             "subscription.html",
             await self._values(visit, values.get("cursor", ""), with_answers=True),
@@ -205,7 +202,6 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
 def subscription_pages(
     pool: Connections,
 ) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
-    """Return the rows of the tables."""
     screen = SubscriptionScreen(pool)
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
     return (

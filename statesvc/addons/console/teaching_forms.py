@@ -197,7 +197,6 @@ def _meaning_in_words(meaning: Mapping[str, Any]) -> str:
 
 
 def teaching_actions() -> list[FormAction]:
-    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": "/console/carriers"}
     return [
         FormAction(

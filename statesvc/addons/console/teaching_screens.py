@@ -97,7 +97,6 @@ def _carrier_id(visit: PageRequest) -> str:
 
 
 def teaching_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
-    """Return the rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": "/console/carriers"}
     personal: dict[str, Any] = {**about, "scope": Scope.PII}
     return (

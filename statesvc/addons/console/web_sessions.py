@@ -69,7 +69,6 @@ class Cookie:
         self.token = request.cookies.get(self._name, "")
 
     def set(self, response: web.StreamResponse, token: str) -> None:
-        """Give the browser a token."""
         response.set_cookie(
             self._name,
             token,
@@ -81,7 +80,6 @@ class Cookie:
         )
 
     def clear(self, response: web.StreamResponse) -> None:
-        """Take the token back."""
         response.del_cookie(
             self._name, path="/", httponly=True, secure=self._is_secure, samesite=self._same_site
         )
@@ -105,8 +103,6 @@ def is_form_token(token: str, sent: str) -> bool:
 
 
 class WebSessions:
-    """Sessions in the database."""
-
     def __init__(self, pool: Connections, keys: Keys, signer: TokenSigner) -> None:
         self._pool = pool
         self._keys = keys

@@ -68,7 +68,6 @@ async def show_notices(visit: PageRequest) -> Mapping[str, Any]:
 
 
 def work_pages() -> list[Screen]:
-    """Return the rows of the table."""
     return [
         Screen(
             path=QUEUE,

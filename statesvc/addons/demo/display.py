@@ -27,7 +27,6 @@ class DemoCounts:
     ack_milliseconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES_MAX))
 
     def summary(self) -> str:
-        """Return one line for people."""
         sent = sum(self.behaviours.values())
         parts = [f"{sent} pushed", f"{self.acknowledged} acknowledged{self._latency()}"]
         odd = [
@@ -66,7 +65,6 @@ class Display:
         self._status = ""
 
     def line(self, text: str) -> None:
-        """Write a line that is always shown."""
         self._write(text)
 
     def change(self, text: str) -> None:

@@ -19,8 +19,6 @@ PARCELS_ALIVE: Final = 40
 
 
 class Behaviour(StrEnum):
-    """Purpose of a push."""
-
     PLAIN = "plain"
     DUPLICATE = "duplicate"
     OVERTAKING = "overtaking"
@@ -33,8 +31,6 @@ class Behaviour(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
-    """One request of a carrier."""
-
     carrier_id: str
     content_type: str
     body: bytes

@@ -14,7 +14,6 @@ from events.merkle.checkpoint import Checkpoint, NoteSigner
 
 FORMAT: Final = "statesvc-evidence/1"
 BUNDLE_FILE: Final = "evidence.json"
-"""In a zip."""
 SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]

@@ -73,7 +73,6 @@ class BundleEntry:
 
     @property
     def place(self) -> str:
-        """Place in one line."""
         return one_line(self.location.values())
 
     @property

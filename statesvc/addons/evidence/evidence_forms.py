@@ -27,8 +27,6 @@ VERIFIER_FILE: Final = "verify_evidence.py"
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFile:
-    """One file, and whether an annex to it is a file of its own."""
-
     content: bytes
     has_annex: bool = False
 

@@ -267,7 +267,6 @@ async def _keys(
     shipment: StoredShipment,
     documents: Sequence[Mapping[str, Any]],
 ) -> Keys:
-    """Read the keys of the shipment, and of those that its conflicts are about."""
     named = {
         UUID(document[name])
         for document in documents

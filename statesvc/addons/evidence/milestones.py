@@ -19,7 +19,6 @@ STEPS: Final = (
     Status.OUT_FOR_DELIVERY,
     Status.DELIVERED,
 )
-"""Steps of a normal parcel."""
 _HANDLED: Final = frozenset(Status) - {Status.UNKNOWN, Status.INFO_RECEIVED, Status.CANCELLED}
 """Statuses that a scan can only say of a parcel that the carrier has: not that a label was printed, or was cancelled."""
 
@@ -52,7 +51,6 @@ class Milestones:
 
     @classmethod
     def of(cls, shipment: Mapping[str, Any], events: Sequence[BundleEntry]) -> "Milestones":
-        """Find them in a bundle's shipment and its events."""
         stated = {
             entry.document["event_id"]: fact_from_canonical(entry.document) for entry in events
         }

@@ -60,7 +60,6 @@ class LoggedAttempt:
         )
 
     def fits(self, body: str) -> bool:
-        """Return whether this is what was sent."""
         return (
             self.sent is not None
             and hashlib.sha256(self.sent.salt + body.encode()).hexdigest() == self.committed

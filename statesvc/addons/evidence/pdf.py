@@ -35,7 +35,6 @@ _SUMMARY_VALUE_MAX: Final = 200
 _CLAUSES: Final = re.compile(r".+[.;] ", re.DOTALL)
 _CELL_MAX: Final = 240
 _MONOSPACE: Final = "DejaVu Sans Mono"
-"""Comes with the typesetter."""
 _FONTS: Final = (
     "Noto Sans",
     *(
@@ -95,8 +94,6 @@ def require_typesetter() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PrintedPages:
-    """One PDF."""
-
     content: bytes
     pages: int
     summary_page: int

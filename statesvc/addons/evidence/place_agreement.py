@@ -16,8 +16,6 @@ _COUNTRY_LENGTH: Final = 2
 
 
 class Agreement(StrEnum):
-    """Result of a comparison."""
-
     AGREES = "agrees"
     IN_PART = "agrees_in_part"
     """One states the beginning of what the other states: a postcode that is shown in part, or a ZIP code without its last four digits."""

@@ -5,7 +5,6 @@ from statesvc.shipments.plain_names import spaced
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -12,7 +12,6 @@ from statesvc.addons.evidence.plain_words import carriers_words
 def signer_of(
     shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
 ) -> str | None:
-    """Return who signed for what still stands."""
     signer: str | None = shipment.get("signed_by") or first_personal(
         _standing(events, milestones), "signed_by"
     )
@@ -32,7 +31,6 @@ def other_signers(
 
 
 def why_unsigned(events: Sequence[BundleEntry], milestones: Milestones) -> str:
-    """Return why no signer is named."""
     if hidden := next((entry.hidden for entry in events if entry.hidden), None):
         return hidden
     if milestones.corrected and (named := first_personal(events, "signed_by")):

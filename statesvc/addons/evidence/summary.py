@@ -71,7 +71,6 @@ class EvidenceSummary:
 
     @property
     def verdict(self) -> str:
-        """The answer in one sentence."""
         return "".join(text for text, _ in self.lead)
 
 

@@ -39,7 +39,6 @@ def typeset(document: bytes) -> bytes:
 
 
 def main() -> int:
-    """Run once."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
     try:
         sys.stdout.buffer.write(typeset(sys.stdin.buffer.read()))

@@ -48,7 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List, preview or state."""
     return asyncio.run(_list(options) if options.what is None else _state(options))
 
 
@@ -101,7 +100,6 @@ async def _state(options: argparse.Namespace) -> int:
 
 
 def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int | str]:
-    """Return what was stated, with what is given."""
     names = [name for name, _ in named_hours(present["in_effect"])]
     stated = dict(named_hours(present["stated"]))
     for each in given:

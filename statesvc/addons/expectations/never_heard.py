@@ -35,8 +35,6 @@ Connection = AsyncConnection[Any]
 
 
 class DueNumber(NamedTuple):
-    """A number whose hours are over."""
-
     carrier_id: str
     number: str
     hours: int

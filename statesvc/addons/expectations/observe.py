@@ -159,7 +159,6 @@ async def _look_again(
 def _looked_at(
     shipment: DueShipment, rules: ExpectationRules, now: BatchStamp
 ) -> tuple[list[Observation], tuple[Any, ...]]:
-    """Return what is observed of it, and its row."""
     noticed = passed(shipment.state, rules, recorded_at=shipment.recorded_at, now=now.recorded_at)
     observations = [
         _observation(shipment, deadline, sequence, rules, now)

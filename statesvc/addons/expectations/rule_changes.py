@@ -56,14 +56,11 @@ class StatedRules:
 
     @property
     def scope(self) -> RuleScope:
-        """Scope of the rules."""
         return RuleScope(self.carrier_id, self.service)
 
 
 @dataclass(frozen=True, slots=True)
 class StatedBook:
-    """All rows, by scope."""
-
     rows: Mapping[RuleScope, StatedRules]
 
     def of(self, scope: RuleScope) -> StatedRules:
@@ -82,7 +79,6 @@ class StatedBook:
 
     @property
     def book(self) -> RuleBook:
-        """Rules in effect."""
         book = DEFAULTS
         for scope in sorted(self.rows, key=lambda each: (each != EVERYTHING, each)):
             book = book.changed(scope, self.rows[scope].rules, revision=self.rows[scope].revision)
@@ -90,7 +86,6 @@ class StatedBook:
 
 
 async def stated_rules(connection: Connection) -> StatedBook:
-    """Read all that was stated."""
     cursor = connection.cursor(row_factory=class_row(StatedRules))
     await cursor.execute(_SQL["stated_rules"])
     return StatedBook({row.scope: row for row in await cursor.fetchall()})

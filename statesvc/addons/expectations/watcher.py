@@ -40,8 +40,6 @@ log = structlog.get_logger()
 
 
 class Unfinished(NamedTuple):
-    """An unfinished shipment, as its row is."""
-
     carrier_id: str
     shipment_id: UUID
     version: int

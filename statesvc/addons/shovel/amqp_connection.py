@@ -54,7 +54,6 @@ async def count_messages(connection: AbstractConnection, queues: Sequence[str]) 
 
 
 async def existing(connection: AbstractConnection, queues: Sequence[str]) -> list[str]:
-    """Return those that there are."""
     found = []
     for queue in queues:
         try:

@@ -63,7 +63,6 @@ def wire_properties(properties: Basic.Properties) -> bytes:
 
 
 def read_properties(wire: bytes) -> Basic.Properties:
-    """Decode the properties of a record."""
     header = ContentHeader()
     # a header frame: class, weight and size of the body, then the properties
     header.unmarshal(struct.pack(">HHQ", Basic.frame_id, 0, 0) + wire)

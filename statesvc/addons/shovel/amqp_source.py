@@ -56,7 +56,6 @@ class AmqpSource:
             self._queues = [*self._named, *found]
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """Return what was delivered."""
         channel = self._channel or await self._consume()
         if channel.is_closed or self._is_cancelled:
             raise SourceLostError("the broker ended the connection")
@@ -91,7 +90,6 @@ class AmqpSource:
         self._acknowledged = last
 
     async def waiting(self) -> int:
-        """Count those that are ready."""
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
         try:

@@ -99,8 +99,6 @@ def backup_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class BackupBatch:
-    """Content of one member."""
-
     messages: list[Taken]
     sha256: str
 
@@ -127,7 +125,6 @@ def _batch(content: bytes, place: str) -> BackupBatch:
 
 
 def taken_from_record(record: dict[str, Any]) -> Taken:
-    """Return the message of one line."""
     return Taken(
         transport=Transport(record["transport"]),
         queue=record["queue"],

@@ -122,7 +122,6 @@ class RedisPublisher:
         self._client: Any = None
 
     async def open(self) -> None:
-        """Open the connection."""
         self._client = redis.asyncio.Redis.from_url(
             str(self._url), socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
         )

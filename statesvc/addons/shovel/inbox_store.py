@@ -42,11 +42,9 @@ class StoredMessages:
 
     @property
     def taken(self) -> int:
-        """All of them."""
         return self.moved + self.dead_letters + self.known
 
     def add(self, batch: "StoredMessages") -> None:
-        """Count one more batch."""
         self.moved += batch.moved
         self.dead_letters += batch.dead_letters
         self.known += batch.known
@@ -55,8 +53,6 @@ class StoredMessages:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A message as it is put."""
-
     message: SealedMessage
     eta: datetime | None
     now: datetime
@@ -68,7 +64,6 @@ class _Wanted:
 
 
 def digest(keyring: Keyring, identity: bytes) -> bytes:
-    """Return the digest of the receipt of a message with this identity."""
     return keyring.digest(b"shovel\x1f" + identity)[:DIGEST_BYTES]
 
 

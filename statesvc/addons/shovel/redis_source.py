@@ -146,7 +146,6 @@ class RedisSource:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """Remove them from the list that holds them."""
         try:
             async with self._client.pipeline(transaction=False) as pipe:
                 for one in taken:

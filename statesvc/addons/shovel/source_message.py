@@ -19,8 +19,6 @@ NO_HEADERS: Final[Mapping[str, Any]] = {}
 
 
 class Transport(StrEnum):
-    """Transport that messages come from."""
-
     AMQP = "amqp"
     REDIS = "redis"
     FILE = "file"

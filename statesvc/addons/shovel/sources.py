@@ -97,7 +97,6 @@ class StoredSource:
         self._messages = filter(self._wants or _all, self.read())
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """Return the next ones."""
         del wait_seconds
         batch = [] if self._messages is None else list(itertools.islice(self._messages, limit))
         self._is_over = not batch
@@ -115,7 +114,6 @@ class StoredSource:
         return list(itertools.islice(self.read(), limit))
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return nothing."""
         del limit
         return Unacknowledged(0, ())
 

@@ -70,7 +70,6 @@ class MappingRule(_Strict):
         return self
 
     def fits(self, task: Task) -> bool:
-        """Return whether it is for this task."""
         if self.task:
             if not task.name or not fnmatch.fnmatchcase(task.name, self.task):
                 return False
@@ -120,7 +119,6 @@ class Unmapped:
 
     @property
     def content(self) -> bytes | None:
-        """Content, as of what maps."""
         return None if self.task is None else _content(self.identity, self.task)
 
 
@@ -144,7 +142,6 @@ class TaskMapping:
         return self._file.rules
 
     def classify(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
-        """Return what becomes of a message."""
         try:
             task = read_task(taken, now=now)
         except UnreadableTaskError as error:
@@ -253,7 +250,6 @@ def unmapped_identity(identity: bytes) -> bytes:
 
 
 def unread_identity(body: bytes) -> bytes:
-    """Return the identity of a message that can't be read."""
     return b"unread\x1f" + body
 
 

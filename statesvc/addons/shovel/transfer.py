@@ -194,5 +194,4 @@ def pause(folder: Path) -> None:
 
 
 def resume(folder: Path) -> None:
-    """Let the transfers go on."""
     (folder / PAUSED).unlink(missing_ok=True)

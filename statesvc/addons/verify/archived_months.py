@@ -34,8 +34,6 @@ class UnreadBatches:
 
 @dataclass(slots=True)
 class FileEntries:
-    """Entries of a file in a range of batches."""
-
     name: str
     entries: list[LogEntry] = field(default_factory=list)
     faults: list[LogFault] = field(default_factory=list)
@@ -52,7 +50,6 @@ class ArchivedMonths:
 
     @classmethod
     def read(cls, connection: Connection[Any], folder: ArchivePath | None) -> "ArchivedMonths":
-        """Read the months as the ledger has them now."""
         return cls(folder, archived_months(connection))
 
     def of_batches(self, low: int, high: int) -> Iterator[FileEntries]:

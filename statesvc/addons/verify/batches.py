@@ -44,10 +44,8 @@ class BatchPositions:
     first_index: int | None
     """None: not sealed as of the snapshot."""
     epoch: int
-    """In which its entries were recorded."""
 
     def leaf_hash(self, ordinal: int) -> bytes:
-        """Return the leaf hash of the entry at an ordinal that exists."""
         return self.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
 
     def take(self, ordinal: int, rank: int) -> bool:

@@ -32,7 +32,6 @@ class Counted(NamedTuple):
 
 
 def add_counters(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
-    """Add all counters, as the transaction sees them."""
     with connection.cursor("conflict_counters", binary=True) as cursor:
         cursor.itersize = 20_000
         for row in cursor.execute(SQL["counters"], bounds_of(WHOLE)):

@@ -45,8 +45,6 @@ _RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
 
 @dataclass(slots=True)
 class CheckedBatches:
-    """Entries of a range, and what is wrong in it."""
-
     entries: int = 0
     events: int = 0
     batches: int = 0
@@ -74,7 +72,6 @@ class RangeChecks:
     places: bytearray = field(default_factory=bytearray)
 
     def without_sums(self) -> "RangeChecks":
-        """Return the checks for entries that were counted already."""
         return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
 
     def add_notified(
@@ -141,7 +138,6 @@ def check_batches(
     *,
     reads_messages: bool = True,
 ) -> CheckedBatches:
-    """Read and check a range as of one snapshot, and what the archive has of it."""
     checked = CheckedBatches()
     parts = Parts(master)
     checks = RangeChecks(

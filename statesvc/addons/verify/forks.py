@@ -43,8 +43,6 @@ class LogFork:
 
 
 class SealedForks(NamedTuple):
-    """All forks by epoch, and what is wrong with them."""
-
     forks: tuple[LogFork, ...]
     faults: tuple[LogFault, ...]
 
@@ -129,7 +127,6 @@ def epoch_at(forks: Sequence[LogFork], size: int) -> int:
 
 
 def epoch_of_batch(forks: Sequence[LogFork], batch_id: int) -> int:
-    """Return the epoch of the entries of a batch."""
     return max((fork.epoch for fork in forks if fork.batch_id <= batch_id), default=FIRST_EPOCH)
 
 

@@ -53,7 +53,6 @@ class LogSnapshot:
     """Batches that nobody queued for the sealer; they wait all the same."""
 
     def state(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {
             "size": self.size,
             "origin": self.origin,
@@ -93,7 +92,6 @@ class LogSnapshot:
 def read_snapshot(
     connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES
 ) -> LogSnapshot:
-    """Read it all in one snapshot."""
     secret = secrets.token_bytes(SECRET_BYTES)
     with connection.transaction():
         connection.execute(ENTRIES["snapshot"])

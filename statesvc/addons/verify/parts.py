@@ -33,7 +33,6 @@ class Parts:
         return self._master is not None
 
     def read(self, connection: Connection[Any], shipment_ids: Iterable[str]) -> None:
-        """Read the keys of these shipments."""
         cursor = connection.execute(
             _SQL["shipment_keys"], {"shipment_ids": list(shipment_ids)}, binary=True
         )
@@ -42,7 +41,6 @@ class Parts:
             self._sealed[text] = sealed
 
     def fault(self, document: SealedDocument, sealed_part: bytes | None) -> str | None:
-        """Return what is wrong with the part of an entry."""
         committed = document.part_commitment
         if committed is None:
             return None if sealed_part is None else "is there, though its entry commits to none"

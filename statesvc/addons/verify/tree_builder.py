@@ -35,7 +35,6 @@ class TreeBuilder:
         self._announced = announced
 
     def join(self, grown: TreeRange) -> list[LogFault]:
-        """Add the next range."""
         faults = list(grown.faults)
         blocks = iter(grown.blocks)
         for asked in grown.roots:
@@ -73,7 +72,6 @@ class TreeBuilder:
         self.last_good = asked.size
 
     def state(self) -> dict[str, Any]:
-        """Return the state to go on with later."""
         return {
             "size": self.tree.size,
             "roots": [root.hex() for root in self.tree.roots],

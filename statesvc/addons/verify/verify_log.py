@@ -76,8 +76,6 @@ class VerificationRequest:
 
 @dataclass(slots=True)
 class VerificationReport:
-    """Findings of a verification."""
-
     size: int = 0
     entries: int = 0
     events: int = 0
@@ -116,8 +114,6 @@ class VerificationReport:
 
 
 class Verification:
-    """One run, or the rest of one."""
-
     def __init__(self, order: VerificationRequest, progress: Progress) -> None:
         self._order = order
         self._progress = progress

@@ -56,8 +56,6 @@ def _record(shipment_id: str, version: int, index: int) -> bytes:
 
 
 class Inversion(NamedTuple):
-    """A version that stands behind the next one."""
-
     late_index: int
     next_index: int
     fault: LogFault
@@ -114,7 +112,6 @@ class VersionOrder:
             self._file.close()
 
     def discard(self) -> None:
-        """Delete the file."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 

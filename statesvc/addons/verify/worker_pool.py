@@ -40,7 +40,6 @@ class LogAccess:
     dsn: str = field(repr=False)
     master_keys: tuple[bytes, ...] | None = field(default=None, repr=False)
     archive: ArchivePath | None = None
-    """The folder of archived months."""
 
 
 @dataclass(slots=True)

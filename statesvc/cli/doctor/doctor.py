@@ -31,7 +31,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the checks, or list the settings."""
     if options.settings:
         _list_settings(as_json=options.json)
         return 0

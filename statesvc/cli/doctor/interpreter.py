@@ -12,8 +12,6 @@ from statesvc.health.finding import Finding, ok, warn
 
 
 class Interpreter(NamedTuple):
-    """A build of Python."""
-
     optimised: bool
     text: str
 
@@ -34,7 +32,6 @@ def interpreter() -> Interpreter:
 
 
 def check_interpreter(found: Interpreter | None = None) -> Finding:
-    """Check whether it is an optimised build."""
     build = found or interpreter()
     return (
         ok("python", build.text)

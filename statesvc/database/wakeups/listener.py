@@ -63,7 +63,6 @@ class Listener:
         self._up = asyncio.Event()
         self._to_send: deque[tuple[Mapping[str, str], asyncio.Future[None]]] = deque()
         self._stirred = asyncio.Event()
-        """Something is to be read, or to be sent."""
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
 
     async def start(self) -> None:

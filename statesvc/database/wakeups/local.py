@@ -65,7 +65,6 @@ class LocalListener:
         self._loop = asyncio.get_running_loop()
         self._heard = heard
         self._sockets: dict[str, tuple[Path, socket.socket]] = {}
-        """By channel."""
         folder.mkdir(parents=True, exist_ok=True)
         for channel in channels:
             path = folder / f"{channel}.{time.time_ns():020d}.{secrets.token_hex(4)}"

@@ -36,8 +36,6 @@ class BreakerState(StrEnum):
 
 
 class CircuitBreaker:
-    """Circuit breaker of one receiver."""
-
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
         self.open_until: float | None = None

@@ -74,7 +74,6 @@ class _Crowd:
     number: int
     until: float
     is_full: bool = False
-    """The limit was reached."""
     under_way: int = 0
     began_sum: float = 0.0
     """Sum of the start times of those under way."""

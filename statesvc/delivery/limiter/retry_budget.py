@@ -13,8 +13,6 @@ BALANCE_MAX: Final = 20.0
 
 
 class RetryBudget:
-    """Budget of one receiver's retries."""
-
     def __init__(self) -> None:
         self._balance = BALANCE_MAX
         self._counted_at: float | None = None
@@ -39,7 +37,6 @@ class RetryBudget:
         self._balance -= 1.0
 
     def taken(self) -> None:
-        """Note that a retry succeeded."""
         self._balance = min(BALANCE_MAX, self._balance + 1.0)
 
     def _accrue(self, now: float) -> None:

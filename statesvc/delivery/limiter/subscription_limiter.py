@@ -194,7 +194,6 @@ class SubscriptionLimiter:
 
     @property
     def state(self) -> LimiterState:
-        """State to show of it."""
         mean = self.concurrency.mean_latency_seconds
         return LimiterState(
             limit=1 if self.breaker.state is not BreakerState.CLOSED else self.concurrency.level,

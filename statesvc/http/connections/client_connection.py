@@ -121,7 +121,6 @@ class ClientConnection(web.RequestHandler):
         self._reads_head = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take it in, or close it at once."""
         self._share = self._gate.enter(transport.get_extra_info("peername"))
         if self._share is None:
             self._is_refused = True
@@ -140,7 +139,6 @@ class ClientConnection(web.RequestHandler):
             self.data_received(head + early)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Make room for another connection."""
         self._stop_awaiting_head()
         if self._share is not None:
             self._gate.leave(self._share)
@@ -152,7 +150,6 @@ class ClientConnection(web.RequestHandler):
         self._pause_transport_reading()
 
     def take_body(self) -> None:
-        """Read on."""
         if not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
 

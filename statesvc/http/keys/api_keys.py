@@ -45,7 +45,6 @@ class Caller:
 
 
 def key_holder(key_id: str, *, name: str, owner: str, scopes: frozenset[Scope]) -> Caller:
-    """Return the caller that has this key."""
     return Caller(
         key_id=key_id, name=name, owner=owner, scopes=granted(scopes), actor=f"key:{key_id}"
     )
@@ -91,7 +90,6 @@ class Keys:
         )
 
     async def holder_of(self, key_id: str | None, digest: bytes) -> Caller | None:
-        """Return the holder by the id and the hash of the key."""
         if key_id == BOOTSTRAP and self._is_bootstrap(digest):
             return _BOOTSTRAP_CALLER
         return None if key_id is None else await self._look_up(key_id, digest)

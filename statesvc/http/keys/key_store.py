@@ -41,7 +41,6 @@ class Scope(StrEnum):
 
 
 def granted(scopes: frozenset[Scope]) -> frozenset[Scope]:
-    """Return the scopes with what they imply."""
     return frozenset(Scope) if Scope.ADMIN in scopes else scopes
 
 
@@ -61,7 +60,6 @@ class StoredKey:
 
 
 def key_hash(key: str) -> bytes:
-    """Return what the table holds for the key."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 

@@ -57,10 +57,8 @@ class RenormalizeReport:
     unreadable: int = 0
     """Their message cannot be read, no mapping names their code, and their raw fields alone do not say what they mean."""
     beyond: Counter[str] = field(default_factory=Counter)
-    """Differences by field that no correction has."""
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)
     codes: set[CodeKey] = field(default_factory=set)
-    """Codes that were unknown and are read now."""
     codes_left: set[CodeKey] = field(default_factory=set)
     """Codes that are as unknown as before."""
     rejected: set[UUID] = field(default_factory=set)
@@ -77,7 +75,6 @@ class RenormalizeReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counters by their names."""
         return {name: getattr(self, name) for name in COUNTERS}
 
     @property

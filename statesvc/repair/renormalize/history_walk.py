@@ -118,7 +118,6 @@ class HistoryWalk:
         return code in self.report.codes_left or self.report.messages < self.asked
 
     async def record(self, actor: str, details: Mapping[str, Any], *, is_done: bool) -> None:
-        """Record the walk as an action of an operator."""
         version = self.rereader.carriers[self.carrier_id].stable
         stated = {**details, "version": version, **self.report.recorded, "done": is_done}
         if not self.notify:

@@ -36,7 +36,6 @@ class UnknownCode:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the statements."""
         return {
             "carrier_id": self.carrier_id,
             "raw_type": self.raw_type,
@@ -46,7 +45,6 @@ class UnknownCode:
 
     @property
     def key(self) -> CodeKey:
-        """The code as reports name it."""
         return self.raw_type, self.raw_code
 
 
@@ -72,7 +70,6 @@ def messages_with(
 
 
 async def clock(connection: Connection) -> datetime:
-    """Return the database's clock."""
     ((now,),) = await (await connection.execute(_SQL["tick"])).fetchall()
     assert isinstance(now, datetime)  # noqa: S101 - a timestamptz
     return now

@@ -68,12 +68,10 @@ class ServicePlan:
 
     @property
     def reached_at(self) -> str:
-        """The address at which this machine reaches it."""
         return reached_at(self.host)
 
     @property
     def url(self) -> str:
-        """The service, as it is reached from this machine."""
         return f"http://{in_url(self.reached_at)}:{self.ports[INGRESS]}"
 
 
@@ -184,7 +182,6 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def arguments_of(plan: ServicePlan, roles: Sequence[Role]) -> list[str]:
-    """Return the command line of a child."""
     role = roles[0]
     shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
     sealer = ("--sealer-port", str(plan.ports["sealer"])) if "sealer" in roles[1:] else ()

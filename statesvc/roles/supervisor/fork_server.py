@@ -60,8 +60,6 @@ class ForkFailedError(RuntimeError):
 
 
 class ForkServer:
-    """The supervisor's end."""
-
     def __init__(self, programs: Sequence[ForkedProgram]) -> None:
         """Fork it, while this process has neither a loop nor threads."""
         self._programs = programs
@@ -124,8 +122,6 @@ class ForkServer:
 
 
 class ForkedChild:
-    """A process that was forked."""
-
     def __init__(self, pid: int, *, report: int, lifeline: int) -> None:
         self.pid = pid
         self._report = report

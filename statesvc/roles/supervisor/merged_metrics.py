@@ -24,7 +24,6 @@ SUPERVISOR: Final = "up"
 async def serving_merged_metrics(
     listener: socket, children: Sequence[ChildProcess]
 ) -> AsyncIterator[None]:
-    """Serve the metrics for the time of the block."""
     watched = {
         child.program.name: child.program.watch
         for child in children

@@ -23,8 +23,6 @@ log = structlog.get_logger()
 
 
 class Child(Protocol):
-    """A process that was started."""
-
     @property
     def pid(self) -> int: ...
 

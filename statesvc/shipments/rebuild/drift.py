@@ -27,7 +27,6 @@ class Drift:
 
 
 def drifts(live: Mapping[UUID, ShipmentRow], rebuilt: Iterable[ShipmentRow]) -> Iterator[Drift]:
-    """Yield the shipments of one slice that differ."""
     founded = set()
     for row in rebuilt:
         founded.add(row.shipment_id)

@@ -86,7 +86,6 @@ async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes
 
 
 def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]], rules: RuleBook) -> list[ShipmentRow]:
-    """Return one row a shipment."""
     return [
         rebuilt_row(shipment_id, [canonical for _, canonical in history], rules.of)
         for shipment_id, history in groupby(histories, key=_SHIPMENT)
