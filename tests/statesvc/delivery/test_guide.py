@@ -1,4 +1,4 @@
-"""The verifiers of docs/subscribers.md accept what we sign and nothing else, in each language that is installed here."""
+"""The verifiers of docs/subscribers.md and examples/receivers accept our signatures only, in each installed language."""
 
 import base64
 import contextlib
@@ -16,7 +16,9 @@ import pytest
 from statesvc.delivery.signing import signed_headers
 from tests.world.programs import required
 
-GUIDE: Final = (Path(__file__).parents[3] / "docs" / "subscribers.md").read_text("utf-8")
+ROOT: Final = Path(__file__).parents[3]
+GUIDE: Final = (ROOT / "docs" / "subscribers.md").read_text("utf-8")
+RECEIVERS: Final = ROOT / "examples" / "receivers"
 KEY, OTHER = bytes(range(32)), bytes(32)
 SECRET: Final = "whsec_" + base64.b64encode(KEY).decode()
 BODY: Final = '{"type":"subscription.test","data":{"city":"Łódź"}}'.encode()
@@ -34,24 +36,14 @@ $said = array_map(function ($case) {
 }, json_decode(stream_get_contents(STDIN), true));
 echo json_encode($said);
 """
-GO_HEAD: Final = """package main
+GO: Final = """package main
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
-	"time"
 )
 
-"""
-GO_MAIN: Final = """
 func main() {
 	var cases []struct {
 		Secret  string
@@ -78,12 +70,6 @@ func main() {
 Cases = list[dict[str, Any]]
 
 
-def code(language: str) -> str:
-    """Return what the guide shows."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-    return str(found)
-
-
 def run_program(command: list[str], cases: Cases) -> list[Any]:
     done = subprocess.run(
         command, input=json.dumps(cases).encode(), capture_output=True, timeout=120, check=True
@@ -94,7 +80,8 @@ def run_program(command: list[str], cases: Cases) -> list[Any]:
 
 def by_python(cases: Cases, _folder: Path) -> list[Any]:
     scope: dict[str, Any] = {}
-    exec(code("python"), scope)  # noqa: S102 - of our own page
+    (shown,) = re.findall(r"^```python\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    exec(shown, scope)  # noqa: S102 - of our own page
     said: list[Any] = []
     for case in cases:
         said.append(None)
@@ -107,13 +94,13 @@ def by_python(cases: Cases, _folder: Path) -> list[Any]:
 
 def by_node(cases: Cases, folder: Path) -> list[Any]:
     program = folder / "receiver.mjs"
-    program.write_text(code("js") + NODE, "utf-8")
+    program.write_text(RECEIVERS.joinpath("verified.mjs").read_text("utf-8") + NODE, "utf-8")
     return run_program([required("node", "nodejs"), str(program)], cases)
 
 
 def by_php(cases: Cases, folder: Path) -> list[Any]:
     program = folder / "receiver.php"
-    program.write_text("<?php\n" + code("php") + PHP, "utf-8")
+    program.write_text(RECEIVERS.joinpath("verified.php").read_text("utf-8") + PHP, "utf-8")
     return run_program([required("php", "php-cli"), str(program)], cases)
 
 
@@ -121,8 +108,8 @@ def by_go(cases: Cases, folder: Path) -> list[Any]:
     if shutil.which("go") is None:
         pytest.skip("go is not installed (Debian package golang-go, 300 MB)")
     program = folder / "receiver.go"
-    program.write_text(GO_HEAD + code("go") + GO_MAIN, "utf-8")
-    return run_program(["go", "run", str(program)], cases)
+    program.write_text(GO, "utf-8")
+    return run_program(["go", "run", str(program), str(RECEIVERS / "verified.go")], cases)
 
 
 def case(headers: dict[str, str], body: bytes = BODY, secret: str = SECRET) -> dict[str, Any]:
