@@ -4,14 +4,17 @@ Each row must be the database's, each hash that of its bytes, and all together m
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection
 
-from events.merkle.node import LeafRange
+from events.merkle.compact_range import CompactRange
+from events.merkle.node import LeafRange, Node
 from events.merkle.retained_nodes import range_roots, retained_ranges
 from statesvc.addons.archive.archive_pass import NotVerifiedError
 from statesvc.addons.archive.entry_file import EntryFile, EntryFileWriter
@@ -19,10 +22,88 @@ from statesvc.addons.archive.file_names import LOG_FILES, index_of
 from statesvc.addons.archive.month import MonthExtent, entry_ranges
 from statesvc.addons.archive.month_ledger import WrittenMonth
 from statesvc.addons.archive.shipment_index import ShipmentIndexWriter, rows_about
-from statesvc.addons.archive.tree_cover import CHECKPOINT, TREE, IndexRanges, TreeCover
 from statesvc.files.archive_folder import ArchivePath, digest_of
 from statesvc.log.entry_row import LogEntry
 from statesvc.log.tree_nodes import read_retained
+
+CHECKPOINT: Final = b"statesvc.checkpoint"
+TREE: Final = b"statesvc.tree"
+
+
+class IndexRanges:
+    """The indexes of a file as they come, gathered to ranges without a hole."""
+
+    def __init__(self) -> None:
+        self.ranges: list[LeafRange] = []
+
+    def add(self, indexes: Iterable[int]) -> None:
+        """Add indexes, ascending."""
+        for index in indexes:
+            if self.ranges and self.ranges[-1].end == index:
+                self.ranges[-1] = LeafRange(self.ranges[-1].begin, index + 1)
+            else:
+                self.ranges.append(LeafRange(index, index + 1))
+
+    def outside(self, size: int) -> list[LeafRange]:
+        """Return what of a tree of this size is not here."""
+        ends = [0, *(run.end for run in self.ranges)]
+        begins = [*(run.begin for run in self.ranges), size]
+        return [
+            LeafRange(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCover:
+    """The tree of `size` leaves around a file: perfect subtrees and their roots, from left to right."""
+
+    size: int
+    roots: Mapping[Node, bytes]
+
+    def metadata(self) -> bytes:
+        return orjson.dumps(
+            {
+                "size": self.size,
+                "nodes": [
+                    [node.level, node.position, root.hex()] for node, root in self.roots.items()
+                ],
+            }
+        )
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self:
+        """Parse the footer. Raises ValueError, KeyError or TypeError for what `metadata` never wrote."""
+        document = orjson.loads(text)
+        return cls(
+            document["size"],
+            {
+                Node(level, position): bytes.fromhex(root)
+                for level, position, root in document["nodes"]
+            },
+        )
+
+    def root(self, leaves: Iterable[tuple[int, bytes]]) -> bytes:
+        """Compute the root of the whole tree, with the file's leaf hashes by index, ascending.
+
+        Raises ValueError where they do not fill it.
+        """
+        tree = CompactRange()
+        gaps: Iterator[tuple[int, bytes]] = (
+            (node.level, root) for node, root in self.roots.items()
+        )
+        begins = {node.position << node.level for node in self.roots}
+        for index, leaf_hash in leaves:
+            while tree.size < index and tree.size in begins:
+                tree.append_subtree(*next(gaps))
+            if tree.size != index:
+                raise ValueError(f"nothing says what stands at index {tree.size}")
+            tree.extend([leaf_hash])
+        for level, root in gaps:
+            tree.append_subtree(level, root)
+        if tree.size != self.size:
+            raise ValueError(f"the tree has {self.size} leaves, {tree.size} are known")
+        return tree.root()
+
 
 _SAMPLE: Final = 50
 """Shipments of a range that are looked up in the index."""

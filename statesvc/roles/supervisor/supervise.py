@@ -10,10 +10,11 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 from typing import Final
 
 import structlog
@@ -23,7 +24,7 @@ from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.roles.carrier_names import note_accepted_carriers, require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
-from statesvc.roles.metrics_address import metrics_listener
+from statesvc.roles.metrics_address import METRICS, metrics_listener
 from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.supervisor.child_plan import (
     DEMO,
@@ -34,10 +35,14 @@ from statesvc.roles.supervisor.child_plan import (
     programs,
 )
 from statesvc.roles.supervisor.child_process import ChildProcess
+from statesvc.roles.supervisor.child_watch import ask
 from statesvc.roles.supervisor.fork_server import ForkServer
-from statesvc.roles.supervisor.merged_metrics import serving_merged_metrics
 from statesvc.roles.watchdog import watchdog_pings
 from statesvc.settings.http_settings import in_url
+from statesvc.telemetry import gauges
+from statesvc.telemetry.exposition import Exposition, merged
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.metrics_server import MetricsServer
 
 PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
@@ -295,3 +300,54 @@ def _command(environment: Mapping[str, str]) -> str:
         if moved and folder is not None
         else called
     )
+
+
+CHILD_SECONDS: Final = 4.0
+"""For a child's own text, of which its sample of the database may take half."""
+SUPERVISOR: Final = "up"
+
+
+@asynccontextmanager
+async def serving_merged_metrics(
+    listener: socket, children: Sequence[ChildProcess]
+) -> AsyncIterator[None]:
+    watched = {
+        child.program.name: child.program.watch
+        for child in children
+        if child.program.watch is not None
+    }
+    telemetry = Telemetry()
+    telemetry.observe(
+        gauges.ROLE_ANSWERS,
+        lambda: [(float(watch.answers), {"type": role}) for role, watch in watched.items()],
+    )
+
+    async def make() -> bytes:
+        controls = {role: watch.control for role, watch in watched.items() if watch.answers}
+        return merged({SUPERVISOR: telemetry.exposition(), **await _texts(controls)})
+
+    server = MetricsServer(listener, {METRICS: Exposition(make).text})
+    server.start()
+    try:
+        yield
+    finally:
+        await server.close()
+        telemetry.close()
+
+
+async def _texts(controls: Mapping[str, Path]) -> dict[str, bytes]:
+    """Fetch the texts, by role, of those that answer in time."""
+    asking = {
+        role: asyncio.create_task(_text(control), name=f"metrics-{role}")
+        for role, control in controls.items()
+    }
+    if asking:
+        await asyncio.wait(asking.values())
+    return {role: task.result() for role, task in asking.items()}
+
+
+async def _text(control: Path) -> bytes:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(CHILD_SECONDS):
+            return await ask(control, METRICS)
+    return b""

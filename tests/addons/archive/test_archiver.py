@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.addons.archive import body_archiver as archiving
-from statesvc.addons.archive.body_archiver import BodyArchiver
+from statesvc.addons.archive import archive_jobs as archiving
+from statesvc.addons.archive.archive_jobs import BodyArchiver
 from statesvc.addons.archive.day import DayBatchLimits
 from statesvc.addons.archive.day_ledger import BODY_LEDGER
 from statesvc.settings.service_settings import ArchiveSettings
@@ -49,7 +49,7 @@ async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_
 async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_the_next(
     archivist: Archivist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(archiving, "_BODIES_FIRST_SECONDS", 0.001)
     await archivist.shop.push(
         *(says({"number": f"N{n}", "status": "in_transit"}) for n in range(9))
     )
@@ -81,7 +81,7 @@ async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_t
 async def test_a_database_that_is_away_ends_nothing(
     archivist: Archivist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(archiving, "_BODIES_FIRST_SECONDS", 0.001)
     part = archiver(archivist, "postgresql://nobody@127.0.0.1:1/none")
     running = asyncio.create_task(part.run())
     async with asyncio.timeout(10):

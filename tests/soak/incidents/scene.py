@@ -19,8 +19,8 @@ from aiohttp import web
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from statesvc.addons.demo.carrier_client import CarrierClient
 from statesvc.addons.demo.display import DemoCounts
+from statesvc.addons.demo.run import CarrierClient
 from statesvc.addons.demo.traffic import Behaviour, Push, pushes
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach

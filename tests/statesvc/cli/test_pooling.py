@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from structlog.testing import capture_logs
 
 from statesvc.cli import main
-from statesvc.roles.supervisor.preparation import prepare
+from statesvc.roles.supervisor.child_plan import prepare
 from statesvc.settings.service_settings import load_settings
 from tests.acceptance.processes import MASTER_KEY
 from tests.world import pgbouncer

@@ -2,8 +2,7 @@
 
 import pytest
 
-from statesvc.database.migration_files import MigrationError, Step
-from statesvc.database.statements import StatementError, split_statements
+from statesvc.database.migration_files import MigrationError, StatementError, Step, split_statements
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,13 @@ from typing import Final
 
 import pytest
 
-from statesvc.log.json_compression import DICTIONARY, dictionary_path
-from statesvc.log.zstd_frames import ZstdFrames, frames_by_standard_library, frames_by_zstandard
+from statesvc.log.json_compression import (
+    DICTIONARY,
+    ZstdFrames,
+    dictionary_path,
+    frames_by_standard_library,
+    frames_by_zstandard,
+)
 from tests.statesvc.log.json_samples import JsonSamples
 
 RAW: Final = dictionary_path(DICTIONARY).read_bytes()

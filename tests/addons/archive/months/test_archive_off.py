@@ -13,7 +13,7 @@ from statesvc.api.service_status import read_status
 from statesvc.database.migrator import migrate
 from statesvc.files.archive_errors import AddOnMissingError
 from statesvc.log.history import History
-from statesvc.roles.supervisor.preparation import require_retention
+from statesvc.roles.supervisor.child_plan import require_retention
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.service_settings import read_settings
 from statesvc.shipments.rebuild.rebuild import Rebuild

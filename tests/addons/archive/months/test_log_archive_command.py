@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from statesvc.addons.archive.archive_checks import check_log_archive
-from statesvc.addons.archive.log_archiver import LogArchiver
+from statesvc.addons.archive.archive_jobs import LogArchiver
 from statesvc.database.log_guard import install_guard
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry

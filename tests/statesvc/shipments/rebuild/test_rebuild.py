@@ -13,8 +13,7 @@ from statesvc.log.history import History
 from statesvc.shipments.rebuild import rebuild as rebuild_run
 from statesvc.shipments.rebuild.drift import MISSING, UNFOUNDED, Drift
 from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, SLICE_EVENTS, slices
-from statesvc.shipments.rebuild.rebuild import Rebuild, RebuildError
-from statesvc.shipments.rebuild.spare_table import catch_up
+from statesvc.shipments.rebuild.rebuild import Rebuild, RebuildError, catch_up
 from tests.world.shop import Shop, says, shipment
 
 COLUMNS = "SELECT * FROM statesvc.shipment ORDER BY shipment_id"
