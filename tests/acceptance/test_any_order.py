@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from tests.acceptance.processes import Service, running
 from tests.acceptance.stories import Message, messages
 from tests.world import postgres
-from tests.world.attack import without_triggers
+from tests.world.database import without_triggers
 
 CLIENTS = 8
 _TABLES = """

@@ -10,27 +10,12 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys
 from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.addons.verify.worker_pool import LogAccess
+from tests.world.database import without_triggers
 from tests.world.postgres import fill_database
 from tests.world.story import MASTER, Story, scan, story
 
 MASTER_KEYS = (bytes(range(32)),)
 assert MasterKeys(MASTER_KEYS).current.key_id == MASTER.current.key_id
-
-
-@asynccontextmanager
-async def without_triggers(superuser_dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """Connect as a superuser while no trigger of the log fires, nor a foreign key in this session."""
-    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
-        await connection.execute("SET session_replication_role = replica")
-        await connection.execute(
-            """DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT DISTINCT tgrelid FROM pg_trigger
-               JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'statesvc'::regnamespace AND NOT tgisinternal
-               LOOP EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', t); END LOOP; END $$"""
-        )
-        try:
-            yield connection
-        finally:
-            await connection.execute("SELECT statesvc.enable_triggers()")
 
 
 @asynccontextmanager

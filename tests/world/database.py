@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
@@ -92,3 +93,19 @@ async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Da
         yield Database.of(mine)
     finally:
         postgres.drop_database(server, name)
+
+
+@asynccontextmanager
+async def without_triggers(superuser_dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Connect as a superuser while no trigger of the log fires, nor a foreign key in this session."""
+    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
+        await connection.execute("SET session_replication_role = replica")
+        await connection.execute(
+            """DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT DISTINCT tgrelid FROM pg_trigger
+               JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'statesvc'::regnamespace AND NOT tgisinternal
+               LOOP EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', t); END LOOP; END $$"""
+        )
+        try:
+            yield connection
+        finally:
+            await connection.execute("SELECT statesvc.enable_triggers()")

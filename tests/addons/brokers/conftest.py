@@ -11,7 +11,18 @@ from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.outgoing import Outgoing
 from statesvc.delivery.signing import signed_headers
 from statesvc.delivery.targets import Targets
+from tests.statesvc.notifier.conftest import (
+    connection,
+    keyring,
+    master_key,
+    pool,
+    receiver,
+    until,
+    world,
+)
 from tests.world.brokers import Nats, RabbitMq, running_nats, running_rabbitmq
+
+__all__ = ["connection", "keyring", "master_key", "pool", "receiver", "until", "world"]
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 SECRET = b"a secret of 32 bytes for testing"

@@ -10,7 +10,7 @@ from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.vocabulary import Status
 from statesvc.log.signing_keys import rotate
-from tests.world.attack import without_triggers
+from tests.world.database import without_triggers
 from tests.world.story import MASTER, Story, root_of
 from tests.world.story import scan as said
 

@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 
 from events.vocabulary import Status
-from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.subscriptions import sent_notifications
 from statesvc.subscriptions.sent_notifications import NotificationFilter, read_page
@@ -209,22 +208,3 @@ async def test_personal_fields_of_a_body_come_on_request_are_recorded_and_end_wi
         api, subscription_id, one["webhook_id"], scopes="subscriptions read pii", include="personal"
     )
     assert (gone["body"], gone["body_state"]) == (None, "erased")
-
-
-async def test_that_nothing_was_heard_is_found_by_its_number_with_the_body_as_it_was_sent(
-    api: Any, database: Any
-) -> None:
-    subscription_id = await subscribe(api)
-    await api.call("PUT", "/v1/shipments/ups/1z 99/awaited", scopes="ingest", json={"hours": 48})
-    await database.clock.advance(49 * 3600)
-    await observe_never_heard(api.connection, worker="watcher")
-    (body,) = await sent(api)
-    for query in ({"tracking_number": "1Z-99"}, {"tracking_number": "1Z99", "carrier_id": "ups"}):
-        (found,) = await listed(api, subscription_id, **query)
-        assert (found["type"], found["outcome"]) == ("shipment.never_heard", "delivered")
-    assert await listed(api, subscription_id, tracking_number="1Z99", carrier_id="fedex") == []
-    one = await shown(api, subscription_id, found["webhook_id"])
-    assert (one["body"], one["body_state"]) == (body, "shown")
-    assert (await resent(api, subscription_id, found["webhook_id"])).status == 200
-    assert await sent(api) == [body]
-    assert len((await shown(api, subscription_id, found["webhook_id"]))["attempts"]) == 2

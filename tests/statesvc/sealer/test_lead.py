@@ -16,8 +16,7 @@ from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import RefusalError, seal
-from tests.world.attack import without_triggers
-from tests.world.database import Database
+from tests.world.database import Database, without_triggers
 from tests.world.story import MASTER, NOWHERE, Story, story
 
 

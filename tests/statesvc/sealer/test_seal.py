@@ -11,8 +11,8 @@ from events.entry.kinds import EntryName
 from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, SealedLog, SealMark, read_writers, seal
-from tests.world.attack import verify, without_triggers
-from tests.world.database import Clock
+from tests.world.attack import verify
+from tests.world.database import Clock, without_triggers
 from tests.world.story import MASTER, NOWHERE, Story, root_of, scan, story
 
 

@@ -22,7 +22,7 @@ from statesvc.sealer.leadership import Publication
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
 from tests.soak.proxy import proxy_to
-from tests.world.attack import without_triggers
+from tests.world.database import without_triggers
 from tests.world.postgres import Server
 from tests.world.story import MASTER, NOWHERE, Story, scan, story
 

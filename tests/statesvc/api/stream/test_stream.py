@@ -19,7 +19,7 @@ from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import STREAM_LIMITS, Stage
-from tests.world.attack import without_triggers
+from tests.world.database import without_triggers
 from tests.world.story import Story, scan
 
 TRANSITIONS = 10_000

@@ -6,6 +6,9 @@ from typing import Any
 from events.vocabulary import Status
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.privacy.erasure import Erasure, erase
+from tests.statesvc.api.test_sent_notifications import listed as sent_to
+from tests.statesvc.api.test_sent_notifications import resent, sent, shown
+from tests.statesvc.api.test_subscription_replay import subscribe
 from tests.world.story import Story
 
 STATE = "/v1/shipments/ups/1z 99"
@@ -152,3 +155,21 @@ async def test_status_says_how_many_were_never_heard_of_within_a_day(
     )
     await database.clock.advance(25 * 3600)
     assert await said() == []
+
+
+async def test_that_nothing_was_heard_is_found_by_its_number_with_the_body_as_it_was_sent(
+    api: Any, database: Any
+) -> None:
+    subscription_id = await subscribe(api)
+    await put(api)
+    await never_heard(api, database)
+    (body,) = await sent(api)
+    for query in ({"tracking_number": "1Z-99"}, {"tracking_number": "1Z99", "carrier_id": "ups"}):
+        (found,) = await sent_to(api, subscription_id, **query)
+        assert (found["type"], found["outcome"]) == ("shipment.never_heard", "delivered")
+    assert await sent_to(api, subscription_id, tracking_number="1Z99", carrier_id="fedex") == []
+    one = await shown(api, subscription_id, found["webhook_id"])
+    assert (one["body"], one["body_state"]) == (body, "shown")
+    assert (await resent(api, subscription_id, found["webhook_id"])).status == 200
+    assert await sent(api) == [body]
+    assert len((await shown(api, subscription_id, found["webhook_id"]))["attempts"]) == 2

@@ -22,8 +22,7 @@ from statesvc.log.tree_nodes import tree_root
 from statesvc.sealer.fork import Fork, ForkRequest, NoForkError, fork
 from statesvc.sealer.leadership import Publication, take_stock
 from statesvc.sealer.seal import ForkError
-from tests.world.attack import without_triggers
-from tests.world.database import Database
+from tests.world.database import Database, without_triggers
 from tests.world.story import MASTER, Story, story
 
 pytestmark = pytest.mark.slow
