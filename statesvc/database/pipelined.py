@@ -122,7 +122,7 @@ class Pipeline:
                 [params[name] for name in numbered.names], numbered.formats
             )
             types, formats = self._transformer.types or (), self._transformer.formats
-        is_prepared = self._prepares and prepare is not False and params is not None
+        is_prepared = self._prepares and (params is not None if prepare is None else prepare)
         form = Format.BINARY if binary else Format.TEXT
         statement = _Statement(
             numbered.text, values, types, formats, form, is_prepared, PipelinedRows(self)
@@ -239,12 +239,12 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
     pipeline = Pipeline(connection)
     connection.pgconn.enter_pipeline_mode()
     try:
-        await pipeline.execute(BEGIN)
+        await pipeline.execute(BEGIN, prepare=True)
         for limit in connection.limits if isinstance(connection, PooledConnection) else ():
             await pipeline.execute(limit)
         yield pipeline
         # after a statement that failed the server skips it
-        await pipeline.execute("COMMIT")
+        await pipeline.execute("COMMIT", prepare=True)
         await pipeline.end()
     except BaseException:
         # where even this fails, the pool discards the connection
