@@ -35,9 +35,8 @@ INGEST_DUPLICATES: Final = counter(
 REFUSALS: Final = counter(
     "statesvc.refusals",
     "{refusal}",
-    "Refused connections and calls. cause: head_timeout (incomplete request), connections, "
-    "connections_of_address (too many), a webhook's problem code (overloaded, bad_signature, "
-    "too_large, ...), rate, concurrency, computing (over the API key's quota).",
+    "Refused connections and calls. cause: head_timeout, connections, connections_of_address, a webhook's "
+    "problem code (overloaded, bad_signature, ...), rate, concurrency, computing (over a key's quota).",
     Attribute.CAUSE,
 )
 REQUEST_WARNINGS: Final = counter(
