@@ -2,7 +2,8 @@
 
 A scan is said by its group (S: scans of the network, T: statuses) and a code of three digits, which mean nothing without the group. Where
 a code is not known, the text is; what stands behind `RTO` goes back to the sender, as do the scans of type RT. Unified Tracking prints the
-same texts for this service. Times are Indian.
+same texts for this service. Times are Indian. A push of the kind Lite is a
+list of shipments that are their one scan themselves.
 """
 
 import re
@@ -47,7 +48,9 @@ def normalize(
             (f"{pointer}/{index}", scan)
             for index, scan in kit.objects(details, pointer, rejections)
         ]
-        if not scans and not kit.as_list(details) and kit.text(shipment.get("Status")):
+        if details is None and kit.text(shipment.get("Scan")):
+            scans = [(where, shipment)]
+        elif not scans and not kit.as_list(details) and kit.text(shipment.get("Status")):
             scans = [(f"{where}/Status", _of_status(shipment))]
         elif not {"Scans", "ScanDetail", *_ERRORS} & shipment.keys():
             rejections.add(f"{where}/Scans", kit.NO_CONTAINER)
@@ -156,7 +159,7 @@ CARRIER: Final = kit.Carrier(
     name="Blue Dart",
     number_fields=("WaybillNo|@WaybillNo", "Shipment.@WaybillNo"),
     normalizers={"1": normalize},
-    formats=("Status push JSON", "Tracking answer JSON", "Tracking answer XML"),
+    formats=("Status push JSON", "Push Lite JSON", "Tracking answer JSON", "Tracking answer XML"),
     reread=_by_code,
     texts=kit.texts_of(CODES, BLUEDART_TEXTS),
     authentication=(kit.ShipperChoice(),),

@@ -1,4 +1,7 @@
-"""ClickPost: its status webhook, one scan. A return order that has no waybill yet belongs to the forward waybill, and moves nothing there.
+"""ClickPost: its status webhook, one scan, and its answers.
+
+They list orders that were updated, or the scans of waybills. A return order that has no waybill yet belongs to the forward waybill, and
+moves nothing there.
 
 The code is ClickPost's own; the courier's is retained as well. Times are Indian, whatever their `Z` claims.
 """
@@ -50,6 +53,9 @@ def normalize(
 
 
 def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
+    if type(body) is dict and type(body.get(_ORDERS)) is dict:
+        yield from _tracked(body[_ORDERS], rejections)
+        return
     if type(body) is dict and _ORDERS in body:
         orders = kit.objects_at(body, _ORDERS, "", rejections)
         yield from kit.recognised(
@@ -68,12 +74,27 @@ def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit
     yield from found
 
 
+def _tracked(
+    result: kit.JsonObject, rejections: kit.Rejections
+) -> Iterator[tuple[str, kit.JsonObject]]:
+    """Yield the scans of an answer to track-order, whose names are waybills."""
+    for waybill, tracking in result.items():
+        where = f"/{_ORDERS}/{waybill}"
+        if type(tracking) is not dict:
+            rejections.add(where, "not an object")
+        elif tracking.get("valid") is False:
+            rejections.note_nothing()
+        else:
+            for at, scan in kit.objects_at(tracking, "scans", where, rejections):
+                yield f"{where}/scans/{at}", {**scan, "waybill": waybill}
+
+
 CARRIER: Final = kit.Carrier(
     carrier_id="clickpost",
     name="ClickPost",
     number_fields=("waybill", "additional.forward_awb"),
     normalizers={"1": normalize},
-    formats=("Status webhook", "Updated orders JSON"),
+    formats=("Status webhook", "Updated orders JSON", "Tracking answer JSON"),
     reread=_meaning,
     authentication=(kit.SharedHeader(header="webhook_key"), kit.ShipperChoice(default=())),
 )

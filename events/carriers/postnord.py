@@ -1,4 +1,6 @@
-"""PostNord: answers of its Track & Trace API. The items of a shipment are tracked each by itself.
+"""PostNord: answers of its Track & Trace API, and the shipment that its portal answers without an envelope.
+
+The items of a shipment are tracked each by itself.
 
 The status of an event decides; one that PostNord does not document leaves it to the text. PostNord does not publish what its event codes
 mean. Times are local to the place of the event. Whom an item was handed to stands next to its events.
@@ -18,6 +20,7 @@ _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items(
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Stockholm")
 
 _ROOT: Final = "TrackingInformationResponse"
+_SHIPMENT: Final = frozenset({"shipmentId", "items"})
 _ERROR_FIELDS: Final = frozenset({"compositeFault", "message", "error"})
 
 
@@ -49,6 +52,8 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
         pointer = f"/{_ROOT}/shipments"
         for index, shipment in kit.objects_at(body[_ROOT], "shipments", f"/{_ROOT}", rejections):
             yield f"{pointer}/{index}", shipment
+    elif type(body) is dict and body.keys() >= _SHIPMENT:
+        yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PostNord"
@@ -98,7 +103,7 @@ CARRIER: Final = kit.Carrier(
     name="PostNord",
     number_fields=("itemId",),
     normalizers={"1": normalize},
-    formats=("Track & Trace JSON",),
+    formats=("Track & Trace JSON", "Portal JSON"),
     reread=_reread,
     authentication=(kit.ShipperChoice(),),
 )

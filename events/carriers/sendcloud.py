@@ -33,6 +33,10 @@ def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) ->
 def _readings(
     push: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> list[kit.Reading]:
+    if push.get("event_type") == sendcloud_events.PARCEL_CREATED:
+        return sendcloud_events.readings_of_parcel(
+            kit.object_at(push, "data", "", rejections), received_at, rejections
+        )
     if "event_type" in push and "data" in push:
         return sendcloud_events.readings_of_push(kit.child(push, "data"), received_at, rejections)
     if "tracking_numbers" in push:
@@ -93,7 +97,12 @@ CARRIER: Final = kit.Carrier(
     name="Sendcloud",
     number_fields=("parcel.tracking_number", "tracking_numbers.tracking_number"),
     normalizers={"1": normalize},
-    formats=("Parcel webhook JSON", "v3 parcel event JSON", "v3 parcel tracking JSON"),
+    formats=(
+        "Parcel webhook JSON",
+        "v3 parcel event JSON",
+        "v3 created parcel JSON",
+        "v3 parcel tracking JSON",
+    ),
     reread=_meaning,
     authentication=(kit.Hmac(header="Sendcloud-Signature"), kit.ShipperChoice(default=())),
 )

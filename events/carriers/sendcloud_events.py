@@ -15,6 +15,8 @@ CODES: Final = kit.meanings("sendcloud_events_codes.csv")
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 
+PARCEL_CREATED: Final = "parcel.created"
+
 _NONE: Final = frozenset({"none"})
 
 
@@ -48,22 +50,40 @@ def readings_of_push(
     )
 
 
+def readings_of_parcel(
+    parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
+) -> list[kit.Reading]:
+    """Return the event of one push `parcel.created`."""
+    if not parcel:
+        return []
+    raw = kit.Raw(code=PARCEL_CREATED)
+    scan = kit.Scan(
+        where="/data",
+        raw=raw,
+        meaning=meaning(raw),
+        time=CLOCK.read(kit.text(parcel.get("created_at")), received_at=received_at),
+    )
+    return kit.readings_of((scan,), _number(parcel, rejections), rejections)
+
+
 def readings_of_answer(
     parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> list[kit.Reading]:
-    numbers = (
-        kit.text(each.get("tracking_number"))
-        for _, each in kit.objects(parcel.get("tracking_numbers"), "/tracking_numbers", rejections)
-    )
     found = kit.readings_of(
-        _scans(parcel, received_at, rejections),
-        next((number for number in numbers if number), None),
-        rejections,
+        _scans(parcel, received_at, rejections), _number(parcel, rejections), rejections
     )
     return kit.with_estimate(
         found,
         kit.estimate(kit.text(kit.child(parcel, "details").get("expected_delivery_date")), kit.ISO),
     )
+
+
+def _number(parcel: kit.JsonObject, rejections: kit.Rejections) -> str | None:
+    numbers = (
+        kit.text(each.get("tracking_number"))
+        for _, each in kit.objects(parcel.get("tracking_numbers"), "/tracking_numbers", rejections)
+    )
+    return next((number for number in numbers if number), None)
 
 
 def _scans(

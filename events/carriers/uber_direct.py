@@ -1,4 +1,4 @@
-"""Uber Direct: its webhooks of a delivery's status, one status each.
+"""Uber Direct: its webhooks of a delivery's status, one status each, and deliveries as its API answers them, with their newest status.
 
 The status of a return delivery (`event.delivery_return`) is that of the way back to the store. Where a courier is, what is refunded and
 what is bought are webhooks of their own that say nothing about the parcel. Times are UTC.
@@ -17,6 +17,7 @@ CLOCK: Final = kit.Clock(formats=kit.ISO)
 
 STATUS_KIND: Final = "event.delivery_status"
 RETURN_KIND: Final = "event.delivery_return"
+_DELIVERY: Final = "delivery"
 
 
 @kit.normalizer
@@ -25,6 +26,8 @@ def normalize(
 ) -> Iterator[kit.Reading]:
     for where, push in _pushes(kit.read_json(body), rejections):
         kind, data = kit.text(push.get("kind")), kit.child(push, "data")
+        if kind == _DELIVERY:
+            kind, data = STATUS_KIND, push
         if kind not in {STATUS_KIND, RETURN_KIND}:
             rejections.note_nothing()
             continue
@@ -36,8 +39,8 @@ def normalize(
             where=where,
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(kit.text(push.get("created")), received_at=received_at),
-            native_id=kit.text(push.get("id")),
+            time=CLOCK.read(_time(push), received_at=received_at),
+            native_id=None if data is push else kit.text(push.get("id")),
         )
         found = kit.readings_of(
             (scan,), kit.text(push.get("delivery_id")) or kit.text(data.get("id")), rejections
@@ -47,13 +50,26 @@ def normalize(
         )
 
 
+def _time(push: kit.JsonObject) -> str | None:
+    """Return when an event happened; a delivery of an answer was created long before it got its status."""
+    return kit.text(push.get("updated" if push.get("kind") == _DELIVERY else "created"))
+
+
 def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
+    if type(body) is dict and type(body.get("data")) is list:
+        for index, delivery in kit.objects_at(body, "data", "", rejections):
+            if delivery.get("kind", _DELIVERY) == _DELIVERY:
+                yield f"/data/{index}", {**delivery, "kind": _DELIVERY}
+            else:
+                rejections.add(f"/data/{index}", "no delivery")
+        return
     found = (
         [("", body)]
         if type(body) is dict
         else [(f"/{index}", push) for index, push in kit.objects(body, "", rejections)]
     )
-    if not any(str(push.get("kind")).startswith(("event.", "error")) for _, push in found):
+    kinds = ("event.", "error", _DELIVERY)
+    if not any(str(push.get("kind")).startswith(kinds) for _, push in found):
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Uber Direct"
         )
@@ -67,9 +83,9 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 CARRIER: Final = kit.Carrier(
     carrier_id="uber_direct",
     name="Uber Direct",
-    number_fields=("delivery_id", "data.id"),
+    number_fields=("delivery_id", "data.id", ".id"),
     normalizers={"1": normalize},
-    formats=("Delivery webhook",),
+    formats=("Delivery webhook", "Delivery JSON", "List of deliveries JSON"),
     reread=_meaning,
     authentication=(
         kit.Hmac(header="x-uber-signature"),

@@ -18,16 +18,42 @@ _meaning: Final = kit.by_code(CODES)
 CLOCK: Final = kit.Clock(formats=kit.TimeFormats("%Y%m%d[ %H%M[%S]]"))
 
 ZONES: Final = {
-    "AT": "America/Halifax",
+    **{f"{hours:02}": f"+{hours:02}:00" for hours in range(1, 13)},
+    **{f"{25 - hours:02}": f"-{hours:02}:00" for hours in range(1, 13)},
+    "25": "-02:30",
+    "26": "-03:30",
+    "27": "+05:30",
+    "28": "+09:30",
+    "29": "+10:30",
+    "AD": "-08:00",
+    "AS": "-09:00",
+    "AT": "America/Anchorage",
+    "CD": "-05:00",
+    "CS": "-06:00",
     "CT": "America/Chicago",
+    "ED": "-04:00",
+    "ES": "-05:00",
     "ET": "America/New_York",
     "GM": "Z",
+    "HD": "-09:00",
+    "HS": "-10:00",
+    "HT": "Pacific/Honolulu",
+    "MD": "-06:00",
+    "MS": "-07:00",
     "MT": "America/Denver",
+    "ND": "-02:30",
+    "NS": "-03:30",
     "NT": "America/St_Johns",
+    "PD": "-07:00",
+    "PS": "-08:00",
     "PT": "America/Los_Angeles",
+    "TD": "-03:00",
+    "TS": "-04:00",
+    "TT": "America/Halifax",
     "UT": "Z",
 }
-"""AT7-07, data element 623; LT is the local time of the place."""
+"""AT7-07, data element 623 of release 8010. AT is Alaska's time, TT the Atlantic's."""
+_OF_THE_PLACE: Final = "LT"
 
 _HHMMSS: Final = 6
 _WITHOUT_REASON: Final = frozenset({"ns"})
@@ -54,6 +80,9 @@ def normalize(
             number = kit.text(_value(values, 1)) or kit.text(_value(values, 2))
         elif tag == "AT7":
             status = (f"/{at}", values)
+            code = _value(values, 7) or _OF_THE_PLACE
+            if code != _OF_THE_PLACE and code not in ZONES:
+                rejections.add(f"/{at}/07", "a time code that data element 623 does not list")
     if not sets:
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "X12, but no transaction set")
 
