@@ -67,7 +67,6 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 _IMPLIED: Final[Mapping[str, str]] = {
     "dhl_parcel_nl": "type",
     "nzpost": "type",
-    "poste_italiane": "type",
     "postnl": "type",
     "trackingmore": "type",
 }

@@ -34,8 +34,8 @@ CORPORA: Final = (
 )
 PAGE: Final = Path(__file__).parents[1] / "docs" / "carrier-shares.md"
 BEGIN, END = "<!-- shares -->\n", "<!-- shares end -->\n"
-LEFT_OUT: Final = ("page", "noreader")
-"""Marks of payloads that nobody pushes: a carrier's own website answers so, or no module is meant to read them."""
+PAGE_OF_CARRIER: Final = "page"
+"""Mark of payloads that nobody pushes: a carrier's own website answers so."""
 _UNSTATED: Final[dict[str, Any]] = dict.fromkeys(
     ("tracking_number", "raw_code", "status", "occurred_at_raw")
 )
@@ -64,9 +64,7 @@ def documents() -> Iterator[tuple[Path, dict[str, Any]]]:
         index = corpus / "expected.json"
         for document in json.loads(index.read_text("utf-8")) if index.is_file() else ():
             document.setdefault("note", None)
-            is_asked_for = document["carrier"] in CARRIERS and not any(
-                document.get(mark) for mark in LEFT_OUT
-            )
+            is_asked_for = document["carrier"] in CARRIERS and not document.get(PAGE_OF_CARRIER)
             if is_asked_for and is_judged(document) and document["path"] not in WRONG:
                 document["events"] = [
                     one for event in document["events"] for one in one_per_number(_UNSTATED | event)

@@ -50,7 +50,8 @@ def _scans(
     shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Scan]:
     for index, event in kit.objects_at(shipment, _EVENTS, where, rejections):
-        raw = kit.Raw(type=kit.text(event.get("phase")), code=kit.text(event.get("status")))
+        phase = kit.text(event.get("phase"))
+        raw = kit.Raw(code=kit.text(event.get("status")), further=(phase,) if phase else ())
         yield kit.Scan(
             where=f"{where}/{_EVENTS}/{index}",
             raw=raw,
@@ -62,9 +63,10 @@ def _scans(
 
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
+    phase = next(iter(raw.further), "")
     return kit.finest(
         (raw.code, CODES.get(("status", raw.code or ""))),
-        (raw.type, CODES.get(("phase", (raw.type or "").lower()))),
+        (phase, CODES.get(("phase", phase.lower()))),
     )
 
 
