@@ -14,16 +14,13 @@ HEAD: Final = "| incident | alert | fired after | in full | page: repair | in | 
 
 def row(incident: Incident, course: Course) -> str:
     page = course.alert.annotations["runbook_url"].rpartition("/")[2].removesuffix(".md")
-    steps = [
-        *([incident.outside] if incident.outside else []),
-        *(f"`{command.replace('|', chr(92) + '|')}`" for command in course.ran),
-    ]
+    link = f"[{page}](runbook/{page}.md)"
     cells = (
         incident.what,
         f"{incident.alert} ({course.alert.labels['severity']})",
         f"{course.fired_seconds:.0f} s (÷ {incident.factor:g})",
         _long(course.full_seconds),
-        f"[{page}](runbook/{page}.md): {'; '.join(steps)}",
+        f"{link}: {incident.outside}" if incident.outside else link,
         f"{course.repair_seconds:.0f} s",
         f"{course.silent_seconds:.0f} s",
     )
