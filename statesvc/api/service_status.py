@@ -14,12 +14,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from statesvc.api.dead_letter_words import cause_words
-from statesvc.api.status_facts import (
-    UNSEALED_SECONDS_MAX,
-    Facts,
-    Pushes,
-    read_facts,
-)
+from statesvc.api.status_facts import UNSEALED_SECONDS_MAX, Facts, Pushes, read_facts
 from statesvc.api.subscription_checks import slow_findings, unsent_findings
 from statesvc.background.deaths import cause_of_death
 from statesvc.background.duration import duration

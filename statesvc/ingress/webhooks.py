@@ -27,10 +27,7 @@ from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
-from statesvc.ingress.carrier_authenticator import (
-    Authenticators,
-    CarrierAuthenticator,
-)
+from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
 from statesvc.ingress.compression import ReceivedBody
 from statesvc.ingress.disk_room import DiskRoom
 from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Stored

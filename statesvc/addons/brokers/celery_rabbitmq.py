@@ -10,12 +10,7 @@ import aio_pika
 
 from statesvc.addons.brokers import rabbitmq
 from statesvc.addons.brokers.broker_url import BrokerUrl
-from statesvc.addons.brokers.celery_message import (
-    TASK_OPTION,
-    check_task,
-    task_body,
-    task_headers,
-)
+from statesvc.addons.brokers.celery_message import TASK_OPTION, check_task, task_body, task_headers
 from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.addons.brokers.dialling import Dialler
 from statesvc.delivery.outgoing import Login

@@ -13,11 +13,7 @@ import structlog
 from yarl import URL
 
 from statesvc.addons.brokers.cloud_event import CloudEvent, cloud_event
-from statesvc.addons.brokers.connection import (
-    Connection,
-    ConnectionLostError,
-    PublishRefusedError,
-)
+from statesvc.addons.brokers.connection import Connection, ConnectionLostError, PublishRefusedError
 from statesvc.addons.brokers.dialling import Dialler
 from statesvc.addons.brokers.table import BY_SCHEME, ClientMissingError
 from statesvc.delivery.connection_failure import outcome_of_failure

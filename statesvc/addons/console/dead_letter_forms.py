@@ -5,14 +5,7 @@ from typing import Any, Final
 
 from statesvc.addons.console.operation_forms import inputs_of, stated_in
 from statesvc.addons.console.progress_page import WorkProgress, next_part, stated
-from statesvc.addons.console.screen import (
-    DryRun,
-    FormAction,
-    Input,
-    PageRequest,
-    Shown,
-    Values,
-)
+from statesvc.addons.console.screen import DryRun, FormAction, Input, PageRequest, Shown, Values
 from statesvc.api.dead_letter_operations import LIST
 from statesvc.api.dead_letter_replay_models import ReplayMany
 from statesvc.http.keys.key_store import Scope

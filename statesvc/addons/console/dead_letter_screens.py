@@ -7,13 +7,7 @@ from uuid import UUID
 
 import orjson
 
-from statesvc.addons.console.screen import (
-    PageRequest,
-    PersonalDataRequest,
-    Screen,
-    Shown,
-    Values,
-)
+from statesvc.addons.console.screen import PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.api.dead_letter_operations import LIST, get_dead_letter
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem

@@ -29,11 +29,7 @@ from statesvc.addons.console.screen import (
     Shown,
     Values,
 )
-from statesvc.addons.console.web_sessions import (
-    WebSession,
-    form_token,
-    is_form_token,
-)
+from statesvc.addons.console.web_sessions import WebSession, form_token, is_form_token
 from statesvc.api.computing import COMPUTING_SECONDS
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.key_store import Scope

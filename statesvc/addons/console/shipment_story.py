@@ -11,11 +11,7 @@ from projections.lifecycle import Flag
 from statesvc.addons.console.shipment_lines import Event, TimelineLine, what_it_says
 from statesvc.background.duration import duration
 from statesvc.shipments.plain_names import spaced
-from statesvc.shipments.printed_times import (
-    local_time,
-    stated_instant,
-    stated_time_in_a_sentence,
-)
+from statesvc.shipments.printed_times import local_time, stated_instant, stated_time_in_a_sentence
 
 _LAG_SECONDS_MIN: Final = 60.0
 _STYLES: Final[Mapping[Status, str]] = {

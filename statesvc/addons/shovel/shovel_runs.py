@@ -29,22 +29,10 @@ from statesvc.addons.shovel.shovel_setup import (
 )
 from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, Unacknowledged
 from statesvc.addons.shovel.source_message import Taken
-from statesvc.addons.shovel.transfer import (
-    Pace,
-    TransferTask,
-    pause,
-    resume,
-    transfer,
-)
+from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
 from statesvc.addons.shovel.way_back import Returned, WayBack, restore
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import (
-    end_progress,
-    show_progress,
-    write_json,
-    write_line,
-    write_table,
-)
+from statesvc.cli.output import end_progress, show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor
 from statesvc.settings.service_settings import load_settings
 
