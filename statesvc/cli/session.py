@@ -80,6 +80,13 @@ FINDING: Final = SessionLimits(statement_seconds=30, lock_seconds=10)
 """Limits of commands that find out what is wrong: a database that is silent is an answer, too."""
 
 
+async def require_migrated(connection: AsyncConnection[Any]) -> None:
+    """Raise CommandError while migrations are pending."""
+    if pending := compare(read_migrations(), await read_ledger(connection)).pending:
+        labels = ", ".join(each.label for each in pending)
+        raise CommandError(f"migrations are pending ({labels}): run `statesvc migrate`")
+
+
 @asynccontextmanager
 async def service_connection(
     settings: Settings, *, limits: SessionLimits = PATIENT, announced: bool = True
@@ -89,11 +96,7 @@ async def service_connection(
         running_database(settings, announced=announced) as dsns,
         await connect(dsns.service, direct=not dsns.is_pooled, limits=limits) as connection,
     ):
-        pending = compare(read_migrations(), await read_ledger(connection)).pending
-        if pending:
-            raise CommandError(
-                f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`"
-            )
+        await require_migrated(connection)
         yield connection
         # what the command did may stand in the log, which the sealer seals
         await notify(connection, LOG)

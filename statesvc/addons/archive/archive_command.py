@@ -14,6 +14,7 @@ from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archi
 from statesvc.addons.archive.file_queries import file_faults
 from statesvc.addons.archive.lost_files import NotLostError, give_up
 from statesvc.addons.archive.month_ledger import LOG_LEDGER
+from statesvc.cli.arguments import positive
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
@@ -221,7 +222,7 @@ def _configure_log(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--hot-months",
-        type=_count,
+        type=positive,
         metavar="N",
         help="whole months that stay (default: STATESVC_ARCHIVE_LOG_HOT_MONTHS)",
     )
@@ -346,10 +347,3 @@ def _write_months(outcome: "MonthPassResult") -> None:
 
 async def _at_once(_seconds: float) -> None:
     """Do nothing: the notice ends by itself."""
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return count

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from statesvc.cli.arguments import positive
 from statesvc.cli.command_error import CommandError
 
 _CLIENTS: Final = frozenset({"aiormq", "aio_pika", "pamqp", "redis"})
@@ -73,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     become.add_argument("--dry-run", action="store_true", help="count and classify, take nothing")
     become.add_argument(
         "--sample",
-        type=_positive,
+        type=positive,
         default=10_000,
         metavar="N",
         help="messages that a dry run classifies (%(default)s)",
@@ -95,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     pace.add_argument(
         "--processes",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="ignored since 0.2, and refused from 0.4 on: one process takes the messages",
     )
@@ -107,14 +108,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     pace.add_argument(
         "--batch",
-        type=_positive,
+        type=positive,
         default=500,
         metavar="N",
         help="messages per transaction (%(default)s)",
     )
     pace.add_argument(
         "--prefetch",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="messages handed over in advance (two batches)",
     )
@@ -139,12 +140,6 @@ def run(options: argparse.Namespace) -> int:
             ) from None
         raise
     return shovel_runs.run(options)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -5,7 +5,6 @@ import asyncio
 import logging
 import sys
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ from statesvc.addons.shovel.shovel_setup import (
     read_mapping,
     stop_event,
 )
-from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, Unacknowledged
+from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknowledged
 from statesvc.addons.shovel.source_message import Taken
 from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
 from statesvc.addons.shovel.way_back import Returned, WayBack, restore
@@ -37,8 +36,6 @@ from statesvc.cli.session import actor
 from statesvc.settings.service_settings import load_settings
 
 _EXPLAINED: Final = 5
-_WAITING_SECONDS: Final = 2.0
-_WINDOW_SECONDS: Final = 20.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -128,9 +125,14 @@ def _unacknowledged_words(unacknowledged: Unacknowledged | None) -> str:
 async def _take(options: argparse.Namespace) -> int:
     source = await checked_source(options)
     stop = stop_event()
-    meter = _Meter()
-    if sys.stderr.isatty():
-        meter.watch(await checked_source(options))
+    waiting = await count_waiting(source) if sys.stderr.isatty() else 0
+    began = time.monotonic()
+
+    def show(totals: StoredMessages) -> None:
+        rate = totals.taken / max(time.monotonic() - began, 1.0)
+        total = max(waiting, totals.taken)
+        show_progress(totals.taken, total, f"messages, {rate:,.0f}/s", goes_on=True)
+
     try:
         async with database(load_settings()) as (pool, keyring):
             totals = await transfer(
@@ -146,96 +148,14 @@ async def _take(options: argparse.Namespace) -> int:
                     until_empty=options.until_empty or not goes_on(options),
                     pace=Pace(options.rate),
                     stopping=stop.is_set,
-                    report=meter.show,
+                    report=show,
                     notice=_say,
                 )
             )
     finally:
-        await meter.end()
+        end_progress()
     _write(totals, as_json=options.json)
     return 0
-
-
-class TransferProgress:
-    """Rate, what remains, and when it may be done. Monotonic seconds are arguments; `remaining` is what waited at the source when it was last asked."""
-
-    def __init__(self) -> None:
-        self._readings: deque[tuple[float, int]] = deque()
-        self.done = 0
-        self.remaining: int | None = None
-
-    def update(self, done: int, *, now: float) -> None:
-        """Set how many are done by now; a time's readings beyond the window are forgotten."""
-        self.done = done
-        self._readings.append((now, done))
-        while now - self._readings[0][0] > _WINDOW_SECONDS and len(self._readings) > 2:
-            self._readings.popleft()
-
-    @property
-    def per_second(self) -> float:
-        """Over the last seconds."""
-        if len(self._readings) < 2:
-            return 0.0
-        (began, before), (ended, after) = self._readings[0], self._readings[-1]
-        return (after - before) / max(ended - began, 0.001)
-
-    def words(self) -> str:
-        """Return the text behind the bar."""
-        rate = self.per_second
-        if self.remaining is None:
-            return f"messages, {rate:,.0f}/s"
-        estimate = (
-            f", about {_duration(self.remaining / rate)}" if rate > 0 and self.remaining else ""
-        )
-        return f"messages, {rate:,.0f}/s, {self.remaining:,} remain{estimate}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours} h {minutes:02} min"
-        if hours
-        else f"{minutes} min {rest:02} s"
-        if minutes
-        else f"{rest} s"
-    )
-
-
-class _Meter:
-    """The bar on standard error, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self._progress = TransferProgress()
-        self._watching: asyncio.Task[None] | None = None
-
-    def watch(self, source: Source) -> None:
-        """Ask the source now and then how much is left."""
-        self._watching = asyncio.create_task(self._watch(source), name="shovel-meter")
-
-    def show(self, totals: StoredMessages) -> None:
-        progress = self._progress
-        progress.update(totals.taken, now=time.monotonic())
-        show_progress(
-            progress.done, progress.done + (progress.remaining or 0), progress.words(), goes_on=True
-        )
-
-    async def end(self) -> None:
-        """Leave the last state on its line."""
-        watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.cancel()
-            await asyncio.wait([watching])
-        if self._progress.done:
-            end_progress()
-
-    async def _watch(self, source: Source) -> None:
-        while True:
-            try:
-                self._progress.remaining = await count_waiting(source)
-            except SourceLostError:
-                self._progress.remaining = None
-            await asyncio.sleep(_WAITING_SECONDS)
 
 
 def _say(text: str) -> None:

@@ -17,10 +17,8 @@ from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, 
 from statesvc.addons.shovel.sources import BackupSource, is_endless, make_source
 from statesvc.addons.shovel.task_mapping import TaskMapping, parse_mapping
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.session import connect, running_database
+from statesvc.cli.session import connect, require_migrated, running_database
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.migration_files import compare, read_migrations
-from statesvc.database.migrator import read_ledger
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings
@@ -133,11 +131,7 @@ async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
     """Open a pool of the service's role on a schema that is up to date, and the keys."""
     async with running_database(settings) as dsns:
         async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
-            pending = compare(read_migrations(), await read_ledger(connection)).pending
-            if pending:
-                raise CommandError(
-                    f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`"
-                )
+            await require_migrated(connection)
             keyring = await load_keyring(connection, await open_master_keys(settings, connection))
         pool = make_pool(
             dsns.service,

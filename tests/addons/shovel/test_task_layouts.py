@@ -28,7 +28,6 @@ from statesvc.addons.shovel.delayed_delivery import (
     is_delaying,
     level_names,
 )
-from statesvc.addons.shovel.shovel_runs import TransferProgress
 from statesvc.addons.shovel.source import ShovelError
 from statesvc.addons.shovel.source_message import Taken, Transport
 from statesvc.addons.shovel.task_mapping import Mapped, parse_mapping
@@ -268,14 +267,3 @@ def test_most_of_the_prefetch_goes_where_most_waits() -> None:
     assert sum(shares.values()) <= 1000
     assert set(prefetch_shares(1000, dict.fromkeys(counts, 0)).values()) == {100}
     assert set(prefetch_shares(1, counts).values()) == {1}
-
-
-def test_progress_has_a_rate_and_an_estimate() -> None:
-    progress = TransferProgress()
-    assert progress.words() == "messages, 0/s"
-    progress.remaining = 90_000
-    progress.update(0, now=0)
-    progress.update(20_000, now=10)
-    assert progress.words() == "messages, 2,000/s, 90,000 remain, about 45 s"
-    progress.remaining = 90_000_000
-    assert progress.words().endswith("about 12 h 30 min")
