@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from statesvc.http.call import WHY_HEADER
 from statesvc.http.faces import Asked
 from statesvc.http.operation import Operation, Route
+from statesvc.http.removed_fields import REMOVED
 from statesvc.http.views import listed_views
 from tests.openapi_document import calls
 
@@ -75,6 +76,7 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, dict[str, Any]]]:
                 "required": field.is_required(),
                 "flag": asked.flag,
                 "metavar": asked.metavar,
+                "removed": REMOVED.get(name, "") if field.deprecated else "",
             },
         )
 

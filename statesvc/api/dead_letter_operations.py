@@ -13,7 +13,6 @@ from pydantic import Field
 
 from events.errors import Cause
 from statesvc.api.dead_letter_replay_models import (
-    PATIENCE_SECONDS,
     REPLAY_LIMIT_MAX,
     Discard,
     DiscardedMany,
@@ -30,10 +29,13 @@ from statesvc.api.dead_letter_words import (
     group_path,
     newest_of,
     newest_path,
+    obstacle_words,
     replay_words,
+    replayed_many,
     replayed_one,
     still_coming,
     subject,
+    way_words,
     would_discard,
     would_replay,
 )
@@ -72,10 +74,10 @@ from statesvc.repair.dead_letters.listing import (
     group_dead_letters,
 )
 from statesvc.repair.dead_letters.put_back import discard
-from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, plan_replay
 from statesvc.repair.dead_letters.replay_run import (
     ReplayBudget,
+    ReplayEnd,
     ReplayRun,
     RunPosition,
     RunProgress,
@@ -85,8 +87,6 @@ REPLAY_SECONDS: Final = 30.0
 _TAG: Final = "dead letters"
 LIST: Final = "/console/dead-letters"
 _FILTER: Final = ("kind", "carrier_id", "cause")
-_ENDED: Final = frozenset({ReplayEnd.DONE, ReplayEnd.CANARY_FAILED, ReplayEnd.ERRORS_ROSE})
-"""Nothing is left that the run would go on with."""
 
 
 class DeadLetterGroupsParameters(ClosedModel):
@@ -299,63 +299,76 @@ async def get_dead_letter(
     "POST /v1/dead-letters/replay",
     scope="ops",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
+    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.CONFLICT),
     deadline_seconds=REPLAY_SECONDS,
-    parts=CallParts(summed=("replayed", "messages", "corrected", "added"), left="remaining"),
+    parts=CallParts(
+        summed=("replayed", "messages", "corrected", "added", "refused"), left="remaining"
+    ),
+    view=(
+        Table(
+            "dead_letters",
+            "carrier_id",
+            "kind",
+            "cause",
+            Column(way_words, "A replay"),
+            Column("replayable", "Can"),
+            Column(obstacle_words, "Cannot"),
+            of="plan",
+        ),
+        Sentences(replayed_many),
+    ),
+    commands=(Command(name="dead-letters replay", arguments=("ids",)),),
+    forms=(
+        Form(
+            path=LIST + "/replay",
+            title="Replay dead letters",
+            button="Replay them",
+            fields=(*_FILTER, "limit"),
+            then=LIST,
+        ),
+    ),
 )
 async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) -> ReplayedMany:
-    """Replay the dead letters that match a filter.
+    """Replay dead letters.
 
-    The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with `next_cursor`. Messages
-    and notifications go back into their queues under their old ids, each once. Rejected members and events with a code are read again.
-    What is buried again meanwhile is left alone.
+    The open ones that match a filter, oldest first, as many as fit into a call; go on with `next_cursor`. Messages and notifications go
+    back into their queues under their old ids, each once. Rejected members and events with a code are read again. What is buried again
+    meanwhile is left alone. `limit` replays a few, to see whether the cause is mended.
     """
     wanted = call.body
-    bound_to = {"replay": wanted.filter.stated}
+    bound_to = {"replay": wanted.filter.stated, **({"ids": wanted.ids} if wanted.ids else {})}
     start = _start(wanted.cursor, bound_to)
-    request = _request(context, call, wanted.filter, why=wanted.why, run_id=start.run_id)
+    request = _request(
+        context, call, wanted.filter, why=wanted.why, run_id=start.run_id, ids=wanted.ids
+    )
     plan = None
     async with context.pool.connection() as connection:
         if wanted.dry_run or wanted.cursor is None:
+            await _require_open(connection, wanted.ids or ())
             plan = await plan_replay(connection, request)
     if plan is not None and not plan.dead_letters:
         context.refuse_unknown(wanted.carrier_id)
-    run, progress = None, RunProgress(planned=0)
-    if not wanted.dry_run:
-        at = start.at if plan is None else RunPosition(up_to=plan.up_to)
-        limits = ReplayLimits(
-            canary=wanted.canary,
-            per_second=wanted.per_second,
-            stop_at_percent=wanted.stop_at_percent,
-        )
-        budget = ReplayBudget(
-            dead_letters_max=wanted.limit, messages_max=context.limits.reread_messages
-        )
-        run = await _run(
-            context,
-            request,
-            at,
-            limits,
-            budget,
-            patience_seconds=wanted.patience_seconds,
-            waits=wanted.wait,
-        )
-        progress = await run.replay(plan)
+    at = start.at if plan is None else RunPosition(up_to=plan.up_to)
+    run = await _run(context, request, at, wanted.limit or REPLAY_LIMIT_MAX)
+    progress = RunProgress() if wanted.dry_run else await run.replay(plan)
+    if plan is not None and (unreadable := plan.obstacles[Obstacle.UNKNOWN_CARRIER]):
+        progress.refused[Obstacle.UNKNOWN_CARRIER] = unreadable
+    is_over = wanted.dry_run or progress.ended is ReplayEnd.DONE
     return ReplayedMany(
         run_id=request.run_id,
         dry_run=wanted.dry_run,
         plan=list(plan.lines) if plan is not None and wanted.dry_run else None,
         replayed=progress.replayed,
         refused=dict(progress.refused),
-        settled=progress.settled,
-        failed=progress.failed,
-        waiting=progress.waiting,
+        settled=0,
+        failed=0,
+        waiting=progress.put_back,
         messages=progress.reread,
         corrected=progress.corrected,
         added=progress.added,
         ended=progress.ended,
         remaining=plan.dead_letters if plan is not None and wanted.dry_run else progress.remaining,
-        next_cursor=None if run is None or progress.ended in _ENDED else _cursor(run, bound_to),
+        next_cursor=None if is_over else _cursor(run, bound_to),
     )
 
 
@@ -442,12 +455,7 @@ async def replay_dead_letter(
         for obstacle in (await plan_replay(connection, request)).obstacles:
             _refuse(obstacle)
     at = start.at if call.body.cursor is not None else RunPosition(up_to=dead_letter_id)
-    budget = ReplayBudget(
-        dead_letters_max=REPLAY_LIMIT_MAX, messages_max=context.limits.reread_messages
-    )
-    run = await _run(
-        context, request, at, ReplayLimits(), budget, patience_seconds=PATIENCE_SECONDS
-    )
+    run = await _run(context, request, at, REPLAY_LIMIT_MAX)
     progress = await run.replay()
     for obstacle in progress.refused:
         _refuse(obstacle)
@@ -536,27 +544,17 @@ async def _require_open(connection: AsyncConnection[Any], ids: Iterable[int]) ->
 
 
 async def _run(
-    context: Context,
-    request: RepairRequest,
-    at: RunPosition,
-    limits: ReplayLimits,
-    budget: ReplayBudget,
-    *,
-    patience_seconds: float,
-    waits: bool = False,
+    context: Context, request: RepairRequest, at: RunPosition, dead_letters_max: int
 ) -> ReplayRun:
-    rereader = await context.rereader("replay")
     return ReplayRun(
         connections=context.pool,
         request=request,
-        limits=limits,
-        rereader=rereader,
+        rereader=await context.rereader("replay"),
         wake=context.wake,
-        show=lambda _: None,
         position=at,
-        budget=budget,
-        patience_seconds=patience_seconds,
-        waits=waits,
+        budget=ReplayBudget(
+            dead_letters_max=dead_letters_max, messages_max=context.limits.reread_messages
+        ),
     )
 
 

@@ -10,16 +10,13 @@ from statesvc.api.parameters import Name
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.paging import RowNumber
+from statesvc.http.removed_fields import removed
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
-from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
+from statesvc.repair.dead_letters.replay_run import ReplayEnd
 
 REPLAY_LIMIT_MAX: Final = 500
 IDS_MAX: Final = 100
-PATIENCE_SECONDS: Final = 8.0
-"""Time that a call waits for a verdict."""
-PER_SECOND_MAX: Final = 1_000_000
-_LIMITS: Final = ReplayLimits()
 Why = Annotated[
     str,
     Field(
@@ -117,45 +114,28 @@ class MeantDeadLetters(ClosedModel):
 
 
 class ReplayMany(MeantDeadLetters):
-    """Open dead letters to replay, and how carefully."""
+    """Open dead letters to replay."""
 
     limit: Annotated[
-        int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")
-    ] = 200
-    canary: Annotated[
-        int,
+        int | None,
         Field(
-            ge=0,
+            ge=1,
             le=REPLAY_LIMIT_MAX,
-            description="How many go first; the rest only when these went well. 0: no canary.",
+            description="How many, oldest first: replay 20, look, replay the rest. Left out: all, in as many calls as that takes.",
         ),
-        Asked(label="Canary: this many go first, the rest only when they went well", metavar="N"),
-    ] = _LIMITS.canary
+        Asked(label="How many", metavar="N"),
+    ] = None
+    canary: Annotated[int | None, removed("canary"), Asked(metavar="N")] = None
     stop_at_percent: Annotated[
-        float,
-        Field(ge=0, le=100, description="Stop when more than this share fails again."),
-        Asked(
-            label="Stop when more than this percentage fails again",
-            flag="--stop-at",
-            metavar="PERCENT",
-        ),
-    ] = _LIMITS.stop_at_percent
+        float | None, removed("stop_at_percent"), Asked(flag="--stop-at", metavar="PERCENT")
+    ] = None
     per_second: Annotated[
-        float,
-        Field(gt=0, le=PER_SECOND_MAX, description="At most so many a second."),
-        Asked(flag="--rate", metavar="N"),
-    ] = 500.0
+        float | None, removed("per_second"), Asked(flag="--rate", metavar="N")
+    ] = None
     patience_seconds: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=PATIENCE_SECONDS,
-            description="The call ends when none of what it put back gets a verdict for so long.",
-        ),
-    ] = PATIENCE_SECONDS
-    wait: Annotated[
-        bool, Field(description="The run is not done before each that it put back has a verdict.")
-    ] = False
+        float | None, removed("patience_seconds"), Asked(flag="--patience", metavar="SECONDS")
+    ] = None
+    wait: Annotated[bool | None, removed("wait")] = None
     why: Why = ""
     cursor: Cursor = None
 
@@ -173,10 +153,10 @@ class ReplayedMany(BaseModel):
     refused: Annotated[
         dict[Obstacle, int], Field(description="By this call: what stood in the way of how many.")
     ]
-    settled: Annotated[int, Field(description="Of those that the run put back: took effect.")]
-    failed: Annotated[int, Field(description="Of those that the run put back: failed again.")]
+    settled: Annotated[int, Field(description="0 since release 0.2.", deprecated=True)]
+    failed: Annotated[int, Field(description="0 since release 0.2.", deprecated=True)]
     waiting: Annotated[
-        int, Field(description="Of those that the run put back: wait in their queue.")
+        int, Field(description="Put back into their queues by this call.", deprecated=True)
     ]
     messages: Annotated[
         int,
@@ -188,9 +168,7 @@ class ReplayedMany(BaseModel):
     remaining: Annotated[int, Field(description="Dead letters that the run has not come to.")]
     next_cursor: Annotated[
         str | None,
-        Field(
-            description="Call again with it to go on. Null: all is done, or the run stopped because too many failed again."
-        ),
+        Field(description="Call again with it to go on. Null: all is done."),
     ]
 
 

@@ -128,6 +128,41 @@ def replayed_one(answer: Mapping[str, Any]) -> Iterator[str]:
     yield from _reread(answer)
 
 
+def way_words(line: Mapping[str, Any]) -> str:
+    return IN_WORDS[Way(line["way"])]
+
+
+def obstacle_words(line: Mapping[str, Any]) -> str:
+    """Say why how many cannot be replayed."""
+    return "; ".join(
+        f"{count:,}: {SENTENCES[Obstacle(each)]}" for each, count in line["obstacles"].items()
+    )
+
+
+def replayed_many(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a call that replays dead letters did, or would do."""
+    if answer["dry_run"]:
+        can = sum(line["replayable"] for line in answer["plan"])
+        if not answer["remaining"]:
+            yield Denied("No open dead letter matches.")
+        elif not can:
+            yield Denied("None of them can be replayed.")
+        else:
+            yield f"{can:,} of {counted(answer['remaining'], 'dead letter')} can be replayed, oldest first."
+        return
+    if answer["replayed"]:
+        yield f"{counted(answer['replayed'], 'dead letter')} replayed."
+    yield from _reread(answer)
+    for obstacle, count in answer["refused"].items():
+        # what another operator replayed meanwhile is done nevertheless
+        kind = str if obstacle == Obstacle.REPLAYED else Denied
+        yield kind(f"{count:,} not replayed: {SENTENCES[Obstacle(obstacle)]}.")
+    if answer["remaining"]:
+        yield f"{counted(answer['remaining'], 'dead letter')} of the filter remain: look at what became of these before the rest."
+    if not answer["replayed"] and not answer["refused"] and not answer["remaining"]:
+        yield "No open dead letter matches."
+
+
 def _reread(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["messages"]:
         corrected, added = counted(answer["corrected"], "event"), counted(answer["added"], "event")

@@ -74,7 +74,7 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.runbook_command", "what to do: a page of the runbook, or their list"
         ),
         "dead-letters": ListedCommand(
-            "statesvc.cli.dead_letters",
+            "statesvc.cli.declared",
             "what gave up and waits for a human: replay or discard",
             calls_api=True,
         ),

@@ -121,6 +121,9 @@ async def _answer(
         for name, value in stated.items()
         if value not in (None, []) and name in operation.fields
     }
+    for field in (operation.fields[name] for name in [*said] if operation.fields[name].removed):
+        sys.stderr.write(f"statesvc: {field.option} has no effect: {field.removed}\n")
+        del said[field.name]
     body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
     given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
     if operation.parts is None:
@@ -131,7 +134,7 @@ async def _answer(
         work(calls, operation.operation_id, body, counted=counted, why=why, **given)
     ) as parts:
         async for progress, part in parts:
-            answer = {**part, **progress.sums}
+            answer = {**part, **progress.members}
             if "limit" in body:
                 break
     return answer
@@ -140,14 +143,15 @@ async def _answer(
 def _write(answer: Json, view: Views, stated: Mapping[str, Json], *, as_json: bool) -> int:
     """Write the answer; return 1 where it says that something was not done."""
     blocks = draw(view, answer, stated)
+    is_failure = is_refused(blocks) and not stated.get("dry_run")
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
     if as_json:
         write_json(answer if listed is None or answer.keys() - _OF_A_PAGE else listed)
     else:
-        write_blocks(blocks)
+        write_blocks(blocks, is_failure=is_failure)
     if listed is not None and answer.get("next_cursor"):
         # behind a document for scripts nothing else may stand
         (sys.stderr.write if as_json else write_line)(
             f"... there are more: --cursor {answer['next_cursor']}"
         )
-    return 1 if is_refused(blocks) else 0
+    return 1 if is_failure else 0

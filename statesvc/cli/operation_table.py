@@ -34,6 +34,8 @@ class TakenField:
     many: bool = False
     flag: str = ""
     metavar: str = ""
+    removed: str = ""
+    """What happens instead, where the field has no effect any more."""
 
     @property
     def option(self) -> str:
@@ -120,7 +122,9 @@ def add_fields(
     for name in names:
         field = fields[name]
         told = words.get(name) or field.help or (_WHY if name == "why" else "")
-        described: dict[str, Any] = {"help": told.replace("%", "%%")}
+        described: dict[str, Any] = {
+            "help": argparse.SUPPRESS if field.removed else told.replace("%", "%%")
+        }
         if field.type == "boolean":
             described |= {"action": "store_true", "default": None}
         else:

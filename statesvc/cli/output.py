@@ -156,15 +156,15 @@ def write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def write_blocks(blocks: Iterable[Block]) -> None:
-    """Write a view. What is refused goes to standard error."""
+def write_blocks(blocks: Iterable[Block], *, is_failure: bool = False) -> None:
+    """Write a view. `is_failure`: what was refused goes to standard error."""
     is_first = True
     for block in blocks:
         match block:
-            case Line(text, True):
+            case Line(text, True) if is_failure:
                 sys.stderr.write(f"statesvc: {text}\n")
                 continue
-            case Line(text):
+            case Line(text, _):
                 write_line(text)
             case Grid():
                 _write_title(block.title, is_first=is_first)

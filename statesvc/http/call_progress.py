@@ -9,7 +9,7 @@ NEXT: str = "next_cursor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallParts:
-    """Counts in the answers of such an operation. `summed`: what one call did.
+    """Counts in the answers of such an operation. `summed`: what one call did; a count, or counts by reason.
 
     `left`: what is not done yet, where the answers say so; else the first of `summed` is what is worked through. `repeats`: the call is
     made again as it was, while some is left, for it needs no cursor.
@@ -31,11 +31,27 @@ class Progress:
     done: int = 0
     total: int = 0
     sums: Mapping[str, int] = field(default_factory=dict)
+    """By name; of counts by reason, by `name.reason`."""
     goes_on: bool = True
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """The sums as an answer has them."""
+        nested: dict[str, Any] = {}
+        for name, count in self.sums.items():
+            member, _, reason = name.partition(".")
+            if reason:
+                nested.setdefault(member, {})[reason] = count
+            else:
+                nested[member] = count
+        return nested
 
     def after(self, answer: Mapping[str, Any], parts: CallParts) -> "Progress":
         """Return the progress with one more call."""
-        sums = {name: self.sums.get(name, 0) + answer[name] for name in parts.summed}
+        counts = _flat({name: answer[name] for name in parts.summed})
+        sums = {**self.sums}
+        for name, count in counts.items():
+            sums[name] = sums.get(name, 0) + count
         cursor = None if parts.repeats else answer[NEXT]
         left = answer[parts.left] if parts.left else 0
         goes_on = (
@@ -57,3 +73,14 @@ class Progress:
             sums=sums,
             goes_on=goes_on,
         )
+
+
+def _flat(counts: Mapping[str, Any]) -> dict[str, int]:
+    flat: dict[str, int] = {}
+    for name, count in counts.items():
+        flat |= (
+            {f"{name}.{reason}": each for reason, each in count.items()}
+            if isinstance(count, Mapping)
+            else {name: count}
+        )
+    return flat

@@ -14,6 +14,11 @@ from statesvc.http.operation import BODY, PARAMETERS
 
 REMOVED: Final[Mapping[str, str]] = {
     "max_staleness": "the newest state is answered",
+    "canary": "replay a few with `limit`, look, replay the rest",
+    "stop_at_percent": "a replay does not stop by itself",
+    "per_second": "messages are claimed fairly, however many are put back",
+    "patience_seconds": "a replay waits for no outcome",
+    "wait": "a replay waits for no outcome",
 }
 """What happens instead, by name."""
 REMOVED_CALLS: Final[Mapping[str, str]] = {

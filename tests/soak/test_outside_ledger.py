@@ -54,10 +54,6 @@ REPAIRS = (
         "usps",
         "--cause",
         "unreadable",
-        "--canary",
-        "0",
-        "--stop-at",
-        "100",
     ),
     ("renormalize", "--carrier", "fedex", "--why", "mapped"),
     (
@@ -67,10 +63,6 @@ REPAIRS = (
         "fedex",
         "--cause",
         "too_complex",
-        "--canary",
-        "0",
-        "--stop-at",
-        "100",
     ),
     ("renormalize", "--carrier", "dhl_express", "--why", "mapped"),
 )

@@ -191,7 +191,7 @@ class _DeclaredForm:
             answer = await visit.call_api(operation.where, order, **path)
         else:
             progress, answer = await next_part(visit, operation.where, order or {}, values, **path)
-            answer = {**answer, **progress.sums}
+            answer = {**answer, **progress.members}
         blocks = draw(self.form.view or operation.view, answer, stated)
         then = sentence(self.form.then, {**stated, **(answer or {})}) or self.form.then
         is_over = progress is None or (not progress.goes_on and not values.get("cursor"))

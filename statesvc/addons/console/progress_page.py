@@ -44,7 +44,9 @@ async def next_part(
 ) -> tuple[Progress, Mapping[str, Json]]:
     """Make one more call of work in parts, and return how far it is with what the page before sent along."""
     parts = visit.calls.parts(name)
-    sums = {counted: count_in(values, counted) for counted in parts.summed}
+    sums = {
+        name: count_in(values, name) for name in values if name.partition(".")[0] in parts.summed
+    }
     cursor = values.get("cursor")
     answer = await visit.call_api(
         name, {**order, **({"cursor": cursor} if cursor else {})}, **given

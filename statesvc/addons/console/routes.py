@@ -3,7 +3,6 @@
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.awaited_screen import awaited_screen
 from statesvc.addons.console.carrier_screens import carrier_pages
-from statesvc.addons.console.dead_letter_forms import dead_letter_actions
 from statesvc.addons.console.dead_letter_screens import dead_letter_pages
 from statesvc.addons.console.declared_pages import declared_pages
 from statesvc.addons.console.event_screen import event_pages
@@ -34,7 +33,7 @@ def served_pages(served: ServedCalls) -> list[Route]:
     """Return the routes of the console and the portal, as the role api serves them."""
     calls, readable = served.calls, served.readable
     inner = InnerCalls(calls, served.limits)
-    declared = [*declared_actions(calls), *dead_letter_actions()]
+    declared = [*declared_actions(calls)]
     dead_letters, bodies = dead_letter_pages()
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column

@@ -74,16 +74,6 @@ async def verdicts(connection: Connection, ids: Collection[int]) -> dict[int, Re
     }
 
 
-async def put_back_by(
-    connection: Connection, request: RepairRequest, *, up_to: int, limit: int
-) -> list[int]:
-    """Return the latest dead letters that the run has put back so far, up to the id `up_to`."""
-    cursor = await connection.execute(
-        _SQL["put_back_by_run"], {"run_id": request.run_id, "up_to": up_to, "limit": limit}
-    )
-    return [dead_letter_id for (dead_letter_id,) in await cursor.fetchall()]
-
-
 async def replayed_by(connection: Connection, request: RepairRequest) -> int:
     """Return how many dead letters the run has replayed, whatever its process knows of it."""
     ((replayed,),) = await (

@@ -36,13 +36,6 @@ SELECT d.dead_letter_id, CASE
 END AS verdict
 FROM statesvc.dead_letter d WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]);
 
--- name: put_back_by_run
--- Return the newest dead letters that a run put back, up to the id `up_to`.
-SELECT d.dead_letter_id FROM statesvc.dead_letter d
-WHERE d.run_id = %(run_id)s AND d.dead_letter_id <= %(up_to)s AND d.resolution = 'replayed'
-    AND d.kind <> 'code' AND (d.kind = 'notification' OR d.cause <> 'rejected_member')
-ORDER BY d.dead_letter_id DESC LIMIT %(limit)s;
-
 -- name: replayed_by_run
 -- Return how many dead letters a run has replayed.
 SELECT count(*) FROM statesvc.dead_letter d WHERE d.run_id = %(run_id)s;

@@ -12,7 +12,6 @@ from uuid import UUID
 from events.clear_part import listed_code
 from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
-from statesvc.repair.dead_letters.replay_pace import ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition
 from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
@@ -130,17 +129,16 @@ class CodeReread:
             await self._replay(request)
 
     async def _replay(self, request: RepairRequest) -> None:
+        budget = ReplayBudget(dead_letters_max=1)
+        if self.walk.messages_max is not None:
+            budget = replace(budget, messages_max=self.walk.messages_max)
         run = ReplayRun(
             connections=self.walk.connections,
             request=request,
-            limits=ReplayLimits(per_second=None),
             rereader=self.walk.rereader,
             wake=self.walk.wake,
-            show=lambda _: None,
             position=RunPosition(up_to=self.dead_letter_id or 0),
-            budget=None
-            if self.walk.messages_max is None
-            else ReplayBudget(dead_letters_max=1, messages_max=self.walk.messages_max),
+            budget=budget,
         )
         progress = await run.replay()
         if not progress.replayed:

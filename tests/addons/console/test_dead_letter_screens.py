@@ -1,10 +1,8 @@
 """Dead letters on the console: groups, one next to its masked body, plan, replay in parts, discard."""
 
 import orjson
-import pytest
 
 from events.vocabulary import Kind
-from statesvc.addons.console import dead_letter_forms
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters, rows
 from tests.world.api import Api, Statement
 from tests.world.console import Tab, words
@@ -81,9 +79,8 @@ async def test_a_group_is_planned_and_replayed_with_its_progress(tab: Tab) -> No
         kind="message",
         carrier_id="ups",
         cause="normalizer_failed",
-        canary="2",
     )
-    assert "Of 3 dead letters, 3 can be replayed, oldest first. 2 go first" in plan
+    assert "3 of 3 dead letters can be replayed, oldest first." in plan
     assert len(await open_dead_letters(tab.api)) == 3
     done = await tab.act(
         path,
@@ -91,46 +88,27 @@ async def test_a_group_is_planned_and_replayed_with_its_progress(tab: Tab) -> No
         kind="message",
         carrier_id="ups",
         cause="normalizer_failed",
-        canary="0",
     )
-    assert "No dead letter of the plan remains." in done
-    assert "3 wait in their queue" in done
+    assert "3 dead letters replayed." in done
     assert await open_dead_letters(tab.api) == []
-    assert "There is nothing that can be replayed." in await tab.preview(
-        path, why="again", kind="message"
-    )
+    assert "No open dead letter matches." in await tab.preview(path, why="again", kind="message")
 
 
-async def test_a_replay_goes_on_part_by_part_under_one_reason(
-    tab: Tab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dead_letter_forms, "_AT_ONCE", 2)
+async def test_a_few_are_replayed_then_the_rest_under_one_reason(tab: Tab) -> None:
     await bury_messages(tab.api, "a", "b", "c", "d", "e")
-    await tab.log_in("ops", may_change="on")
-    done = await tab.go_on(f"{LIST}/replay", why="repaired", kind="message", canary="0", total="5")
-    assert "5 of 5 No dead letter of the plan remains." in done
-    assert await open_dead_letters(tab.api) == []
-    found = await rows(tab.api, "SELECT DISTINCT why, run_id IS NULL FROM statesvc.dead_letter")
-    assert found == [("repaired", False)]
-
-
-async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab) -> None:
-    await bury_messages(tab.api, "a", "b", "c")
     await tab.log_in("ops", may_change="on")
     path = f"{LIST}/replay"
     token = await tab.form_token(path)
-    posted = {
-        "why": "try",
-        "carrier_id": "ups",
-        "canary": "1",
-        "patience_seconds": "0",
-        "total": "3",
-    }
+    posted = {"why": "repaired", "kind": "message", "limit": "2"}
     first = await (await tab.post(path, form_token=token, step="do", **posted)).text()
-    assert "Does a worker run?" in first
-    assert "Remaining: 2 dead letters" in words(first)
+    assert "3 dead letters of the filter remain" in words(first)
     assert "hx-trigger" not in first.partition('id="progress"')[2].partition("</section>")[0]
-    assert 'name="cursor"' in first
+    assert len(await open_dead_letters(tab.api)) == 3
+    done = await tab.go_on(path, why="repaired", kind="message", limit="2")
+    assert "3 dead letters replayed." in done
+    assert await open_dead_letters(tab.api) == []
+    found = await rows(tab.api, "SELECT DISTINCT why FROM statesvc.dead_letter")
+    assert found == [("repaired",)]
 
 
 async def test_a_filter_must_mean_something(tab: Tab) -> None:
@@ -140,8 +118,8 @@ async def test_a_filter_must_mean_something(tab: Tab) -> None:
         assert "at least one of carrier_id, cause and kind" in await tab.preview(
             f"{LIST}/{action}", why="all"
         )
-    refused = await tab.preview(f"{LIST}/replay", why="x", kind="message", canary="many")
-    assert "canary" in refused
+    refused = await tab.preview(f"{LIST}/replay", why="x", kind="message", limit="many")
+    assert "limit" in refused
 
 
 async def test_one_is_replayed_or_discarded_and_the_record_says_why(tab: Tab) -> None:

@@ -255,54 +255,26 @@ async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
     assert (other.status, other.body["code"]) == (400, "invalid_cursor")
 
 
-async def test_a_canary_goes_first_and_the_rest_when_it_took_effect(api: Any) -> None:
-    await bury_messages(api, *["x"] * 7)
-    wanted = {"carrier_id": "ups", "canary": 2, "patience_seconds": 0.3}
-    canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
-    ReplayedMany.model_validate(canary)
-    assert (canary["ended"], canary["replayed"], canary["waiting"], canary["remaining"]) == (
-        "no_verdicts",
-        2,
-        2,
-        5,
-    )
-    # what is in no queue and not buried again has taken effect
-    await api.carriers.execute("DELETE FROM statesvc.inbox")
-    rest = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
-    assert (rest["ended"], rest["replayed"], rest["settled"], rest["next_cursor"]) == (
-        "done",
-        5,
-        2,
-        None,
-    )
+async def test_members_that_went_are_accepted_with_a_warning(api: Any) -> None:
+    await bury_messages(api, *["x"] * 3)
+    gone = {"canary": 2, "patience_seconds": 0.3, "per_second": 1, "wait": True}
+    reply = await post(api, "/v1/dead-letters/replay", carrier_id="ups", **gone)
+    ReplayedMany.model_validate(reply.body)
+    assert (reply.body["replayed"], reply.body["ended"]) == (3, "done")
+    assert "canary has no effect" in reply.headers["Statesvc-Warning"]
 
 
-async def test_a_canary_that_fails_again_stops_the_run(api: Any) -> None:
-    dead_letters = await bury_messages(api, *["x"] * 7)
-    wanted = {"carrier_id": "ups", "canary": 2, "patience_seconds": 0.3}
-    canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
-    claimed = (
-        await claim(
-            api.connection,
-            Claim(worker="worker-2", limit=9, lease_seconds=30, bytes_max=1 << 20, sweep=True),
-        )
-    ).messages
-    again = [
-        Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail="again")
-        for message in claimed
-    ]
-    await bury(api.connection, claimed[0].token, again)
-    stopped = (
-        await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])
-    ).body
-    assert (stopped["ended"], stopped["replayed"], stopped["failed"], stopped["remaining"]) == (
-        "canary_failed",
-        0,
-        2,
-        5,
-    )
-    assert stopped["next_cursor"] is None
-    assert set(dead_letters[2:]) < set(await open_dead_letters(api))
+async def test_some_are_replayed_by_their_ids(api: Any) -> None:
+    first, second, third = await bury_messages(api, *["x"] * 3)
+    reply = await post(api, "/v1/dead-letters/replay", ids=[first, third], why="these")
+    assert (reply.body["replayed"], reply.body["remaining"]) == (2, 0)
+    assert await open_dead_letters(api) == [second]
+    settled = await post(api, "/v1/dead-letters/discard", ids=[first, second], why="those")
+    assert (settled.status, settled.body["obstacle"]) == (409, "replayed")
+    absent = await post(api, "/v1/dead-letters/replay", ids=[third + 1])
+    assert absent.status == 404
+    both = await post(api, "/v1/dead-letters/replay", ids=[second], carrier_id="ups")
+    assert both.status == 422
 
 
 async def test_a_filter_must_mean_something(api: Any) -> None:

@@ -56,7 +56,7 @@ async def test_a_dry_run_shows_the_plan_and_changes_nothing(
     database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(database, monkeypatch)
-    assert "no open dead letters match" in await shell(
+    assert "No open dead letter matches." in await shell(
         "dead-letters", "replay", "--carrier", "ups", "--dry-run"
     )
     await bury_messages(database, 3)
@@ -64,44 +64,26 @@ async def test_a_dry_run_shows_the_plan_and_changes_nothing(
         "dead-letters", "replay", "--carrier", "ups", "--cause", "unreadable", "--dry-run"
     )
     assert "back into the inbox" in told
-    (planned,) = await lines(shell, "dead-letters", "replay", "--carrier", "ups", "--dry-run")
-    assert (planned["dead_letters"], planned["replayable"]) == (3, 3)
+    assert "3 of 3 dead letters can be replayed" in told
+    planned = await shell.json("dead-letters", "replay", "--carrier", "ups", "--dry-run")
+    assert (planned["remaining"], planned["plan"][0]["replayable"]) == (3, 3)
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 0
     assert await value(database, "SELECT count(*) FROM statesvc.action") == 0
 
 
-async def test_without_a_worker_the_canary_waits_then_says_so(
+async def test_a_few_are_replayed_then_the_rest(
     database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(database, monkeypatch)
     await bury_messages(database, 5)
-    told = await shell(
-        "dead-letters",
-        "replay",
-        "--cause",
-        "unreadable",
-        "--canary",
-        "2",
-        "--patience",
-        "0.3",
-        exit_code=1,
-    )
-    assert "2 of 5 dead letters replayed" in told
-    assert "Is a worker running?" in told
+    few = ("--cause", "unreadable", "--limit", "2", "--canary", "1")
+    told, warned = await shell.printed("dead-letters", "replay", *few)
+    assert "2 dead letters replayed." in told
+    assert "3 dead letters of the filter remain" in told
+    assert "--canary has no effect" in warned
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 2
-    planned, *_, done = await lines(
-        shell, "dead-letters", "replay", "--cause", "unreadable", "--patience", "0.3", exit_code=1
-    )
-    assert planned["dead_letters"] == 3
-    assert (done["result"]["ended"], done["result"]["replayed"], done["result"]["refused"]) == (
-        "no_verdicts",
-        3,
-        {},
-    )
-    assert (
-        await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'replay_ended'")
-        == 2
-    )
+    done = await shell.json("dead-letters", "replay", "--cause", "unreadable")
+    assert (done["ended"], done["replayed"], done["refused"]) == ("done", 3, {})
 
 
 async def test_a_dead_letter_is_shown_with_what_a_replay_means(
@@ -143,7 +125,6 @@ async def test_discarding_by_filter(
     [
         (("replay",), "name the dead letters"),
         (("replay", "1", "--carrier", "ups"), "not both"),
-        (("replay", "--carrier", "ups", "--rate", "0"), "above 0"),
         (("discard", "1", "--why", " "), "say why"),
         *(
             ((action, "--carrier", "dhl_expres", "--why", "x"), "did you mean `dhl_express`?")

@@ -78,19 +78,8 @@ async def test_dead_letters_are_shown_and_replayed_from_afar(
     (first, *_) = await open_dead_letters(api)
     assert "back into the inbox" in await shell("dead-letters", "show", str(first))
     assert "replayed" in await shell("dead-letters", "replay", str(first), "--why", "one")
-    told = await shell(
-        "dead-letters",
-        "replay",
-        "--kind",
-        "message",
-        "--canary",
-        "0",
-        "--patience",
-        "0.3",
-        exit_code=1,
-    )
-    assert "4 of 4 dead letters replayed" in told
-    assert "Is a worker running?" in told
+    told = await shell("dead-letters", "replay", "--kind", "message")
+    assert "4 dead letters replayed." in told
     assert await open_dead_letters(api) == []
 
 

@@ -14,7 +14,6 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from statesvc.database.pool import SingleConnection
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
-from statesvc.repair.dead_letters.replay_pace import ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlan, plan_replay
 from statesvc.repair.dead_letters.replay_run import (
     ReplayBudget,
@@ -26,6 +25,8 @@ from statesvc.repair.renormalize.history_walk import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
 from tests.world.shop import CARRIER_ID, Shop
 
+ALL = ReplayBudget(dead_letters_max=1_000)
+
 
 @dataclass
 class Desk:
@@ -34,7 +35,6 @@ class Desk:
     shop: Shop
     connection: AsyncConnection[Any]
     woken: list[frozenset[str]] = field(default_factory=list)
-    seen: list[RunProgress] = field(default_factory=list)
     carriers: dict[str, Carrier] = field(default_factory=lambda: {CARRIER_ID: MENDED})
 
     def order(self, *ids: int, why: str = "a test", **wanted: Any) -> RepairRequest:
@@ -75,10 +75,8 @@ class Desk:
     def run(
         self,
         order: RepairRequest,
-        limits: ReplayLimits,
         position: RunPosition,
-        *,
-        patience_seconds: float = 10,
+        budget: ReplayBudget,
     ) -> ReplayRun:
         async def wake(channels: frozenset[str]) -> None:
             self.woken.append(channels)
@@ -86,42 +84,25 @@ class Desk:
         return ReplayRun(
             connections=SingleConnection(self.connection),
             request=order,
-            limits=limits,
             rereader=self.rereader,
             wake=wake,
-            show=lambda progress: self.seen.append(replace(progress)),
             position=position,
-            patience_seconds=patience_seconds,
+            budget=budget,
         )
 
     async def replay(
-        self,
-        order: RepairRequest,
-        limits: ReplayLimits,
-        *,
-        patience_seconds: float = 10,
-        found: ReplayPlan | None = None,
+        self, order: RepairRequest, budget: ReplayBudget = ALL, *, found: ReplayPlan | None = None
     ) -> RunProgress:
-        """Replay to the end, as the command does it."""
+        """Replay by one call."""
         found = found or await plan_replay(self.connection, order)
-        run = self.run(
-            order, limits, RunPosition(up_to=found.up_to), patience_seconds=patience_seconds
-        )
-        return await run.replay(found)
+        return await self.run(order, RunPosition(up_to=found.up_to), budget).replay(found)
 
     async def call(
-        self,
-        order: RepairRequest,
-        limits: ReplayLimits,
-        budget: ReplayBudget,
-        position: RunPosition | None = None,
-        *,
-        patience_seconds: float = 10,
+        self, order: RepairRequest, budget: ReplayBudget, position: RunPosition | None = None
     ) -> tuple[RunProgress, RunPosition]:
         """Make one call, as the API does it; return where the next one goes on."""
         start = position or RunPosition(up_to=(await plan_replay(self.connection, order)).up_to)
-        run = self.run(order, limits, start, patience_seconds=patience_seconds)
-        run.budget = budget
+        run = self.run(order, start, budget)
         return await run.replay(), run.position
 
     @contextlib.asynccontextmanager

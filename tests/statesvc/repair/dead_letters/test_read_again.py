@@ -16,15 +16,13 @@ from statesvc.reading.code_mapping import add_mapping
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.dead_letters.dead_letter import Obstacle
-from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayBudget, RunPosition, RunProgress
+from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayEnd
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import MENDED
 from tests.world.shop import CARRIER_ID, normalize, says, shipment
 
 ONWARD = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
-FAST = ReplayLimits(canary=10, per_second=None)
 
 
 async def say_unknown(desk: Desk, count: int, *, code: str = "NEW") -> list[int]:
@@ -51,7 +49,7 @@ async def statuses(desk: Desk) -> dict[str, int]:
 
 async def test_without_a_mapping_nothing_is_done_and_the_answer_says_so(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 3)
-    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    progress = await desk.replay(desk.order(dead_letter_id))
     assert (progress.replayed, progress.refused) == (0, {Obstacle.NO_MAPPING: 1})
     assert await desk.open_dead_letters() == [dead_letter_id]
     assert await statuses(desk) == {"unknown": 3}
@@ -65,7 +63,7 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
         *(await say_unknown(desk, 3, code="OTHER"))[1:],
     ]
     await map_code(desk)
-    progress = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
+    progress = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"))
     assert (progress.replayed, progress.corrected, progress.reread, progress.ended) == (
         1,
         120,
@@ -82,9 +80,8 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
         await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
         == 120
     )
-    assert desk.seen[-1].reread_planned == 120
-    again = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
-    assert (again.planned, again.corrected) == (1, 0)
+    again = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"))
+    assert again.corrected == 0
 
 
 @pytest.mark.slow
@@ -93,10 +90,10 @@ async def test_a_code_that_was_read_by_its_category_is_corrected_by_its_mapping(
     (dead_letter_id,) = await desk.bury(
         *(says({**coarse, "number": f"N{n}"}, envelope=n) for n in range(3))
     )
-    unmapped = await desk.replay(desk.order(dead_letter_id), FAST)
+    unmapped = await desk.replay(desk.order(dead_letter_id))
     assert (unmapped.replayed, unmapped.refused) == (0, {Obstacle.NO_MAPPING: 1})
     await map_code(desk)
-    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    progress = await desk.replay(desk.order(dead_letter_id))
     assert (progress.replayed, progress.corrected) == (1, 3)
     assert await statuses(desk) == {"out_for_delivery": 3}
     assert await desk.open_dead_letters() == []
@@ -114,7 +111,7 @@ async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: D
         return replace(normalized, readings=tuple(known))
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": knows})}
-    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    progress = await desk.replay(desk.order(dead_letter_id))
     assert (progress.replayed, progress.corrected) == (1, 3)
     assert await statuses(desk) == {"lost": 3}
 
@@ -124,21 +121,11 @@ async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> N
     (dead_letter_id,) = await say_unknown(desk, 120)
     await map_code(desk)
 
-    class DiedError(Exception):
-        pass
-
-    def dies(progress: RunProgress) -> None:
-        if progress.reread:
-            raise DiedError
-
-    order = desk.order(dead_letter_id)
-    run = desk.run(order, FAST, RunPosition(up_to=dead_letter_id))
-    run.show = dies
-    with pytest.raises(DiedError):
-        await run.replay()
+    order, half = desk.order(dead_letter_id), ReplayBudget(dead_letters_max=1, messages_max=50)
+    await desk.call(order, half)
     assert await statuses(desk) == {"out_for_delivery": 50, "unknown": 70}
     assert await desk.open_dead_letters() == [dead_letter_id]
-    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    progress = await desk.replay(desk.order(dead_letter_id))
     assert (progress.replayed, progress.corrected) == (1, 70)
     assert await statuses(desk) == {"out_for_delivery": 120}
     assert (
@@ -153,10 +140,10 @@ async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_
 ) -> None:
     (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    progress = await desk.replay(desk.order(dead_letter_id))
     assert progress.refused == {Obstacle.NO_MAPPING: 1}
     await map_code(desk)
-    assert (await desk.replay(desk.order(dead_letter_id), FAST)).corrected == 2
+    assert (await desk.replay(desk.order(dead_letter_id))).corrected == 2
     assert await desk.open_dead_letters() == []
 
 
@@ -181,7 +168,7 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
             async with late.pipeline():
                 batch = await append(AppendBatch(late, desk.shop.keyring, reads, "worker-2"))
                 await settle(late, batch.settlements, worker="worker-2")
-            reading = asyncio.create_task(desk.replay(order, FAST, found=found))
+            reading = asyncio.create_task(desk.replay(order, found=found))
             await desk.shop.until(
                 "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0
             )
@@ -208,9 +195,7 @@ async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -
         ("rejected_member",)
     ]
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
-    progress = await desk.replay(
-        desk.order(cause="rejected_member"), ReplayLimits(canary=0, per_second=None)
-    )
+    progress = await desk.replay(desk.order(cause="rejected_member"))
     assert (progress.replayed, progress.refused) == (0, {Obstacle.STILL_REJECTED: 3})
     assert await desk.open_dead_letters() == dead_letters
 
@@ -224,7 +209,7 @@ async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -
         return replace(normalized, readings=(*normalized.readings, missed), rejections=())
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": reads_all})}
-    progress = await desk.replay(desk.order(cause="rejected_member"), FAST)
+    progress = await desk.replay(desk.order(cause="rejected_member"))
     assert (progress.replayed, progress.added, progress.reread) == (3, 3, 3)
     assert await statuses(desk) == {"delivered": 3}
     assert await desk.open_dead_letters() == []
@@ -233,7 +218,7 @@ async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -
 async def test_a_message_that_was_erased_cannot_be_read_again(desk: Desk) -> None:
     await desk.bury(says({"number": "N1", "status": "in_transit"}, rejected=1))
     await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    progress = await desk.replay(desk.order(cause="rejected_member"), FAST)
+    progress = await desk.replay(desk.order(cause="rejected_member"))
     assert progress.refused == {Obstacle.UNREADABLE: 1}
 
 
@@ -244,10 +229,10 @@ async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_t
     (dead_letter_id,) = await say_unknown(desk, 120)
     await map_code(desk)
     order, budget = desk.order(dead_letter_id), ReplayBudget(dead_letters_max=10, messages_max=50)
-    first, position = await desk.call(order, FAST, budget)
+    first, position = await desk.call(order, budget)
     assert (first.ended, first.corrected, first.remaining) == (ReplayEnd.LIMIT_REACHED, 50, 1)
-    second, position = await desk.call(order, FAST, budget, position)
-    third, _ = await desk.call(order, FAST, budget, position)
+    second, position = await desk.call(order, budget, position)
+    third, _ = await desk.call(order, budget, position)
     assert (second.corrected, third.corrected, third.replayed, third.ended) == (
         50,
         20,
@@ -257,35 +242,18 @@ async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_t
     assert await statuses(desk) == {"out_for_delivery": 120}
 
 
-async def test_rejected_members_are_read_by_a_canary_first(desk: Desk) -> None:
-    pushes = (
-        says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number)
-        for number in range(30)
-    )
-    await desk.bury(*pushes)
-    desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
-    progress, _ = await desk.call(
-        desk.order(cause="rejected_member"), FAST, ReplayBudget(dead_letters_max=30)
-    )
-    assert (progress.ended, progress.refused, progress.remaining) == (
-        ReplayEnd.CANARY_FAILED,
-        {Obstacle.STILL_REJECTED: 10},
-        20,
-    )
-
-
 @pytest.mark.slow
 async def test_the_dead_letter_of_texts_is_resolved_when_all_of_them_are_mapped(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 2, code="Left with Ann")
     await say_unknown(desk, 3, code="Left with Bob")
     assert await desk.open_dead_letters() == [dead_letter_id]
     for name in ("Ann", "Bob"):
-        progress = await desk.replay(desk.order(dead_letter_id), FAST)
+        progress = await desk.replay(desk.order(dead_letter_id))
         assert progress.replayed == 0
         code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code=f"left with {name}").clear(
             desk.shop.keyring.carrier_digest(CARRIER_ID)
         )
         await add_mapping(desk.shop.connection, code, ONWARD, why="their manual", actor="tester")
-    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    progress = await desk.replay(desk.order(dead_letter_id))
     assert progress.replayed == 1
     assert await desk.open_dead_letters() == []
