@@ -45,10 +45,7 @@ def normalize(
 def _push(body: bytes) -> kit.JsonObject:
     form = kit.form_fields(body)
     push = (
-        {
-            name.decode("ascii", "replace"): value.decode("utf-8", "replace")
-            for name, value in form.items()
-        }
+        {kit.decoded(name): kit.decoded(value) for name, value in form.items()}
         if form
         else kit.read_json(body)
     )

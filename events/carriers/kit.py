@@ -64,7 +64,15 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, carried_by, reading_of, readings_of
 from events.parsing.sentences import as_compared, by_sentence
 from events.parsing.silence import NO_CONTAINER, holds_dated, says_nothing
-from events.parsing.text import REPLACEMENT, collapse, signer, text, text_unless, without_markup
+from events.parsing.text import (
+    REPLACEMENT,
+    collapse,
+    decoded,
+    signer,
+    text,
+    text_unless,
+    without_markup,
+)
 from events.parsing.times import EPOCH, MIDNIGHT, Clock, read_epoch
 from events.parsing.whereabouts import NO_JOURNEY, Journey, home_of, origin_of_item
 from events.parsing.xml import (
@@ -140,6 +148,7 @@ __all__ = (
     "codes_without_text",
     "collapse",
     "country_code",
+    "decoded",
     "elements",
     "elements_at",
     "estimate",

@@ -100,7 +100,7 @@ def _segments(body: bytes) -> list[Segment]:
     try:
         return [
             (segment.get_seg_id(), [element.format() for element in segment.elements])
-            for segment in reader(StringIO(body.lstrip().decode("utf-8", "replace")))
+            for segment in reader(StringIO(kit.decoded(body.lstrip())))
         ]
     except (failure, IndexError, ValueError, AttributeError) as error:
         raise kit.UnreadableMessageError(

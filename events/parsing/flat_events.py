@@ -14,7 +14,7 @@ from events.parsing.forms import form_fields
 from events.parsing.json import read_json
 from events.parsing.lists import object_at, objects, objects_at
 from events.parsing.rejections import Rejections
-from events.parsing.text import text
+from events.parsing.text import decoded, text
 from events.parsing.xml import is_xml, read_xml
 
 LIST: Final = "[]"
@@ -29,7 +29,7 @@ def read_value(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     fields = form_fields(body)
     if not fields:
         return read_json(body)
-    return {name.decode("utf-8", "replace"): _of_field(content) for name, content in fields.items()}
+    return {decoded(name): _of_field(content) for name, content in fields.items()}
 
 
 def _of_field(content: bytes) -> object:
@@ -38,7 +38,7 @@ def _of_field(content: bytes) -> object:
             return read_value(content)
         except UnreadableMessageError:
             pass
-    return str(content, "utf-8", "replace")
+    return decoded(content)
 
 
 def _of_element(element: etree._Element) -> object:

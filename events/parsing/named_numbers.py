@@ -15,7 +15,7 @@ from lxml import etree
 from events.errors import UnreadableMessageError
 from events.parsing.forms import form_fields
 from events.parsing.json import has_long_number, read_json
-from events.parsing.text import scrub, text
+from events.parsing.text import decoded, scrub, text
 from events.parsing.xml import is_xml, read_xml
 
 NUMBERS_MAX: Final = 1000
@@ -91,14 +91,10 @@ def names_only(body: bytes, declared: tuple[str, ...], number: str) -> bool:
 def _printed(body: bytes, declared: _Fields) -> Iterator[str]:
     fields = form_fields(body)
     if fields:
-        named = {_decoded(name): _decoded(content) for name, content in fields.items()}
+        named = {decoded(name): decoded(content) for name, content in fields.items()}
         yield from _in_json(named, declared, wraps=False)
     for content in fields.values() or (body,):
         yield from _printed_in(content, declared)
-
-
-def _decoded(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
 
 
 def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
@@ -106,7 +102,7 @@ def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
         if is_xml(body):
             yield from _in_xml(read_xml(body).root, declared.fields)
         elif body.startswith(b"ISA"):
-            yield from _in_json(_x12_elements(_decoded(body)), declared, wraps=False)
+            yield from _in_json(_x12_elements(decoded(body)), declared, wraps=False)
         else:
             # an object within a string has quotes, which are escaped there
             wraps = b"\\" in body

@@ -50,6 +50,11 @@ def scrub(value: str) -> str:
     return _UNSTORABLE.sub(REPLACEMENT, value)
 
 
+def decoded(content: bytes) -> str:
+    """Return bytes as text that can be stored, whatever they are."""
+    return scrub(content.decode("utf-8", "replace"))
+
+
 def collapse(value: str) -> str:
     """Replace runs of white space (non-breaking ones included) by one blank, and trim the ends."""
     return " ".join(value.split())

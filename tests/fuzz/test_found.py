@@ -21,3 +21,10 @@ def test_a_parcel_that_prints_its_number_more_than_once_is_read_once() -> None:
 def test_a_waybill_that_prints_its_number_more_than_once_is_read_once() -> None:
     carrier = CARRIERS["dhl_express"]
     assert len(carrier.normalizers[carrier.stable](DHL_EXPRESS, RECEIVED_AT).readings) == 1
+
+
+def test_a_number_in_a_form_holds_no_nul() -> None:
+    carrier = CARRIERS["ghtk"]
+    body = b"label_id=S1%00A&status_id=5&action_time=2026-03-01T10:00:00Z"
+    (reading,) = carrier.normalizers[carrier.stable](body, RECEIVED_AT).readings
+    assert reading.tracking_number == "S1\ufffdA"
