@@ -11,7 +11,7 @@ from statesvc.api.parameters import Name
 from statesvc.api.reference_operations import ReferencesParameters, attached_to
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command
+from statesvc.http.faces import Command, ConsolePage
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import NO_CONTENT, Code, Problem
@@ -76,18 +76,24 @@ class ListedAwaited(AwaitedShown):
     scope="read",
     tag="shipments",
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
-    commands=(
-        Command(
-            name="shipments awaited",
-            view=Table(
-                "carrier_id",
-                "number",
-                "hours",
-                Column("awaited_at", "Awaited since"),
-                "due_at",
-                Column("observed_at", "Found overdue"),
-                empty="nothing is waited for",
-            ),
+    view=Table(
+        Column("number", link="/console/shipments/{carrier_id}/{number}"),
+        "carrier_id",
+        "hours",
+        "awaited_at",
+        "due_at",
+        Column("observed_at", "Notified"),
+        empty="there is no such number",
+    ),
+    commands=(Command(name="shipments awaited"),),
+    pages=(
+        ConsolePage(
+            path="/console/awaited",
+            title="Awaited numbers",
+            menu="Awaited numbers",
+            group="Parcels",
+            filter=("carrier_id", "never_heard", "order"),
+            preset={"never_heard": "true", "order": "newest"},
         ),
     ),
 )

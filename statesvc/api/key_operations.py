@@ -7,18 +7,22 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.api.key_words import revoked
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import Asked, Command, ConsolePage, Form
 from statesvc.http.keys.key_store import OWNER, Scope, StoredKey, create_key, list_keys
-from statesvc.http.operation import operation
+from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.log.tombstones import Tombstone, TombstoneKind
 from statesvc.subscriptions.key_revocation import revoke_key
 
 _TAG: Final = "keys"
+_LIST: Final = "/console/keys"
+_RENAMED: Final = {"key_id": "id"}
 _NAME_CHARS_MAX: Final = 200
 
 
@@ -44,6 +48,7 @@ class KeyParameters(ClosedModel):
             pattern=r"^[^\x00]+$",
             description="Its id, which stands in the key itself.",
         ),
+        Asked(help="its id, or as many characters of it as are unique"),
     ]
 
 
@@ -102,7 +107,36 @@ class RevokedKey(TypedDict):
     ]
 
 
-@operation("GET /v1/keys", scope="admin", tag=_TAG, problems=(Code.INVALID_CURSOR,))
+@operation(
+    "GET /v1/keys",
+    scope="admin",
+    tag=_TAG,
+    problems=(Code.INVALID_CURSOR,),
+    view=Table(
+        Column("key_id", "ID"),
+        "name",
+        "owner",
+        "scopes",
+        "created_at",
+        Column("last_used_at", "Last used"),
+        "expires_at",
+        "revoked_at",
+        empty="there is no key",
+    ),
+    commands=(Command(name="keys list", fields=("revoked",), renamed=_RENAMED),),
+    pages=(
+        ConsolePage(
+            path=_LIST,
+            title="Keys",
+            menu="Keys",
+            group="Operators",
+            filter=("revoked",),
+            preset={"revoked": "false"},
+            acts=(_LIST + "/create",),
+            row_acts=(_LIST + "/{key_id}/revoke",),
+        ),
+    ),
+)
 async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> Page[StoredKey]:
     """List API keys.
 
@@ -132,6 +166,29 @@ async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> P
     tag=_TAG,
     statuses={CREATED: "made; `key` is shown once"},
     rules=("`expires_at` lies ahead.",),
+    request_headers=WHY_TAKEN,
+    commands=(
+        Command(
+            name="keys create",
+            summary="create an API key, which is shown once",
+            renamed=_RENAMED,
+            view=Sentences("{key}"),
+        ),
+    ),
+    forms=(
+        Form(
+            path=_LIST + "/create",
+            title="Create a key",
+            button="Create a key",
+            fields=("name", "scopes", "owner", "expires_at"),
+            would=Sentences("The next page shows the key, once. Only its hash is stored."),
+            view=(
+                Details("key", "key_id", "name", "owner", "scopes", "expires_at"),
+                Sentences("It is shown this once. Loading this page again creates another one."),
+            ),
+            then=_LIST,
+        ),
+    ),
 )
 async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> MadeKey:
     """Create an API key.
@@ -148,6 +205,7 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
                 created_by=call.caller.actor,
                 owner=wanted.owner,
                 expires_at=wanted.expires_at,
+                **call.why,
             )
         except ValueError as error:
             raise Problem(Code.INVALID_REQUEST, str(error)) from None
@@ -165,7 +223,22 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
     "DELETE /v1/keys/{key_id}",
     scope="admin",
     tag=_TAG,
+    request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE),
+    view=Sentences(revoked),
+    commands=(Command(name="keys revoke", renamed=_RENAMED),),
+    forms=(
+        Form(
+            path=_LIST + "/{key_id}/revoke",
+            title="Revoke key {key_id}",
+            button="Revoke",
+            would=Sentences(
+                "The key opens nothing within 5 seconds. Subscriptions that no other key of its owner covers are disabled."
+            ),
+            then=_LIST,
+            is_drastic=True,
+        ),
+    ),
 )
 async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> RevokedKey:
     """Revoke an API key.
@@ -175,7 +248,9 @@ async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> R
     """
     key_id = call.parameters.key_id
     async with context.pool.connection() as connection:
-        disabled = await revoke_key(connection, key_id=key_id, revoked_by=call.caller.actor)
+        disabled = await revoke_key(
+            connection, key_id=key_id, revoked_by=call.caller.actor, **call.why
+        )
         if disabled is None and key_id not in {
             key.key_id for key in await list_keys(connection) if key.revoked_at is not None
         }:

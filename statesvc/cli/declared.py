@@ -15,6 +15,7 @@ from statesvc.cli.service_calls import api_calls
 from statesvc.http.faces import Command
 from statesvc.http.views import Views, draw, is_refused
 
+_PAGE: Final = 200
 _OF_A_PAGE: Final = frozenset({"items", "next_cursor"})
 
 
@@ -108,12 +109,20 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
             if not options.json and not code:
                 write_line("nothing was changed; --yes does it")
             return code
-        answer = await _answer(calls, operation, stated, why=why)
+        is_whole = "cursor" in operation.fields and "cursor" not in taken
+        answer = await _answer(calls, operation, stated, why=why, is_whole=is_whole)
+    if options.json:
+        answer = _renamed(answer, command)
     return _write(answer, command.view or operation.view, stated, as_json=options.json)
 
 
 async def _answer(
-    calls: Calls, operation: ListedOperation, stated: Mapping[str, Json], *, why: str = ""
+    calls: Calls,
+    operation: ListedOperation,
+    stated: Mapping[str, Json],
+    *,
+    why: str = "",
+    is_whole: bool = False,
 ) -> Json:
     """Make the call; what was not stated is not sent. Work in parts is done to its end, unless `limit` says how much to do."""
     said = {
@@ -126,6 +135,8 @@ async def _answer(
         del said[field.name]
     body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
     given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
+    if is_whole:
+        return await whole(calls, operation, given)
     if operation.parts is None:
         return await calls.call(operation.operation_id, body, why=why, **given)
     answer: Json = None
@@ -138,6 +149,28 @@ async def _answer(
             if "limit" in body:
                 break
     return answer
+
+
+async def whole(calls: Calls, operation: ListedOperation, given: Mapping[str, Json]) -> Json:
+    """Return all pages of a list as one."""
+    answer = page = await calls.call(operation.operation_id, **given, limit=_PAGE)
+    while page["next_cursor"] is not None:
+        page = await calls.call(
+            operation.operation_id, **given, limit=_PAGE, cursor=page["next_cursor"]
+        )
+        answer["items"] += page["items"]
+    return {**answer, "next_cursor": None}
+
+
+def _renamed(answer: Json, command: Command) -> Json:
+    def renamed(members: Mapping[str, Json]) -> Json:
+        return {command.renamed.get(name, name): value for name, value in members.items()}
+
+    if not command.renamed or not isinstance(answer, dict):
+        return answer
+    if "items" not in answer:
+        return renamed(answer)
+    return {**answer, "items": [renamed(row) for row in answer["items"]]}
 
 
 def _write(answer: Json, view: Views, stated: Mapping[str, Json], *, as_json: bool) -> int:

@@ -4,10 +4,11 @@ import argparse
 import asyncio
 from typing import Final
 
+from statesvc.api.key_words import NO_PLACE
 from statesvc.cli.api_calls import Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import NO_PLACE, write_json, write_line
+from statesvc.cli.output import write_json, write_line
 from statesvc.cli.service_calls import api_calls
 
 _NUMBER: Final = ("carrier_id", "tracking_number")

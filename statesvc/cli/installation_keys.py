@@ -14,9 +14,9 @@ from typing import Any, Final
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from statesvc.api.key_words import NO_PLACE
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import (
-    NO_PLACE,
     show_progress,
     write_answer,
     write_json,

@@ -2,36 +2,21 @@
 
 import argparse
 import asyncio
-from collections.abc import Mapping
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any
 
-from statesvc.cli.api_calls import Calls, Json
+from statesvc.cli import declared
+from statesvc.cli.api_calls import Calls
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.id_prefix import one_beginning_with
-from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import NO_PLACE, time_of, write_json, write_line, write_table
+from statesvc.cli.operation_table import operation_named
+from statesvc.cli.output import time_of, write_json, write_table
 from statesvc.cli.service_calls import api_calls, calls_afar
-
-_PAGE: Final = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
-    create = commands.add_parser("create", help="make a key; it is shown once")
-    add_fields(create, "create_api_key", "name")
-    create.add_argument(
-        "--scopes",
-        required=True,
-        help="comma-separated, of ingest, read, audit, pii, subscriptions, ops, admin",
-    )
-    add_fields(create, "create_api_key", "owner", "expires_at")
-    create.add_argument("--json", action="store_true", help="for scripts")
-    listing = commands.add_parser("list", help="all keys, without the keys themselves")
-    listing.add_argument("--json", action="store_true", help="for scripts")
-    revoke = commands.add_parser("revoke", help="end a key; in effect within 5 s")
-    revoke.add_argument("id", help="the key's id, or as many characters of it as are unique")
-    revoke.add_argument("--json", action="store_true", help="for scripts")
+    declared.add_declared(commands, "keys")
     rotate = commands.add_parser(
         "rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY"
     )
@@ -49,8 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.action in {"create", "list", "revoke"}:
-        return asyncio.run(_run(options))
+    if hasattr(options, "declared"):
+        return declared.run(options, complete_ids=_complete_ids)
     if calls_afar(options) and options.action == "log":
         return asyncio.run(_list_log_keys(options))
     if calls_afar(options):
@@ -63,77 +48,11 @@ def run(options: argparse.Namespace) -> int:
     return run_here(options)
 
 
-async def _run(options: argparse.Namespace) -> int:
-    async with api_calls(options) as calls:
-        match options.action:
-            case "create":
-                await _create(calls, options)
-            case "list":
-                await _list(calls, as_json=options.json)
-            case _:
-                await _revoke(calls, options)
-    return 0
-
-
-async def _create(calls: Calls, options: argparse.Namespace) -> None:
-    scopes = [word.strip() for word in options.scopes.split(",") if word.strip()]
-    order = {
-        "name": options.name,
-        "scopes": scopes,
-        "owner": options.owner,
-        "expires_at": options.expires_at,
-    }
-    made = await calls.call(
-        "create_api_key", {name: value for name, value in order.items() if value is not None}
-    )
-    if options.json:
-        write_json(
-            {
-                "id": made["key_id"],
-                **{name: value for name, value in made.items() if name != "key_id"},
-            }
-        )
-    else:
-        write_line(made["key"])
-
-
-async def _all(calls: Calls) -> list[Mapping[str, Any]]:
-    keys: list[Mapping[str, Any]] = []
-    cursor: Json = None
-    while True:
-        page = await calls.call("list_api_keys", limit=_PAGE, cursor=cursor)
-        keys, cursor = [*keys, *page["items"]], page["next_cursor"]
-        if cursor is None:
-            return keys
-
-
-async def _list(calls: Calls, *, as_json: bool) -> None:
-    keys = await _all(calls)
-    if as_json:
-        write_json(
-            [
-                {
-                    "id": key["key_id"],
-                    **{name: value for name, value in key.items() if name != "key_id"},
-                }
-                for key in keys
-            ]
-        )
-        return
-    times = ("created_at", "last_used_at", "expires_at", "revoked_at")
-    write_table(
-        ("ID", "NAME", "OWNER", "SCOPES", "CREATED", "LAST USED", "EXPIRES", "REVOKED"),
-        [
-            (
-                key["key_id"],
-                key["name"],
-                key["owner"],
-                ",".join(key["scopes"]),
-                *(time_of(key[name]) for name in times),
-            )
-            for key in keys
-        ],
-    )
+async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
+    if hasattr(options, "key_id"):
+        keys = (await declared.whole(calls, operation_named("list_api_keys"), {}))["items"]
+        found = one_beginning_with(options.key_id, keys, name=itemgetter("key_id"), what="key")
+        options.key_id = found["key_id"]
 
 
 async def _list_log_keys(options: argparse.Namespace) -> int:
@@ -154,28 +73,6 @@ async def _list_log_keys(options: argparse.Namespace) -> int:
         ]
         write_table(("ID", "CREATED", "RETIRED", "KEY"), rows)
     return 0
-
-
-async def _revoke(calls: Calls, options: argparse.Namespace) -> None:
-    key_id = one_beginning_with(
-        options.id, await _all(calls), name=itemgetter("key_id"), what="key"
-    )["key_id"]
-    revoked = await calls.call("revoke_api_key", key_id=key_id)
-    if options.json:
-        write_json(
-            {
-                "id": revoked["key_id"],
-                **{name: value for name, value in revoked.items() if name != "key_id"},
-            }
-        )
-        return
-    write_line("revoked; in effect within 5 s")
-    if not revoked["tombstones"]:
-        write_line(NO_PLACE)
-    for one in revoked["disabled_subscriptions"]:
-        write_line(
-            f"subscription {one} is disabled: no live key of its owner covers it; `statesvc keys create --owner`"
-        )
 
 
 def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has no public name for it

@@ -6,7 +6,7 @@ them.
 
 import argparse
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -137,9 +137,28 @@ def add_fields(
             described["metavar"] = described.get("metavar") or name.removesuffix("_id")
             parser.add_argument(name, nargs="*" if field.many else None, **described)
         else:
-            many = {"action": "append"} if field.many else {}
+            many: dict[str, Any] = {}
+            if field.many:
+                many = {"action": "extend", "type": _words_of(field), "choices": None}
             is_required = field.required or name in required
-            parser.add_argument(field.option, dest=name, required=is_required, **described, **many)
+            parser.add_argument(
+                field.option, dest=name, required=is_required, **{**described, **many}
+            )
+
+
+def _words_of(field: TakenField) -> Callable[[str], list[str]]:
+    """Return the type of an option that takes several words, separated by commas."""
+
+    def words(text: str) -> list[str]:
+        given = [word.strip() for word in text.split(",") if word.strip()]
+        for word in given:
+            if field.choices and word not in field.choices:
+                raise argparse.ArgumentTypeError(
+                    f"cannot be {word!r}: it is one of {', '.join(field.choices)}"
+                )
+        return given
+
+    return words
 
 
 def _metavar(field: TakenField) -> str | None:

@@ -15,11 +15,6 @@ from statesvc.cli.presentation import Painted, paint, presentation
 from statesvc.http.views import Block, Cell, Grid, Line, Listing
 from statesvc.telemetry.colour import Colour
 
-NO_PLACE: Final = (
-    "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
-    "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
-)
-"""Consequence where no place holds tombstones."""
 _BAR_WIDTH: Final = 40
 _GAP: Final = "  "
 _NOTHING: Final = Painted("-", None)

@@ -31,7 +31,8 @@ class Command:
 
     `arguments`: fields that take no flag, in their order; the default is those of the path. `fields`: the others that it takes; the default
     is all that have a plain value. `fixed`: what it sets itself; `preset`: likewise, unless `--all` is given. `preview`: the operation that
-    shows what it would do: without `--yes` the command shows that alone.
+    shows what it would do: without `--yes` the command shows that alone. `renamed`: members of `--json` by their names in the answer. A
+    list without `cursor` among its `fields` is shown to its end.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Command:
     fields: tuple[str, ...] | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)
     preset: Mapping[str, object] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
     view: Views = ()
 
@@ -49,7 +51,8 @@ class Form:
     """A form of the console that makes this one call, at a page whose path has the call's parameters in braces.
 
     It is shown before what it would do: the view of a dry run where the body has `dry_run`, else `would`, drawn from the answer of the
-    operation `preview` where one is named. `then`: the page that it leads to.
+    operation `preview` where one is named; with `is_filled` the form begins with that answer. `fields`: of the body or the query. `then`:
+    the page that it leads to.
     """
 
     path: str
@@ -58,6 +61,7 @@ class Form:
     then: str
     would: Views = ()
     preview: str = ""
+    is_filled: bool = False
     fields: tuple[str, ...] = ()
     fixed: Mapping[str, object] = field(default_factory=dict)
     view: Views = ()
@@ -69,8 +73,8 @@ class Form:
 class ConsolePage:
     """A page of the console that shows what this call answers. `filter`: its parameters that a visitor chooses, with `preset` at first.
 
-    `menu`, `group`: its entry in the left column. `acts`: paths of forms and pages that it leads to, the most likely first. `runbook`:
-    pages of the runbook. `is_live`: it updates itself.
+    `menu`, `group`: its entry in the left column. `acts`: paths of forms that it leads to, the most likely first; `row_acts`: of each row.
+    `runbook`: pages of the runbook. `is_live`: it updates itself.
     """
 
     path: str
@@ -81,6 +85,7 @@ class ConsolePage:
     filter: tuple[str, ...] = ()
     preset: Mapping[str, str] = field(default_factory=dict)
     acts: tuple[str, ...] = ()
+    row_acts: tuple[str, ...] = ()
     runbook: tuple[str, ...] = ()
     view: Views = ()
     is_live: bool = False

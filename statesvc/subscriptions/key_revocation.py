@@ -77,7 +77,7 @@ async def require_of_owner(
 
 
 async def revoke_key(
-    connection: AsyncConnection[Any], *, key_id: str, revoked_by: str
+    connection: AsyncConnection[Any], *, key_id: str, revoked_by: str, why: str = ""
 ) -> list[UUID] | None:
     """End a key (within 5 seconds in every process), and the subscriptions that lived by it; None where it is unknown or ended already."""
     async with connection.transaction():
@@ -91,7 +91,7 @@ async def revoke_key(
                 actor=revoked_by,
                 verb="key.revoke",
                 target=f"key:{key_id}",
-                details={"name": name, "owner": owner},
+                details={"name": name, "owner": owner, **({"why": why} if why else {})},
             )
         ]
         cursor = await connection.execute(

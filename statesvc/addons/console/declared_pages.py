@@ -1,6 +1,6 @@
 """Pages that operations declare: a call, its view, the fields that filter it, and what it leads to."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -10,7 +10,7 @@ from statesvc.addons.console.screen import FormAction, MenuGroup, PageRequest, S
 from statesvc.http.faces import ConsolePage
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route
-from statesvc.http.views import draw, sentence
+from statesvc.http.views import Answer, Column, Table, Views, draw, sentence
 
 _ROWS: Final = 50
 
@@ -66,8 +66,25 @@ class _DeclaredPage:
                 for number, act in enumerate(page.acts)
                 if (action := self.actions.get(act)) is not None
             ],
-            "blocks": draw(page.view or self.operation.view, answer, stated),
+            "blocks": draw(self._view(visit), answer, stated),
             "wanted": wanted,
             "next_cursor": answer.get("next_cursor"),
             "here_path": visit.request.path,
         }
+
+    def _view(self, visit: PageRequest) -> Views:
+        """Return the view; each row of its list leads to its acts."""
+        view = self.page.view or self.operation.view
+        acts = [self.actions[path] for path in self.page.row_acts if path in self.actions]
+        columns = [
+            Column(_words(act.button), "Action", link=act.path)
+            for act in acts
+            if visit.may_change(act.scope)
+        ]
+        if not columns or not isinstance(view, Table):
+            return view
+        return Table(*view.columns, *columns, of=view.of, title=view.title, empty=view.empty)
+
+
+def _words(text: str) -> Callable[[Answer], str]:
+    return lambda _row: text

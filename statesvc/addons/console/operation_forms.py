@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import Enum
 from types import UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 
+from statesvc.addons.console.html_exchange import utc_instant
 from statesvc.addons.console.progress_page import next_part, stated
 from statesvc.addons.console.screen import (
     Done,
@@ -22,7 +24,7 @@ from statesvc.addons.console.screen import (
 from statesvc.http.call_progress import Progress
 from statesvc.http.faces import Asked, Form
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.operation import Operation, Route
+from statesvc.http.operation import Operation, PartialChange, Route
 from statesvc.http.views import Line, Sentences, draw, sentence
 
 _YES_OR_NO: Final = (("", "any"), ("true", "yes"), ("false", "no"))
@@ -55,7 +57,9 @@ def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Inpu
 def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str) -> Input:
     asked = next((each for each in field.metadata if isinstance(each, Asked)), Asked())
     kind = _plain(field.annotation)
-    value = values.get(name, None if field.is_required() else field.get_default())
+    value = values.get(name)
+    if value is None and not field.is_required():
+        value = field.get_default()
     described: dict[str, Any] = {
         "name": name,
         "label": asked.label or name.removesuffix("_id").replace("_", " ").capitalize(),
@@ -64,7 +68,17 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
     }
     if kind is bool:
         return Input(**described, type="checkbox", value="1" if value else "")
-    if choices := _choices(kind):
+    if kind is datetime:
+        at = datetime.fromisoformat(value) if isinstance(value, str) and value else None
+        described["hint"] = f"UTC. {described['hint']}".strip()
+        shown = "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M}"
+        return Input(**described, type="datetime-local", value=shown)
+    if get_origin(kind) is list:
+        choices = _choices(_plain(get_args(kind)[0]))
+        of = f", of {', '.join(choices)}" if choices else ""
+        described["hint"] = f"{described['hint']} Separated by commas{of}.".strip()
+        return Input(**described, value=_text(value))
+    if choices := _choices(kind, *field.metadata):
         options = [(choice, choice) for choice in choices]
         return Input(
             **described,
@@ -75,13 +89,18 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
 
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
-    """Return the annotation without None."""
+    """Return the annotation without None, and without what is annotated."""
+    if get_origin(annotation) is Annotated:
+        return _plain(get_args(annotation)[0])
     if get_origin(annotation) in {Union, UnionType}:
         return _plain(next(kind for kind in get_args(annotation) if kind is not type(None)))
     return annotation
 
 
-def _choices(kind: Any) -> list[str]:  # noqa: ANN401 - as `_plain`
+def _choices(kind: Any, *metadata: object) -> list[str]:  # noqa: ANN401 - as `_plain`
+    described = next((each for each in metadata if isinstance(each, WithJsonSchema)), None)
+    if described is not None and described.json_schema is not None:
+        return list(described.json_schema.get("enum", ()))
     if get_origin(kind) is Literal:
         return [str(choice) for choice in get_args(kind)]
     return (
@@ -94,17 +113,31 @@ def _choices(kind: Any) -> list[str]:  # noqa: ANN401 - as `_plain`
 def _text(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, Any]:
-    """Return what a form states of these fields, of all without a name; what is empty is left out, a box that is not ticked is False."""
+    """Return what a form states of these fields, of all without a name.
+
+    What is empty is left out, or null in a change; a box that is not ticked is False.
+    """
     stated: dict[str, Any] = {}
     for name in names or model.model_fields:
-        if _plain(model.model_fields[name].annotation) is bool:
-            stated[name] = bool(values.get(name))
-        elif values.get(name):
-            stated[name] = values[name]
+        field, given = model.model_fields[name], values.get(name, "").strip()
+        kind = _plain(field.annotation)
+        if kind is bool:
+            stated[name] = bool(given)
+        elif not given:
+            if issubclass(model, PartialChange) and type(None) in get_args(field.annotation):
+                stated[name] = None
+        elif kind is datetime:
+            stated[name] = utc_instant(given, name)
+        elif get_origin(kind) is list:
+            stated[name] = [word for part in given.split(",") if (word := part.strip())]
+        else:
+            stated[name] = given
     return stated
 
 
@@ -140,24 +173,44 @@ class _DeclaredForm:
         )
 
     async def _inputs(self, visit: PageRequest) -> list[Input]:
-        model = self.operation.request
-        return (
-            inputs_of(model, *self.form.fields, values=visit.request.query)
-            if model is not None
-            else []
-        )
+        present: Mapping[str, Any] = {}
+        if self.form.is_filled and self.previewed is not None:
+            present = await visit.call_api(self.previewed.where, **visit.request.match_info)
+        values = {**present, **visit.request.query}
+        return [
+            each
+            for name in self.form.fields
+            for each in inputs_of(self._model(name), name, values=values)
+        ]
+
+    def _model(self, name: str) -> type[BaseModel]:
+        """Return the model that has the field: the body's, or that of the parameters."""
+        request, parameters = self.operation.request, self.operation.parameters
+        model = request if request is not None and name in request.model_fields else parameters
+        if model is None:
+            raise KeyError(name)
+        return model
 
     def _order(self, values: Values) -> dict[str, Any] | None:
         model, form = self.operation.request, self.form
         if model is None:
             return None
         why = {"why": values["why"]} if "why" in model.model_fields else {}
-        stated = stated_in(values, model, *form.fields) if form.fields else {}
+        names = [name for name in form.fields if name in model.model_fields]
+        stated = stated_in(values, model, *names) if names else {}
         return {**stated, **form.fixed, **why}
+
+    def _given(self, visit: PageRequest, values: Values) -> dict[str, Any]:
+        """Return the parameters of path and query."""
+        model = self.operation.parameters
+        body = () if self.operation.request is None else self.operation.request.model_fields
+        names = [name for name in self.form.fields if name not in body]
+        stated = stated_in(values, model, *names) if model is not None and names else {}
+        return {**stated, **visit.request.match_info}
 
     async def _would(self, visit: PageRequest, values: Values) -> DryRun:
         order, answer = self._order(values), {}
-        model, path = self.operation.request, dict(visit.request.match_info)
+        model, path = self.operation.request, self._given(visit, values)
         view = self.form.would
         if model is not None and "dry_run" in model.model_fields:
             answer = await visit.call_api(
@@ -167,9 +220,12 @@ class _DeclaredForm:
         else:
             if order is not None:
                 visit.calls.check(self.operation.where, order)
+            visit.calls.check_parameters(self.operation.where, path)
             if self.previewed is not None:
                 taken = {} if self.previewed.request is None else order
-                answer = await visit.call_api(self.previewed.where, taken, **path)
+                answer = await visit.call_api(
+                    self.previewed.where, taken, **visit.request.match_info
+                )
                 view = view or self.previewed.view
         blocks = draw(
             view or Sentences(self.operation.description), answer, {**(order or {}), **path}
@@ -184,7 +240,7 @@ class _DeclaredForm:
 
     async def _carry_out(self, visit: PageRequest, values: Values) -> Done | Shown:
         operation, order = self.operation, self._order(values)
-        path = dict(visit.request.match_info)
+        path = self._given(visit, values)
         stated = {**(order or {}), **path}
         progress = None
         if operation.parts is None:
@@ -202,7 +258,7 @@ class _DeclaredForm:
             "work.html",
             {
                 "blocks": blocks,
-                "then": then,
+                "then": visit.at(then),
                 "progress": progress,
                 "next_part": None if progress is None else _next_part(progress, values, self.form),
                 "goes_on": not values.get("limit"),

@@ -1,7 +1,6 @@
 """Every page of the console: a screen is a row here, an action another."""
 
 from statesvc.addons.console.assets import shipped_assets
-from statesvc.addons.console.awaited_screen import awaited_screen
 from statesvc.addons.console.carrier_screens import carrier_pages
 from statesvc.addons.console.dead_letter_screens import dead_letter_pages
 from statesvc.addons.console.declared_pages import declared_pages
@@ -47,7 +46,6 @@ def served_pages(served: ServedCalls) -> list[Route]:
         subscription_pages(served.pool),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([], shipment_actions(), []),
-        ([awaited_screen()], [], []),
         (promise_pages(), [], []),
         (*expectation_pages(), []),
         (runbook_pages(), [], []),

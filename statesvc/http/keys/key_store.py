@@ -77,6 +77,7 @@ async def create_key(
     created_by: str,
     owner: str | None = None,
     expires_at: datetime | None = None,
+    why: str = "",
 ) -> tuple[str, str]:
     """Make a key; return its id and the key itself, which nobody can read again. One transaction, committed by the caller.
 
@@ -111,6 +112,8 @@ async def create_key(
         details = {"name": name, "owner": owner, "scopes": ",".join(listed)}
         if expires_at is not None:
             details["expires_at"] = rfc3339(expires_at)
+        if why:
+            details["why"] = why
         await record_action(
             connection, actor=created_by, verb="key.create", target=f"key:{key_id}", details=details
         )

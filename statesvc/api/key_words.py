@@ -1,0 +1,23 @@
+"""What the answers about keys and tombstones say to people."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from statesvc.http.views import Answer
+
+NO_PLACE: Final = (
+    "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
+    "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
+)
+"""Consequence where no place holds tombstones."""
+
+
+def revoked(answer: Answer) -> Iterator[str]:
+    yield f"Key {answer['key_id']} is revoked; in effect within 5 s."
+    if not answer["tombstones"]:
+        yield NO_PLACE
+    for subscription_id in answer["disabled_subscriptions"]:
+        yield (
+            f"Subscription {subscription_id} is disabled: no live key of its owner covers it;"
+            " `statesvc keys create --owner` makes one."
+        )
