@@ -19,6 +19,7 @@ from statesvc.http.views import listed_views
 from tests.openapi_document import calls
 
 FILE: Final = Path(__file__).parents[1] / "statesvc" / "cli" / "operation_table.json"
+_SHAPES: Final = {"date-time": "time", "uuid": "uuid"}
 _PLAIN: Final = frozenset({"string", "integer", "number", "boolean"})
 
 
@@ -50,7 +51,7 @@ def _described(route: Route) -> dict[str, Any]:
         "takes_why": WHY_HEADER in operation.request_headers,
         "fields": fields,
         "parts": None if operation.parts is None else _without_defaults(asdict(operation.parts)),
-        "view": listed_views(operation.view) if operation.commands else None,
+        "view": listed_views(operation.view),
         "commands": [
             _without_defaults(
                 {**asdict(replace(command, view=())), "view": listed_views(command.view)}
@@ -96,6 +97,8 @@ def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
             "type": schema.get("items", {}).get("type", "string"),
             "choices": schema.get("items", {}).get("enum"),
         }
+    if (shape := _SHAPES.get(schema.get("format", ""))) is not None:
+        return {"type": shape}
     choices = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
     kind = schema.get("type", "string" if choices else "object")
     return {"type": kind if kind in _PLAIN else "object", "choices": choices}

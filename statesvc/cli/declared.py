@@ -109,7 +109,8 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
             if not options.json and not code:
                 write_line("nothing was changed; --yes does it")
             return code
-        is_whole = "cursor" in operation.fields and "cursor" not in taken
+        cursor = operation.fields.get("cursor")
+        is_whole = cursor is not None and cursor.place == "query" and "cursor" not in taken
         answer = await _answer(calls, operation, stated, why=why, is_whole=is_whole)
     if options.json:
         answer = _renamed(answer, command)

@@ -1,26 +1,12 @@
 """An id may be shortened to as many of its first characters as are unique."""
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.presentation import presentation
-
-_SHORTEST: Final = 8
 
 T = TypeVar("T")
 _NAMED: Final = 5
-
-
-def shown_ids(ids: Sequence[str]) -> list[str]:
-    """Return the ids as a list shows them: on a terminal, without `-o wide`, as many of their characters as tell them apart."""
-    if not sys.stdout.isatty() or presentation().wide:
-        return [*ids]
-    length = _SHORTEST
-    while len({each[:length] for each in ids}) < len(set(ids)):
-        length += 1
-    return [each[:length] for each in ids]
 
 
 def one_beginning_with(

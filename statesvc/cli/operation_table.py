@@ -8,6 +8,7 @@ import argparse
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -18,7 +19,6 @@ from statesvc.http.views import Views, view_of
 
 _CHOICES_SHOWN: Final = 8
 _WHY: Final = "recorded in the log"
-_TYPES: Final[Mapping[str, type]] = {"integer": int, "number": float}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +144,31 @@ def add_fields(
             parser.add_argument(
                 field.option, dest=name, required=is_required, **{**described, **many}
             )
+
+
+def _instant(text: str) -> str:
+    """Return a time as RFC 3339; UTC where no zone is given."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("invalid timestamp; use 2026-11-23T02:00:00Z") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()
+
+
+def _id(text: str) -> str:
+    """Return an id, or the first characters of one."""
+    wanted = text.strip().lower()
+    if not wanted or wanted.strip("0123456789abcdef-"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no id: an id has hexadecimal digits")
+    return wanted
+
+
+_TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "integer": int,
+    "number": float,
+    "time": _instant,
+    "uuid": _id,
+}
 
 
 def _words_of(field: TakenField) -> Callable[[str], list[str]]:

@@ -7,7 +7,7 @@ from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import AwareDatetime, BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from statesvc.addons.console.html_exchange import utc_instant
@@ -27,6 +27,7 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
 from statesvc.http.views import Line, Sentences, draw, sentence
 
+_TIMES: Final = frozenset({datetime, AwareDatetime})
 _YES_OR_NO: Final = (("", "any"), ("true", "yes"), ("false", "no"))
 
 
@@ -68,7 +69,7 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
     }
     if kind is bool:
         return Input(**described, type="checkbox", value="1" if value else "")
-    if kind is datetime:
+    if kind in _TIMES:
         at = datetime.fromisoformat(value) if isinstance(value, str) and value else None
         described["hint"] = f"UTC. {described['hint']}".strip()
         shown = "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M}"
@@ -132,7 +133,7 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
         elif not given:
             if issubclass(model, PartialChange) and type(None) in get_args(field.annotation):
                 stated[name] = None
-        elif kind is datetime:
+        elif kind in _TIMES:
             stated[name] = utc_instant(given, name)
         elif get_origin(kind) is list:
             stated[name] = [word for part in given.split(",") if (word := part.strip())]
@@ -173,15 +174,33 @@ class _DeclaredForm:
         )
 
     async def _inputs(self, visit: PageRequest) -> list[Input]:
-        present: Mapping[str, Any] = {}
-        if self.form.is_filled and self.previewed is not None:
-            present = await visit.call_api(self.previewed.where, **visit.request.match_info)
-        values = {**present, **visit.request.query}
+        values = {**await self._present(visit), **visit.request.query}
         return [
             each
             for name in self.form.fields
             for each in inputs_of(self._model(name), name, values=values)
         ]
+
+    async def _present(self, visit: PageRequest) -> Mapping[str, Any]:
+        """Return what a filled form begins with."""
+        if not self.form.is_filled or self.previewed is None:
+            return {}
+        present: Mapping[str, Any] = await visit.call_api(
+            self.previewed.where, **visit.request.match_info
+        )
+        return present
+
+    def _changed(
+        self, order: dict[str, Any] | None, present: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """Leave out of an order what is so already."""
+        if order is None or not self.form.is_filled:
+            return order
+        return {
+            name: value
+            for name, value in order.items()
+            if name not in self.form.fields or _text(value) != _text(present.get(name))
+        }
 
     def _model(self, name: str) -> type[BaseModel]:
         """Return the model that has the field: the body's, or that of the parameters."""
@@ -212,6 +231,8 @@ class _DeclaredForm:
         order, answer = self._order(values), {}
         model, path = self.operation.request, self._given(visit, values)
         view = self.form.would
+        if self.form.is_filled:
+            return self._would_change(visit, order or {}, await self._present(visit))
         if model is not None and "dry_run" in model.model_fields:
             answer = await visit.call_api(
                 self.operation.where, {**(order or {}), "dry_run": True}, **path
@@ -238,8 +259,25 @@ class _DeclaredForm:
             refusal=" ".join(refused) or None,
         )
 
+    def _would_change(
+        self, visit: PageRequest, order: dict[str, Any], present: Mapping[str, Any]
+    ) -> DryRun:
+        changed = self._changed(order, present) or {}
+        visit.calls.check(self.operation.where, changed)
+        rows = [
+            (name.replace("_", " "), _text(present.get(name)), _text(changed[name]))
+            for name in self.form.fields
+            if name in changed
+        ]
+        return DryRun(
+            columns=("Field", "Now", "Then"),
+            rows=rows,
+            refusal=None if rows else "It is so already.",
+        )
+
     async def _carry_out(self, visit: PageRequest, values: Values) -> Done | Shown:
-        operation, order = self.operation, self._order(values)
+        operation = self.operation
+        order = self._changed(self._order(values), await self._present(visit))
         path = self._given(visit, values)
         stated = {**(order or {}), **path}
         progress = None

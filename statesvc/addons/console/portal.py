@@ -9,11 +9,12 @@ from typing import Final
 
 from aiohttp import web
 
+from statesvc.addons.console.declared_pages import declared_pages
 from statesvc.addons.console.frame import PAGE, ScreenFrame
 from statesvc.addons.console.frame_menu import Menu
 from statesvc.addons.console.html_exchange import redirect
+from statesvc.addons.console.operation_forms import declared_actions
 from statesvc.addons.console.pages import Templates
-from statesvc.addons.console.subscription_forms import ONE as SUBSCRIPTION
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import Cookie, WebSession
 from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks
@@ -49,19 +50,17 @@ def routes(served: ServedCalls) -> list[Route]:
         _cookie(request, seconds).set(response, token)
         return response
 
-    screens, actions, disclosures = subscription_pages(served.pool)
+    calls = [route for route in served.calls if f"{route.method} {route.path}" in CALLS]
+    actions = [*declared_actions(calls)]
+    one, disclosures = subscription_pages(served.pool)
+    screens = [*declared_pages(calls, actions), *one]
     frame = ScreenFrame(
         pages=Templates(),
         find=find,
-        calls=InnerCalls(
-            [route for route in served.calls if f"{route.method} {route.path}" in CALLS],
-            served.limits,
-        ),
+        calls=InnerCalls(calls, served.limits),
         screens=screens,
         menu=Menu(served.readable, screens),
-        actions=[
-            action for action in actions if action.path.removeprefix(f"{SUBSCRIPTION}/") in DEEDS
-        ],
+        actions=actions,
         disclosures=disclosures,
         home=PORTAL,
     )

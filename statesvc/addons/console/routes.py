@@ -34,17 +34,18 @@ def served_pages(served: ServedCalls) -> list[Route]:
     inner = InnerCalls(calls, served.limits)
     declared = [*declared_actions(calls)]
     dead_letters, bodies = dead_letter_pages()
+    subscriptions, answers = subscription_pages(served.pool)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column
     pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
         ([Overview(readable).screen()], [], []),
         (*carrier_pages(served.pool), []),
         (work_pages(), [], []),
+        *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([*declared_pages(calls, declared)], declared, []),
         teaching_pages(),
         (dead_letters, [], bodies),
-        subscription_pages(served.pool),
-        *((screens, [], disclosures) for screens, disclosures in about_shipments),
+        (subscriptions, [], answers),
         ([], shipment_actions(), []),
         (promise_pages(), [], []),
         (*expectation_pages(), []),

@@ -11,7 +11,6 @@ from psycopg import AsyncConnection
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.limiter_chart import limiter_charts
 from statesvc.addons.console.screen import (
-    FormAction,
     PageRequest,
     PersonalDataRequest,
     Screen,
@@ -19,20 +18,16 @@ from statesvc.addons.console.screen import (
     Values,
 )
 from statesvc.addons.console.shipment_screens import path_of
-from statesvc.addons.console.subscription_forms import LIST, ONE, subscription_actions
+from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN, get_subscription
 from statesvc.api.subscriptions.subscription_operations import ONE as CALL
-from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.background.duration import duration
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome_words import outcome_words
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.views import draw
 from statesvc.subscriptions.recorded_attempts import RecentTries, read_recent_tries
 
-_STATES: Final = ("active", "paused", "disabled", "failing")
-_IN_TROUBLE: Final = ("disabled", "failing", "paused")
-_TROUBLES: Final = 50
-_PAGE: Final = 100
 _ATTEMPTS: Final = 60
 _SQL: Final = queries("statesvc.addons.console", "subscription_screens")
 WAITING_MAX: Final = 10_000
@@ -105,26 +100,6 @@ def finding_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: dateti
     )
 
 
-async def show_list(visit: PageRequest) -> Mapping[str, Any]:
-    """Show a page; before the first one those that need a human."""
-    state, cursor = visit.query("state"), visit.query("cursor")
-    troubled: list[Any] = []
-    if not state and not cursor:
-        for each in _IN_TROUBLE:
-            troubled += (await visit.call_api(f"GET {PATH}", state=each, limit=_TROUBLES))["items"]
-    page = await visit.call_api(
-        f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE
-    )
-    once = {one["id"]: one for one in troubled}
-    return {
-        "state": state,
-        "states": _STATES,
-        "troubled": list(once.values()),
-        "subscriptions": page["items"],
-        "next_cursor": page["next_cursor"],
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class SubscriptionScreen:
     pool: Connections
@@ -173,7 +148,8 @@ class SubscriptionScreen:
             "outcome": wanted,
             "shipment_path": path_of,
             "one": one,
-            "path": visit.at(ONE.format(subscription_id=one["id"])),
+            "facts": draw(get_subscription.view, one),
+            "path": visit.at(SCREEN.format(subscription_id=one["id"])),
             "attempts": shown,
             "next_cursor": attempts["next_cursor"],
             "cursor": cursor,
@@ -199,37 +175,22 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
     return bars(columns, title=title, unit=" ms")
 
 
-def subscription_pages(
-    pool: Connections,
-) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
+def subscription_pages(pool: Connections) -> tuple[list[Screen], list[PersonalDataRequest]]:
     screen = SubscriptionScreen(pool)
-    about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
+    about: dict[str, Any] = {"title": "Subscription", "section": LIST}
     return (
         [
             Screen(
-                path=LIST,
-                title="Subscriptions",
-                template="subscriptions.html",
-                show=show_list,
-                menu="Subscriptions",
-                **about,
-            ),
-            Screen(
-                path=ONE,
-                title="Subscription",
+                path=SCREEN,
                 template="subscription.html",
                 show=screen.show,
+                scope=Scope.SUBSCRIPTIONS,
                 **about,
-            ),
+            )
         ],
-        subscription_actions(),
         [
             PersonalDataRequest(
-                path=ONE + "/answers",
-                title="Subscription",
-                disclose=screen.show_answers,
-                scope=Scope.PII,
-                section=LIST,
+                path=SCREEN + "/answers", disclose=screen.show_answers, scope=Scope.PII, **about
             )
         ],
     )

@@ -11,14 +11,18 @@ from typing_extensions import TypedDict
 from statesvc.api.operation_context import Context
 from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
+from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN
+from statesvc.api.subscriptions.subscription_words import replayed
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import RowNumber, encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
+from statesvc.http.views import Sentences
 from statesvc.subscriptions.replay import (
     CALL_SECONDS,
     START,
@@ -112,6 +116,20 @@ class RangePosition:
     problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
     deadline_seconds=_DEADLINE_SECONDS,
     parts=CallParts(summed=("matched", "put", "never_written", "waiting", "delivered")),
+    view=Sentences(replayed),
+    commands=(
+        Command(name="subscriptions replay", fields=("since", "until", "delivered_too", "dry_run")),
+    ),
+    forms=(
+        Form(
+            path=SCREEN + "/replay",
+            title="Send a range again",
+            button="Send a range again",
+            fields=("since", "until", "delivered_too"),
+            then=SCREEN,
+            section=LIST,
+        ),
+    ),
 )
 async def replay_subscription(
     context: Context, call: Call[SubscriptionParameters, ReplayInput]

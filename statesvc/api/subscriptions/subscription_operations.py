@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from statesvc.api.operation_context import Context
+from statesvc.api.subscriptions import subscription_words as words
 from statesvc.api.subscriptions.inputs import ages, checked_address, older, requested, watched
 from statesvc.api.subscriptions.models import (
     URL_RULE,
@@ -33,12 +34,12 @@ from statesvc.api.subscriptions.shown import all_shown, attempt_shown, read_show
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.http.call import Call
-from statesvc.http.faces import Command
+from statesvc.http.faces import Command, ConsolePage, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
-from statesvc.http.views import Sentences
+from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.connection_test import record_test, send_test
 from statesvc.subscriptions.key_revocation import needed
@@ -62,7 +63,10 @@ _PLAIN: Final = (
     "rate_per_second",
     "max_age_seconds",
 )
-"""Members that a command states by a flag each."""
+"""Members that a command states by a flag each, and a form by an input."""
+LIST: Final = "/console/subscriptions"
+SCREEN: Final = LIST + "/{subscription_id}"
+_SHOWN_ONCE: Final = (Details("secret", "public_keys"), Sentences(words.shown_once))
 
 
 @operation(
@@ -72,6 +76,19 @@ _PLAIN: Final = (
     statuses={CREATED: "made; `secret` is shown once"},
     request_headers=WHY_TAKEN,
     commands=(Command(name="subscriptions create", fields=("url", *_PLAIN, "key_type")),),
+    forms=(
+        Form(
+            path=LIST + "/create",
+            title="Create a subscription",
+            button="Create a subscription",
+            fields=("url", *_PLAIN, "pii", "coalesce", "key_type"),
+            would=Sentences(
+                "Changes from now on are sent to {url}. The next page shows its secret."
+            ),
+            view=_SHOWN_ONCE,
+            then=LIST,
+        ),
+    ),
 )
 async def create_subscription(
     context: Context, call: Call[None, SubscriptionInput]
@@ -97,7 +114,32 @@ async def create_subscription(
     return {**made, "secret": _shown_once(secret)}
 
 
-@operation(f"GET {PATH}", scope="subscriptions", problems=(Code.INVALID_CURSOR,))
+@operation(
+    f"GET {PATH}",
+    scope="subscriptions",
+    problems=(Code.INVALID_CURSOR,),
+    view=Table(
+        Column("id", "ID", link=LIST + "/{id}"),
+        "name",
+        "state",
+        Column("url", "URL", link=LIST + "/{id}"),
+        Column("owner", wide=True),
+        Column(words.failing_for, "Failing for"),
+        Column(words.last_answer, "Last answer"),
+        empty="there is no subscription",
+    ),
+    commands=(Command(name="subscriptions list", fields=("state",)),),
+    pages=(
+        ConsolePage(
+            path=LIST,
+            title="Subscriptions",
+            menu="Subscriptions",
+            filter=("state",),
+            acts=(LIST + "/create",),
+            is_live=True,
+        ),
+    ),
+)
 async def list_subscriptions(
     context: Context, call: Call[SubscriptionListParameters, None]
 ) -> Page[SubscriptionShown]:
@@ -128,7 +170,44 @@ async def list_subscriptions(
     return Page(items, cursor)
 
 
-@operation(f"GET {ONE}", scope="subscriptions", problems=(Code.NOT_FOUND,))
+@operation(
+    f"GET {ONE}",
+    scope="subscriptions",
+    problems=(Code.NOT_FOUND,),
+    view=Details(
+        Column("id", "ID"),
+        "name",
+        "description",
+        "state",
+        Column("url", "URL"),
+        "owner",
+        "created_at",
+        Column("created_by", "By"),
+        "carriers",
+        "statuses",
+        "types",
+        Column("shipments", "Shipments"),
+        "payload",
+        Column("pii", "Personal fields"),
+        "parcels",
+        Column("coalesce", "Merges when too much waits"),
+        Column("rate_per_second", "At most a second"),
+        Column("max_age_seconds", "Not older than, in seconds"),
+        Column(words.give_up_after, "Gives up after"),
+        Column("key_type", "Signed"),
+        "public_keys",
+        Column("signature.header", "Also signed in"),
+        Column("headers", "Own headers"),
+        "paused_at",
+        "disabled_at",
+        Column("disabled_why", "Disabled because"),
+        "missed_since",
+        Column(words.failing_for, "Failing for"),
+        Column(words.last_answer, "Last answer"),
+        Column(words.pace, "Pace"),
+        Column("limiter.next_allowed_at", "Nothing before"),
+    ),
+)
 async def get_subscription(
     context: Context, call: Call[SubscriptionParameters, None]
 ) -> SubscriptionDetail:
@@ -147,7 +226,20 @@ async def get_subscription(
     rules=(URL_RULE, "`pii` is for the payload `full`."),
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
+    view=Sentences("Subscription {id} is changed."),
     commands=(Command(name="subscriptions change", fields=("url", *_PLAIN)),),
+    forms=(
+        Form(
+            path=SCREEN + "/change",
+            title="Change a subscription",
+            button="Change",
+            preview="get_subscription",
+            is_filled=True,
+            fields=("url", *_PLAIN, "pii", "coalesce"),
+            then=SCREEN,
+            section=LIST,
+        ),
+    ),
 )
 async def change_subscription(
     context: Context, call: Call[SubscriptionParameters, SubscriptionChange]
@@ -196,6 +288,20 @@ async def change_subscription(
     problems=(Code.NOT_FOUND,),
     view=Sentences("Subscription {subscription_id} is deleted."),
     commands=(Command(name="subscriptions delete"),),
+    forms=(
+        Form(
+            path=SCREEN + "/delete",
+            title="Delete a subscription",
+            button="Delete",
+            preview="get_subscription",
+            would=Sentences(
+                "Nothing is sent to {url} any more, and what waits for it goes nowhere. Its secret ends.",
+                "It cannot be undone: a new subscription has another id and another secret. To stop for a while, pause it.",
+            ),
+            then=LIST,
+            is_drastic=True,
+        ),
+    ),
 )
 async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
     """Delete a subscription."""
@@ -207,6 +313,19 @@ async def delete_subscription(context: Context, call: Call[SubscriptionParameter
     scope="subscriptions",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND,),
+    view=Sentences("Paused: notifications collect, and are sent once it is resumed."),
+    commands=(Command(name="subscriptions pause"),),
+    forms=(
+        Form(
+            path=SCREEN + "/pause",
+            title="Pause a subscription",
+            button="Pause",
+            preview="get_subscription",
+            would=Sentences(words.would_pause),
+            then=SCREEN,
+            section=LIST,
+        ),
+    ),
 )
 async def pause_subscription(
     context: Context, call: Call[SubscriptionParameters, None]
@@ -222,6 +341,19 @@ async def pause_subscription(
     scope="subscriptions",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND,),
+    view=Sentences(words.resumed),
+    commands=(Command(name="subscriptions resume"),),
+    forms=(
+        Form(
+            path=SCREEN + "/resume",
+            title="Resume a subscription",
+            button="Resume",
+            preview="get_subscription",
+            would=Sentences(words.would_resume),
+            then=SCREEN,
+            section=LIST,
+        ),
+    ),
 )
 async def resume_subscription(
     context: Context, call: Call[SubscriptionParameters, None]
@@ -238,6 +370,25 @@ async def resume_subscription(
     scope="subscriptions",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
+    view=Sentences(words.secret, words.former_secret),
+    commands=(Command(name="subscriptions rotate-secret", fields=("grace_hours",)),),
+    forms=(
+        Form(
+            path=SCREEN + "/rotate-secret",
+            title="Rotate the secret of a subscription",
+            button="New secret",
+            preview="get_subscription",
+            fields=("grace_hours",),
+            would=Sentences(
+                "Notifications to {url} are signed with a new secret from now on. The next page shows it.",
+                words.former_secret,
+            ),
+            view=(*_SHOWN_ONCE, Sentences(words.former_secret)),
+            then=SCREEN,
+            section=LIST,
+            is_drastic=True,
+        ),
+    ),
 )
 async def rotate_subscription_secret(
     context: Context, call: Call[RotationParameters, None]
@@ -271,6 +422,22 @@ async def rotate_subscription_secret(
     is_body_optional=True,
     problems=(Code.NOT_FOUND,),
     deadline_seconds=TOTAL_SECONDS + 5,
+    view=Sentences(words.tested),
+    commands=(Command(name="subscriptions test"),),
+    forms=(
+        Form(
+            path=SCREEN + "/test",
+            title="Send a test",
+            button="Send a test",
+            preview="get_subscription",
+            fields=("type",),
+            would=Sentences(
+                "One {type} goes to {url}, signed like any other and marked as a test. It is never sent again."
+            ),
+            then=SCREEN,
+            section=LIST,
+        ),
+    ),
 )
 async def test_subscription(
     context: Context, call: Call[SubscriptionParameters, TestRequest]
@@ -305,6 +472,14 @@ async def test_subscription(
     scope="subscriptions",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
+    view=Table(
+        "started_at",
+        Column("number", "Try"),
+        Column(words.attempt_outcome, "Outcome"),
+        Column("duration_ms", "ms"),
+        Column("webhook_id", "Webhook id"),
+        empty="nothing was sent yet",
+    ),
 )
 async def list_attempts(
     context: Context, call: Call[AttemptsParameters, None]

@@ -87,11 +87,11 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
         await _with_keys(page, "Release", button="Release it")
         await expect(page.get_by_role("status")).to_contain_text("UPS is released.")
         await _with_keys(
-            page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause it"
+            page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause"
         )
-        await expect(page.get_by_role("status")).to_contain_text("It is paused.")
-        await _with_keys(page, "Resume", button="Resume it")
-        await _says(page, "It is resumed.")
+        await expect(page.get_by_role("status")).to_contain_text("Paused: notifications collect")
+        await _with_keys(page, "Resume", button="Resume")
+        await _says(page, "Resumed: what waits is sent now.")
         await _with_keys(page, "Notices 1 not seen", "Mark as seen", button="Mark as seen")
         await _says(page, "Notice 1 is marked as seen.")
     done = [
@@ -135,12 +135,12 @@ async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and
         await _says(page, "Erased: 1 shipment.")
         await page.goto(str(tab.client.make_url("/console/subscriptions")))
         await page.get_by_role("link", name="https://shop.invalid/hook").click()
-        await page.get_by_role("link", name="Bound its rate").click()
-        await page.get_by_label("Notifications a second").fill("5")
-        await _confirm(page, "Set it")
-        await _says(page, "Its rate is set.")
-        await _with_keys(page, "Delete", button="Delete it", is_drastic=True)
-        await _says(page, "The subscription of https://shop.invalid/hook is deleted.")
+        await page.get_by_role("link", name="Change", exact=True).click()
+        await page.get_by_label("Rate per second").fill("5")
+        await _confirm(page, "Change")
+        await _says(page, "is changed.")
+        await _with_keys(page, "Delete", button="Delete", is_drastic=True)
+        await _says(page, "is deleted.")
 
 
 async def _says(page: Page, sentence: str) -> None:

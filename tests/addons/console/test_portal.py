@@ -130,8 +130,8 @@ async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(portal
     )
     tab = await portal.visit(await portal.link(shop))
     listed = await html_of(tab, LIST)
-    assert re.search(rf">Night mails</a>.*https://shop\.invalid/hook.*<code>{named}</code>", listed)
-    assert re.search(rf">https://shop\.invalid/other</a>.*<code>{unnamed}</code>", listed)
+    assert re.search(rf'href="{page(named)}">{named}</a>.*Night mails.*shop\.invalid/hook', listed)
+    assert re.search(rf'href="{page(unnamed)}">{unnamed}</a>.*shop\.invalid/other', listed)
     shown = await html_of(tab, page(named))
     assert '<h1 class="long">Night mails</h1>' in shown
     assert "https://shop.invalid/hook" in shown
@@ -284,8 +284,8 @@ async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_say
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
     tab = await portal.visit(await portal.link(shop))
-    assert "It is paused." in await tab.act(f"{page(mine)}/pause", why="a move")
-    assert "It is resumed." in await tab.act(f"{page(mine)}/resume", why="moved")
+    assert "Paused: " in await tab.act(f"{page(mine)}/pause", why="a move")
+    assert "Resumed: " in await tab.act(f"{page(mine)}/resume", why="moved")
     await tab.act(f"{page(mine)}/test", why="is it there?", type="shipment.updated")
     assert "updated test" in await tab.text(page(mine))
     made = await tab.act(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1")
@@ -317,9 +317,9 @@ async def test_a_range_is_counted_then_sent_again(portal: Portal, scan: Any) -> 
     tab = await portal.visit(await portal.link(shop))
     asked = {"why": "lost", "since": "2026-01-01T00:00", "delivered_too": "1"}
     waiting = "SELECT FROM statesvc.outbox"
-    assert "1 notification of 1 in the range" in await tab.preview(f"{page(mine)}/replay", **asked)
+    assert "1 of 1 would be sent again" in await tab.preview(f"{page(mine)}/replay", **asked)
     assert await (await portal.api.connection.execute(waiting)).fetchall() == []
-    assert "Put into the outbox: 1 notification." in await tab.act(f"{page(mine)}/replay", **asked)
+    assert "1 of 1 are sent again" in await tab.act(f"{page(mine)}/replay", **asked)
     assert len(await (await portal.api.connection.execute(waiting)).fetchall()) == 1
 
 
