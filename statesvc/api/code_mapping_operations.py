@@ -9,6 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
+from statesvc.api import code_words as words
 from statesvc.api.code_mapping_models import (
     CarrierMappingParameters,
     MappedCodesParameters,
@@ -26,9 +27,11 @@ from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
+from statesvc.http.faces import ConsolePage, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, before_number, encode_cursor, encode_position, position_of
 from statesvc.http.problem import CREATED, Code, Problem, Violation
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.reading.code_mapping import (
     CodeMapping,
     MappingChangedError,
@@ -41,7 +44,7 @@ from statesvc.reading.code_mapping import (
 )
 from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.renormalize.history_walk import HistoryWalk
-from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it, has_events
+from statesvc.repair.teaching.code_events import as_events_have_it, has_events
 from statesvc.repair.teaching.mapping_list import ListedMapping, listed
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
@@ -52,9 +55,43 @@ SECONDS_MAX: Final = 15.0
 LONG_SECONDS: Final = 30.0
 _TAG: Final = "codes"
 _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
+_CARRIERS: Final = "/console/carriers"
+_CARRIER: Final = _CARRIERS + "/{carrier_id}"
+_MAPPING: Final = _CARRIER + "/mappings/{revision}"
+_PARTS: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
+_COLUMNS: Final = (
+    Column("revision", link=_MAPPING),
+    "carrier_id",
+    Column(words.code, "Code"),
+    Column(words.meaning, "Read as"),
+    Column(words.shipped, "Table says"),
+    Column(words.redundant, "Redundant"),
+    "added_at",
+    Column("added_by", "By"),
+    "why",
+)
+_LIST: Final = Table(*_COLUMNS, empty="no code is mapped")
 
 
-@operation("GET /v1/unmapped-codes", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
+@operation(
+    "GET /v1/unmapped-codes",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    view=Table(
+        "carrier_id",
+        Column(words.listed_code, "Code", link=words.code_path),
+        Column(words.read_by, "Read"),
+        "events",
+        "shipments",
+        "since",
+        Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
+        Column(words.mapped, "Mapped"),
+        Column(words.proposed, "Proposed"),
+        Column("message_ids", "Examples", wide=True),
+        empty="every code that was pushed is mapped",
+    ),
+)
 async def list_unmapped_codes(
     context: Context, call: Call[UnmappedParameters, None]
 ) -> Page[UnmappedCode]:
@@ -73,7 +110,36 @@ async def list_unmapped_codes(
 
 
 @operation(
-    "GET /v1/unmapped-codes/samples", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,)
+    "GET /v1/unmapped-codes/samples",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    pages=(
+        ConsolePage(
+            path=_CARRIER + "/code",
+            title="Code of {carrier_id}",
+            section=_CARRIERS,
+            filter=("raw_type", "raw_code"),
+            acts=(_CARRIER + "/teach",),
+            personal="Their texts may hold personal data.",
+            view=Table(
+                Column("occurred_at", "Happened"),
+                Column(
+                    "tracking_number",
+                    "Shipment",
+                    link="/console/shipments/{carrier_id}/{tracking_number}",
+                ),
+                Column(words.code, "Code"),
+                Column("carrier_code", "As printed"),
+                Column("description", "Text"),
+                Column("proposed.status", "Proposed"),
+                Column("proposed.why", "Because"),
+                Column("recorded_at", "Known"),
+                Column(words.teach_words, "Map", link=words.teach_path),
+                empty="The log has no event that is still read so.",
+            ),
+        ),
+    ),
 )
 async def list_unmapped_code_samples(
     context: Context, call: Call[SampleParameters, None]
@@ -100,7 +166,11 @@ async def list_unmapped_code_samples(
 
 
 @operation(
-    f"GET {_MAPPINGS}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR)
+    f"GET {_MAPPINGS}",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    view=_LIST,
 )
 async def list_code_mappings(
     context: Context, call: Call[MappingsParameters, None]
@@ -131,6 +201,7 @@ async def list_code_mappings(
     scope="ops",
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    view=_LIST,
 )
 async def list_mapped_codes(
     context: Context, call: Call[MappedCodesParameters, None]
@@ -188,6 +259,32 @@ async def list_mapped_codes(
     statuses={CREATED: "mapped"},
     rules=("No event has the code, and `force` is not set.",),
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+    view=Sentences(words.in_effect),
+    forms=(
+        Form(
+            path=_CARRIER + "/teach",
+            title="Map a code of {carrier_id}",
+            button="Map the code",
+            fields=(*_PARTS, "meaning.kind", "meaning.status", "meaning.reason", "force"),
+            preview="preview_code_mapping",
+            kept=("replaces",),
+            view=Sentences(words.in_effect, "Its history is not read again yet."),
+            then=_MAPPING,
+            section=_CARRIERS,
+        ),
+        Form(
+            path=_CARRIER + "/unmap",
+            title="Take a mapping of {carrier_id} back",
+            button="Take it back",
+            fields=_PARTS,
+            fixed={"meaning": None},
+            preview="preview_code_mapping",
+            kept=("replaces",),
+            view=Sentences(words.in_effect, "Its history is not read again yet."),
+            then=_MAPPING,
+            section=_CARRIERS,
+        ),
+    ),
 )
 async def teach_code(
     context: Context, call: Call[CarrierMappingParameters, TeachRequest]
@@ -211,7 +308,7 @@ async def teach_code(
             and not lesson.force
             and not await has_events(connection, printed.clear(digest))
         ):
-            raise Problem(Code.INVALID_REQUEST, f"{NO_EVENT}; `force` maps it all the same")
+            raise Problem(Code.INVALID_REQUEST, f"{words.NO_EVENT}; `force` maps it all the same")
         try:
             actor = call.caller.actor
             revision = await teach(
@@ -244,6 +341,15 @@ async def teach_code(
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER,),
     is_computed=True,
+    view=(
+        Sentences(words.previewed),
+        Table(
+            Column("tracking_number", "Newest"),
+            Column("occurred_at", "Happened"),
+            Column(words.code, "Code"),
+            of="samples",
+        ),
+    ),
 )
 async def preview_code_mapping(
     context: Context, call: Call[CarrierMappingParameters, PreviewRequest]
@@ -266,6 +372,16 @@ async def preview_code_mapping(
     scope="ops",
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND),
+    pages=(
+        ConsolePage(
+            path=_MAPPING,
+            title="Mapping {revision} of {carrier_id}",
+            section=_CARRIERS,
+            acts=(_MAPPING + "/renormalize",),
+            personal="The texts of mapped codes may hold personal data.",
+            view=Table(*_COLUMNS, Column(words.unmap_words, "Action", link=words.unmap_path)),
+        ),
+    ),
 )
 async def get_code_mapping(
     context: Context, call: Call[MappingParameters, None]
@@ -297,6 +413,19 @@ async def get_code_mapping(
             "transitions",
             "notifications",
         )
+    ),
+    view=Sentences(words.reread),
+    forms=(
+        Form(
+            path=_MAPPING + "/renormalize",
+            title="Read the history of mapping {revision} again",
+            button="Read its history again",
+            would=Sentences(
+                "Messages with the code are read again. What comes out differently is appended as corrections, and notified."
+            ),
+            then=_MAPPING,
+            section=_CARRIERS,
+        ),
     ),
 )
 async def renormalize_code_mapping(

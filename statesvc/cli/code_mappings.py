@@ -5,23 +5,21 @@
 
 import argparse
 import asyncio
-import shlex
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from events.vocabulary import Reason, Status
+from statesvc.api.code_words import map_commands
 from statesvc.cli.api_calls import CallRefusedError, Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.declared import Subcommands
-from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import time_of, write_json, write_line, write_table
+from statesvc.cli.operation_table import add_fields, operation_named
+from statesvc.cli.output import write_blocks, write_json, write_line
 from statesvc.cli.service_calls import api_calls
+from statesvc.http.views import Line, Sentences, draw
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 
-_TEXT: Final = "text"
-"""Stands in lists where the carrier prints a text in place of a code (`events.clear_part.TEXT`)."""
 _CODE: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
-_EXAMPLES_SHOWN: Final = 2
 _LIMIT: Final = 200
 
 
@@ -139,18 +137,14 @@ def _lesson(options: argparse.Namespace) -> dict[str, Json]:
 
 
 async def _teach(calls: Calls, lesson: Mapping[str, Json], options: argparse.Namespace) -> None:
-    preview = await calls.call("preview_code_mapping", lesson, carrier_id=options.carrier)
-    meaning = lesson["meaning"]
-    if meaning is None and preview["in_effect"] is None:
-        raise CommandError("no mapping of the code is in effect: the normalizer reads it")
-    if not options.json:
-        _write_preview(preview, meaning)
     force = options.what == "map" and options.force
-    if meaning is not None and not preview["events"] and not force:
-        raise CommandError(
-            "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern; "
-            "--force maps it all the same"
-        )
+    preview = await calls.call("preview_code_mapping", lesson, carrier_id=options.carrier)
+    blocks = draw(operation_named("preview_code_mapping").view, preview, {**lesson, "force": force})
+    refusals = [block.text for block in blocks if isinstance(block, Line) and block.is_refusal]
+    if refusals:
+        raise CommandError("; ".join(refusals))
+    if not options.json:
+        write_blocks(blocks)
     if not options.yes:
         if options.json:
             write_json(preview)
@@ -161,25 +155,28 @@ async def _teach(calls: Calls, lesson: Mapping[str, Json], options: argparse.Nam
         return
     order = {**lesson, "why": options.why, "replaces": preview["replaces"], "force": force}
     try:
-        revision = (await calls.call("teach_code", order, carrier_id=options.carrier))["revision"]
+        taught = await calls.call("teach_code", order, carrier_id=options.carrier)
     except CallRefusedError as error:
         latest = error.problem.get("latest_revision")
-        raise (
-            error
-            if latest is None
-            else CommandError(
-                f"{error} (`statesvc carriers map {options.carrier} --show {latest}`)"
-            )
-        ) from error
-    document: dict[str, Json] = {"revision": revision, "preview": preview}
+        if latest is None:
+            raise
+        listing = f"statesvc carriers map {options.carrier} --show {latest}"
+        raise CommandError(f"{error} (`{listing}`)") from error
+    document: dict[str, Json] = {"revision": taught["revision"], "preview": preview}
+    blocks = draw(operation_named("teach_code").view, taught)
     if options.renormalize:
-        document["renormalized"] = await _reread(
-            calls, options, revision, messages=preview["messages"]
-        )
+        done = await _reread(calls, options, taught["revision"], messages=preview["messages"])
+        document["renormalized"] = done
+        blocks += draw(operation_named("renormalize_code_mapping").view, done)
     if options.json:
         write_json(document)
-    else:
-        _write_applied(document, options)
+        return
+    write_blocks(blocks)
+    if not options.renormalize:
+        before = (
+            "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
+        )
+        write_line(f"what was read before: statesvc {before} --carrier {options.carrier}")
 
 
 async def _reread(
@@ -199,51 +196,15 @@ async def _reread(
     }
 
 
-def _write_preview(preview: Mapping[str, Any], meaning: Mapping[str, Any] | None) -> None:
-    now = (
-        "the normalizer reads it"
-        if preview["in_effect"] is None
-        else f"read as {_words(preview['in_effect'])}"
-    )
-    then = "as the normalizer says" if meaning is None else f"as {_words(meaning)}"
-    least = "at least " if preview["counts_capped"] else ""
-    write_line(f"now {now}; would be read {then}")
-    write_line(
-        f"{least}{preview['events']} events of {preview['shipments']} shipments in {preview['messages']} messages have the code"
-    )
-    if preview["samples"]:
-        write_table(
-            ("NEWEST", "HAPPENED", "CODE"),
-            [
-                (sample["tracking_number"], time_of(sample["occurred_at"]), _code(sample))
-                for sample in preview["samples"]
-            ],
-        )
-
-
-def _write_applied(document: Mapping[str, Any], options: argparse.Namespace) -> None:
-    write_line(f"revision {document['revision']}; in effect at the next claim")
-    done = document.get("renormalized")
-    if done is None:
-        before = (
-            "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
-        )
-        write_line(f"what was read before: statesvc {before} --carrier {options.carrier}")
-        return
-    write_line(
-        f"{done['messages']} messages read again: {done['corrected']} events corrected, {done['transitions']} changes of status, "
-        f"{done['notifications']} notifications"
-    )
-    if done["dead_letter_left"] is not None:
-        write_line(f"dead letter {done['dead_letter_id']} stays open: {done['dead_letter_left']}")
-
-
 async def _show(calls: Calls, options: argparse.Namespace) -> None:
     """Show one with what came before it, those of a carrier, or all."""
     rows = await _with_texts(
         calls, "list_mapped_codes", carrier_id=options.carrier, revision=options.show, limit=_LIMIT
     )
-    _write_mappings(rows["items"], as_json=options.json)
+    if options.json:
+        write_json(rows["items"])
+    else:
+        write_blocks(draw(operation_named("list_mapped_codes").view, rows))
 
 
 async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
@@ -259,110 +220,14 @@ async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
     return await calls.call(operation_id, **given)
 
 
-def _write_mappings(rows: list[Mapping[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        write_json(rows)
-    elif rows:
-        cells = [
-            (
-                row["revision"],
-                row["carrier_id"],
-                _code(row),
-                _words(row["meaning"]) if row["meaning"] else "as the normalizer says",
-                _words(row["shipped"]) if row["shipped"] else None,
-                "redundant" if row["redundant"] else None,
-                time_of(row["added_at"]),
-                row["added_by"],
-                row["why"],
-            )
-            for row in rows
-        ]
-        write_table(
-            ("REVISION", "CARRIER", "CODE", "READ AS", "TABLE SAYS", "", "ADDED", "BY", "WHY"),
-            cells,
-        )
-    else:
-        write_line("no code is mapped")
-
-
-def _code(row: Mapping[str, Any]) -> str:
-    texts = row.get("texts") or {}
-    parts = (
-        ("", row["raw_type"]),
-        ("", row["raw_code"]),
-        ("reason ", row["raw_reason"]),
-        ("text ", row.get("raw_text")),
-    )
-    return "/".join(f"{label}{texts.get(part, part)}" for label, part in parts if part is not None)
-
-
-def _words(meaning: Mapping[str, Any] | None) -> str:
-    if meaning is None:
-        return "the normalizer says"
-    return " ".join(
-        word for word in (meaning["status"] or meaning["kind"], meaning["reason"]) if word
-    )
-
-
-def _command(code: Mapping[str, Any]) -> str:
-    """Return the command that maps it. Of a text only its place is listed: a history, or a sample of the console, has the text itself."""
-    parts = (("--type", code["raw_type"]), ("--code", code["raw_code"]))
-    named = [
-        f"{option} {'TEXT' if part == _TEXT else shlex.quote(part)}"
-        for option, part in parts
-        if part is not None
-    ]
-    meant, proposed = ["--status STATUS"], code["proposed"]
-    if proposed is not None:
-        meant = [
-            f"--status {proposed['status']}",
-            *((f"--reason {proposed['reason']}",) if proposed["reason"] else ()),
-        ]
-    return " ".join(
-        ["statesvc carriers map", code["carrier_id"], *(named or ["--text TEXT"]), *meant]
-    )
-
-
 async def _unmapped(calls: Calls, *, as_json: bool) -> None:
-    codes = (await calls.call("list_unmapped_codes"))["items"]
+    codes = await calls.call("list_unmapped_codes")
     if as_json:
-        write_json(codes)
-    elif codes:
-        rows = [
-            (
-                code["carrier_id"],
-                code["carrier_code"] or "(no code)",
-                code["read"].replace("_", " "),
-                code["events"],
-                code["shipments"],
-                time_of(code["since"]),
-                code["dead_letter_id"],
-                f"{_words(code['mapped'])}: replay its dead letter" if code["mapped"] else None,
-                f"{code['proposed']['status']}: {code['proposed']['why']}"
-                if code["proposed"]
-                else None,
-                " ".join(code["message_ids"][:_EXAMPLES_SHOWN]),
-            )
-            for code in codes
-        ]
-        write_table(
-            (
-                "CARRIER",
-                "CODE",
-                "READ",
-                "EVENTS",
-                "SHIPMENTS",
-                "SINCE",
-                "DEAD LETTER",
-                "MAPPED",
-                "PROPOSED",
-                "EXAMPLES",
-            ),
-            rows,
-        )
-        write_line("\nto say what one means (first it shows what would change):")
-        for code in codes:
-            if code["mapped"] is None:
-                write_line(f"  {_command(code)}")
+        write_json(codes["items"])
     else:
-        write_line("every code that was pushed is mapped")
+        write_blocks(
+            [
+                *draw(operation_named("list_unmapped_codes").view, codes),
+                *draw(Sentences(map_commands), codes),
+            ]
+        )

@@ -16,13 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from statesvc.api.key_words import NO_PLACE
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import (
-    show_progress,
-    write_answer,
-    write_json,
-    write_line,
-    write_table,
-)
+from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.cli.tombstone_places import configured_tombstones, publish_tombstones
 from statesvc.database.dsns import Dsns

@@ -51,8 +51,8 @@ class Form:
     """A form of the console that makes this one call, at a page whose path has the call's parameters in braces.
 
     It is shown before what it would do: the view of a dry run where the body has `dry_run`, else `would`, drawn from the answer of the
-    operation `preview` where one is named; with `is_filled` the form begins with that answer. `fields`: of the body or the query. `then`:
-    the page that it leads to.
+    operation `preview` where one is named; with `is_filled` the form begins with that answer. `fields`: of the body, its members
+    (`meaning.status`), or the query. `kept`: fields with the value that the preview answered. `then`: the page that it leads to.
     """
 
     path: str
@@ -62,6 +62,7 @@ class Form:
     would: Views = ()
     preview: str = ""
     is_filled: bool = False
+    kept: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     fixed: Mapping[str, object] = field(default_factory=dict)
     view: Views = ()
@@ -74,7 +75,8 @@ class ConsolePage:
     """A page of the console that shows what this call answers. `filter`: its parameters that a visitor chooses, with `preset` at first.
 
     `menu`, `group`: its entry in the left column. `acts`: paths of forms that it leads to, the most likely first; `row_acts`: of each row.
-    `runbook`: pages of the runbook. `is_live`: it updates itself.
+    `runbook`: pages of the runbook. `is_live`: it updates itself. `personal`: what a call with `include=personal` shows, to who gives a
+    reason.
     """
 
     path: str
@@ -89,3 +91,4 @@ class ConsolePage:
     runbook: tuple[str, ...] = ()
     view: Views = ()
     is_live: bool = False
+    personal: str = ""

@@ -262,6 +262,11 @@ def _names(text: str) -> list[str]:
     return [name for _, name, _, _ in _WORDS.parse(text) if name]
 
 
+def member_names(text: str) -> set[str]:
+    """Return the members that a text names in braces."""
+    return set(_names(text))
+
+
 def _member(answer: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """Return a member, or a member's member: `failing.since`; None where it is not there."""
     for part in name.split("."):

@@ -72,8 +72,8 @@ def _teach(desk: Desk) -> None:
     (unknown,) = desk.json("carriers", "unmapped")
     assert unknown["raw_code"] == "EVZZ9"
     lesson = ("carriers", "map", "royalmail", "--code", "EVZZ9", "--status", "delivery_attempted")
-    assert "1 events of 1 shipments" in desk(*lesson)
-    assert "1 messages read again: 1 events corrected" in desk(
+    assert "1 event of 1 shipment" in desk(*lesson)
+    assert "1 message read again: 1 event corrected" in desk(
         *lesson, "--why", "their letter", "--yes", "--renormalize"
     )
     assert desk("dead-letters", "list") == "nothing waits\n"

@@ -162,9 +162,9 @@ ACTS: Final = (
         fields={
             "raw_type": "X",
             "raw_code": "9Z",
-            "kind": "scan",
-            "status": "delivery_attempted",
-            "force": "yes",
+            "meaning.kind": "scan",
+            "meaning.status": "delivery_attempted",
+            "force": "1",
         },
     ),
     Act(

@@ -18,12 +18,14 @@ from statesvc.addons.console.screen import (
     Screen,
     Values,
 )
+from statesvc.api.code_mapping_operations import list_code_mappings, list_unmapped_codes
 from statesvc.api.queue_operations import QuotaChange
 from statesvc.api.rollout_operations import RolloutChange
 from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import checked_body
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import draw
 from statesvc.reading.reading_name import is_foreign
 from statesvc.reading.rollout_store import ALL, Rollout, RolloutSettings, refusals
 
@@ -70,8 +72,8 @@ class CarrierScreens:
             "chart": _chart(line, label_every=4),
             "rollout": rollout,
             "diffs": diffs,
-            "codes": codes["items"],
-            "mappings": mappings["items"],
+            "codes": draw(list_unmapped_codes.view, codes),
+            "mappings": draw(list_code_mappings.view, mappings) if mappings["items"] else [],
             "quota": next((one for one in quotas if one["carrier_id"] == carrier_id), None),
         }
 

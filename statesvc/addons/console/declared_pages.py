@@ -6,7 +6,15 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from statesvc.addons.console.operation_forms import filters_of
-from statesvc.addons.console.screen import FormAction, MenuGroup, PageRequest, Screen
+from statesvc.addons.console.screen import (
+    FormAction,
+    MenuGroup,
+    PageRequest,
+    PersonalDataRequest,
+    Screen,
+    Shown,
+    Values,
+)
 from statesvc.http.faces import ConsolePage
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route
@@ -33,6 +41,23 @@ def declared_pages(routes: Iterable[Route], actions: Iterable[FormAction]) -> It
             )
 
 
+def declared_disclosures(
+    routes: Iterable[Route], actions: Iterable[FormAction]
+) -> Iterator[PersonalDataRequest]:
+    """Yield the pages that show personal data to who gives a reason."""
+    by_path = {action.path: action for action in actions}
+    for route in routes:
+        for page in route.operation.pages:
+            if page.personal:
+                yield PersonalDataRequest(
+                    path=page.path,
+                    title=page.title,
+                    scope=Scope.PII,
+                    disclose=_DeclaredPage(route.operation, page, by_path).disclose,
+                    section=page.section,
+                )
+
+
 @dataclass(frozen=True, slots=True)
 class _DeclaredPage:
     operation: Operation[Any]
@@ -40,16 +65,20 @@ class _DeclaredPage:
     actions: Mapping[str, FormAction]
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
+        return await self._values(visit, visit.request.query)
+
+    async def disclose(self, visit: PageRequest, values: Values) -> Shown:
+        return Shown("view.html", await self._values(visit, values, include="personal"))
+
+    async def _values(self, visit: PageRequest, asked: Values, **include: str) -> Mapping[str, Any]:
         page, path = self.page, dict(visit.request.match_info)
-        wanted = {
-            name: visit.request.query.get(name, page.preset.get(name, "")) for name in page.filter
-        }
+        wanted = {name: asked.get(name, page.preset.get(name, "")) for name in page.filter}
         stated = {name: value for name, value in wanted.items() if value}
         fields = {} if self.operation.parameters is None else self.operation.parameters.model_fields
         paged = (
             {"limit": _ROWS, "cursor": visit.query("cursor") or None} if "cursor" in fields else {}
         )
-        answer = await visit.call_api(self.operation.where, **stated, **path, **paged)
+        answer = await visit.call_api(self.operation.where, **stated, **path, **paged, **include)
         named = {**stated, **path, **answer}
         return {
             "title": sentence(page.title, named) or page.title,
@@ -70,6 +99,7 @@ class _DeclaredPage:
             "wanted": wanted,
             "next_cursor": answer.get("next_cursor"),
             "here_path": visit.request.path,
+            "masked": "" if include else page.personal,
         }
 
     def _view(self, visit: PageRequest) -> Views:

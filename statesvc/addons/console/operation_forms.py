@@ -25,7 +25,7 @@ from statesvc.http.call_progress import Progress
 from statesvc.http.faces import Asked, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
-from statesvc.http.views import Line, Sentences, draw, sentence
+from statesvc.http.views import Line, Sentences, draw, member_names, sentence
 
 _TIMES: Final = frozenset({datetime, AwareDatetime})
 _YES_OR_NO: Final = (("", "any"), ("true", "yes"), ("false", "no"))
@@ -39,9 +39,16 @@ def inputs_of(
 ) -> list[Input]:
     """Return inputs for fields of a call, filled with these values, else with their defaults. `left_out`: a choice of none."""
     return [
-        _input(name, model.model_fields[name], {} if values is None else values, left_out)
+        _input(name, _field(model, name), {} if values is None else values, left_out)
         for name in names
     ]
+
+
+def _field(model: type[BaseModel], name: str) -> FieldInfo:
+    """Return the field of a model, or of the model of one of its members: `meaning.status`."""
+    first, _, rest = name.partition(".")
+    field = model.model_fields[first]
+    return _field(_plain(field.annotation), rest) if rest else field
 
 
 def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Input]:
@@ -63,7 +70,8 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
         value = field.get_default()
     described: dict[str, Any] = {
         "name": name,
-        "label": asked.label or name.removesuffix("_id").replace("_", " ").capitalize(),
+        "label": asked.label
+        or name.rpartition(".")[2].removesuffix("_id").replace("_", " ").capitalize(),
         "hint": "" if kind is bool else asked.hint or field.description or "",
         "is_required": field.is_required(),
     }
@@ -83,7 +91,9 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
         options = [(choice, choice) for choice in choices]
         return Input(
             **described,
-            options=options if field.is_required() else [("", left_out), *options],
+            options=options
+            if field.is_required() or field.get_default() is not None
+            else [("", left_out), *options],
             value=_text(value),
         )
     return Input(**described, type="number" if kind is int else "text", value=_text(value))
@@ -126,19 +136,23 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
     """
     stated: dict[str, Any] = {}
     for name in names or model.model_fields:
-        field, given = model.model_fields[name], values.get(name, "").strip()
+        field, given = _field(model, name), values.get(name, "").strip()
         kind = _plain(field.annotation)
+        *outer, last = name.split(".")
+        place = stated
+        for part in outer:
+            place = place.setdefault(part, {})
         if kind is bool:
-            stated[name] = bool(given)
+            place[last] = bool(given)
         elif not given:
             if issubclass(model, PartialChange) and type(None) in get_args(field.annotation):
-                stated[name] = None
+                place[last] = None
         elif kind in _TIMES:
-            stated[name] = utc_instant(given, name)
+            place[last] = utc_instant(given, name)
         elif get_origin(kind) is list:
-            stated[name] = [word for part in given.split(",") if (word := part.strip())]
+            place[last] = [word for part in given.split(",") if (word := part.strip())]
         else:
-            stated[name] = given
+            place[last] = given
     return stated
 
 
@@ -168,7 +182,7 @@ class _DeclaredForm:
             inputs=self._inputs if form.fields else None,
             dry_run=self._would,
             carry_out=self._carry_out,
-            back=form.then,
+            back=form.then if member_names(form.then) <= member_names(form.path) else form.section,
             section=form.section or form.then,
             is_drastic=form.is_drastic,
         )
@@ -205,7 +219,8 @@ class _DeclaredForm:
     def _model(self, name: str) -> type[BaseModel]:
         """Return the model that has the field: the body's, or that of the parameters."""
         request, parameters = self.operation.request, self.operation.parameters
-        model = request if request is not None and name in request.model_fields else parameters
+        is_body = request is not None and name.partition(".")[0] in request.model_fields
+        model = request if is_body else parameters
         if model is None:
             raise KeyError(name)
         return model
@@ -215,7 +230,11 @@ class _DeclaredForm:
         if model is None:
             return None
         why = {"why": values["why"]} if "why" in model.model_fields else {}
-        names = [name for name in form.fields if name in model.model_fields]
+        names = [
+            name
+            for name in (*form.fields, *form.kept)
+            if name.partition(".")[0] in model.model_fields
+        ]
         stated = stated_in(values, model, *names) if names else {}
         return {**stated, **form.fixed, **why}
 
@@ -223,7 +242,7 @@ class _DeclaredForm:
         """Return the parameters of path and query."""
         model = self.operation.parameters
         body = () if self.operation.request is None else self.operation.request.model_fields
-        names = [name for name in self.form.fields if name not in body]
+        names = [name for name in self.form.fields if name.partition(".")[0] not in body]
         stated = stated_in(values, model, *names) if model is not None and names else {}
         return {**stated, **visit.request.match_info}
 
@@ -243,7 +262,12 @@ class _DeclaredForm:
                 visit.calls.check(self.operation.where, order)
             visit.calls.check_parameters(self.operation.where, path)
             if self.previewed is not None:
-                taken = {} if self.previewed.request is None else order
+                asked = self.previewed.request
+                taken = {
+                    name: value
+                    for name, value in (order or {}).items()
+                    if asked is not None and name in asked.model_fields
+                }
                 answer = await visit.call_api(
                     self.previewed.where, taken, **visit.request.match_info
                 )
@@ -256,6 +280,7 @@ class _DeclaredForm:
             blocks=[
                 block for block in blocks if not (isinstance(block, Line) and block.is_refusal)
             ],
+            hidden={name: str(answer[name]) for name in self.form.kept},
             refusal=" ".join(refused) or None,
         )
 

@@ -3,7 +3,7 @@
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.carrier_screens import carrier_pages
 from statesvc.addons.console.dead_letter_screens import dead_letter_pages
-from statesvc.addons.console.declared_pages import declared_pages
+from statesvc.addons.console.declared_pages import declared_disclosures, declared_pages
 from statesvc.addons.console.event_screen import event_pages
 from statesvc.addons.console.evidence_screen import evidence_pages
 from statesvc.addons.console.expectation_screens import expectation_pages
@@ -20,7 +20,6 @@ from statesvc.addons.console.screen import FormAction, PersonalDataRequest, Scre
 from statesvc.addons.console.shipment_forms import shipment_actions
 from statesvc.addons.console.shipment_screens import shipment_pages
 from statesvc.addons.console.subscription_screens import subscription_pages
-from statesvc.addons.console.teaching_screens import teaching_pages
 from statesvc.addons.console.web_sessions import WebSessions
 from statesvc.addons.console.work_screens import work_pages
 from statesvc.http.inner_calls import InnerCalls
@@ -42,8 +41,7 @@ def served_pages(served: ServedCalls) -> list[Route]:
         (*carrier_pages(served.pool), []),
         (work_pages(), [], []),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
-        ([*declared_pages(calls, declared)], declared, []),
-        teaching_pages(),
+        ([*declared_pages(calls, declared)], declared, [*declared_disclosures(calls, declared)]),
         (dead_letters, [], bodies),
         (subscriptions, [], answers),
         ([], shipment_actions(), []),

@@ -10,13 +10,7 @@ from psycopg import AsyncConnection
 
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.limiter_chart import limiter_charts
-from statesvc.addons.console.screen import (
-    PageRequest,
-    PersonalDataRequest,
-    Screen,
-    Shown,
-    Values,
-)
+from statesvc.addons.console.screen import PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.addons.console.shipment_screens import path_of
 from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN, get_subscription
 from statesvc.api.subscriptions.subscription_operations import ONE as CALL

@@ -22,11 +22,6 @@ PAGE: Final = 20_000
 """Events of the log that a pass looks at in one statement."""
 SEARCHED_MAX: Final = 50_000
 CODES_TRIED_MAX: Final = 3
-NO_EVENT: Final = (
-    "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern; "
-    "`statesvc carriers unmapped` lists unknown codes"
-)
-"""Reason for which a mapping is refused, unless it is forced."""
 Connection = AsyncConnection[Any]
 
 

@@ -7,7 +7,12 @@ from tests.world.console import Tab, words
 
 UPS = "/console/carriers/ups"
 CODE = f"{UPS}/code?raw_type=Q&raw_code=77"
-DELIVERED = {"raw_type": "Q", "raw_code": "77", "kind": "scan", "status": "delivered"}
+DELIVERED = {
+    "raw_type": "Q",
+    "raw_code": "77",
+    "meaning.kind": "scan",
+    "meaning.status": "delivered",
+}
 
 
 async def _push(api: Api, scan: Statement) -> None:
@@ -30,22 +35,21 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(tab: Tab, scan:
     assert "1Z1" in await tab.text(CODE)
     would = await tab.preview(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "1 event of 1 shipment" in would
-    assert "1Z1 Q/77" in would
+    assert "Q/77" in would
     assert await rows(tab.api, "SELECT revision FROM statesvc.code_mapping") == []
     taught = await tab.act(f"{UPS}/teach", why="their list", **DELIVERED)
-    assert "Mapping 1 is in effect. Its history is not read again yet." in taught
+    assert "revision 1; in effect at the next claim Its history is not read again yet." in taught
     assert "their list" in taught
     done = await tab.act(f"{UPS}/mappings/1/renormalize", why="their list")
-    assert "Read again: 1 message." in done
-    assert "Changes of status: 1; notifications: 0." in done
-    assert f"Dead letter {dead_letter_id} is settled" in done
-    assert "Mapping 1" in await tab.text(CODE)
-    back = await tab.act(f"{UPS}/mappings/1/take-back", why="a mistake")
-    assert "The mapping is taken back" in back
-    assert "A later one replaced it" in await tab.text(f"{UPS}/mappings/1")
-    assert "took a mapping back already" in await tab.preview(
-        f"{UPS}/mappings/2/take-back", why="again"
-    )
+    assert "1 message read again: 2 events corrected, 1 changes of status" in done
+    assert f"dead letter {dead_letter_id} is settled" in done
+    page = await (await tab.get(f"{UPS}/mappings/1")).text()
+    assert f'href="{UPS}/unmap?raw_type=Q&amp;raw_code=77"' in page
+    code = {"raw_type": "Q", "raw_code": "77"}
+    assert "revision 2" in await tab.act(f"{UPS}/unmap", why="a mistake", **code)
+    assert "as the normalizer says" in await tab.text(f"{UPS}/mappings/1")
+    refused = await tab.preview(f"{UPS}/unmap", why="again", **code)
+    assert "no mapping of the code is in effect" in refused
     assert "their list" in await tab.text("/console/record")
 
 
@@ -56,7 +60,7 @@ async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
     await tab.log_in("ops", may_change="on")
     token = await tab.form_token(f"{UPS}/teach")
     order = {"form_token": token, "why": "slow", **DELIVERED, "replaces": "0", "step": "do"}
-    await tab.act(f"{UPS}/teach", why="fast", **{**DELIVERED, "status": "in_transit"})
+    await tab.act(f"{UPS}/teach", why="fast", **{**DELIVERED, "meaning.status": "in_transit"})
     refused = words(await (await tab.post(f"{UPS}/teach", **order)).text())
     assert "preview it again" in refused
     assert await rows(tab.api, "SELECT revision FROM statesvc.code_mapping") == [(1,)]
@@ -64,15 +68,15 @@ async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
 
 async def test_what_cannot_be_meant_is_refused(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    assert "name the code" in await tab.preview(f"{UPS}/teach", why="x", kind="info")
+    assert "name the code" in await tab.preview(f"{UPS}/teach", why="x", **{"meaning.kind": "info"})
     assert "a scan has a status" in await tab.preview(
-        f"{UPS}/teach", why="x", raw_code="9", kind="scan"
+        f"{UPS}/teach", why="x", raw_code="9", **{"meaning.kind": "scan"}
     )
-    assert "No event has this code" in await tab.preview(
-        f"{UPS}/teach", why="x", raw_code="(.*)+$", kind="info"
+    assert "no event has this code" in await tab.preview(
+        f"{UPS}/teach", why="x", raw_code="(.*)+$", **{"meaning.kind": "info"}
     )
     assert "stands for any text" in await tab.preview(
-        f"{UPS}/teach", why="x", raw_code="text", kind="info"
+        f"{UPS}/teach", why="x", raw_code="text", **{"meaning.kind": "info"}
     )
     assert (await tab.get("/console/carriers/nobody/code")).status == 404
     assert (await tab.get(f"{UPS}/mappings/7")).status == 404
@@ -100,8 +104,8 @@ async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stan
         await rows(tab.api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal'")
     )[0]
     assert b"ticket 9" in bytes(canonical)
-    assert "Mapping 1" in await tab.act(
-        f"{UPS}/teach", why="as they wrote", raw_code=printed, kind="info"
+    assert "revision 1" in await tab.act(
+        f"{UPS}/teach", why="as they wrote", raw_code=printed, **{"meaning.kind": "info"}
     )
 
 
@@ -123,5 +127,7 @@ async def test_a_code_is_mapped_as_its_text_proposes_with_one_form(
     page = await (await tab.get(f"{UPS}/code?raw_type=D&raw_code=ZZ8")).text()
     assert "Map as delivered" in page
     assert "Zugestellt" not in page
-    form = await (await tab.get(f"{UPS}/teach?raw_type=D&raw_code=ZZ8&status=delivered")).text()
+    form = await (
+        await tab.get(f"{UPS}/teach?raw_type=D&raw_code=ZZ8&meaning.status=delivered")
+    ).text()
     assert '<option value="delivered" selected' in form

@@ -187,7 +187,7 @@ async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_
     assert "  statesvc carriers map royalmail --code EVZZ9 --status STATUS\n" in printed
     assert "  statesvc carriers map australiapost --text TEXT --status STATUS\n" in printed
     lesson = ("carriers", "map", "easypost", "--code", "in_transit/seen", "--status", "delivered")
-    assert "1 events of 1 shipments" in await shell(*lesson)
+    assert "1 event of 1 shipment" in await shell(*lesson)
     await shell(*lesson, "--why", "their list", "--yes", "--renormalize")
     assert await royal.rows("SELECT raw_type, raw_code FROM statesvc.code_mapping") == [
         ("in_transit", "seen")
