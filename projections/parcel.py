@@ -117,14 +117,6 @@ def _is_forward(status: Status, to: Status) -> bool:
     )
 
 
-def progress_of(changes: Iterable[SourceChange]) -> ParcelProgress:
-    """Return the progress after these changes, in the order of the log."""
-    progress = ParcelProgress()
-    for change in changes:
-        progress.tell(change)
-    return progress
-
-
 def told_of(changes: Iterable[SourceChange]) -> Iterator[SourceChange]:
     progress = ParcelProgress()
     return (change for change in changes if progress.tell(change))

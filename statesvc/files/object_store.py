@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from statesvc.settings.bucket import Bucket
 
 if TYPE_CHECKING:
-    from obstore.fsspec import FsspecStore
     from obstore.store import S3Store
 
-_READ_SECONDS: Final = 60
 _TRIES: Final = 2
 
 
@@ -28,14 +26,6 @@ def open_bucket(bucket: Bucket, *, timeout_seconds: int) -> "S3Store":
     from obstore.store import S3Store  # noqa: PLC0415 - an extra
 
     return S3Store(bucket.name, prefix=bucket.prefix or None, **_options(bucket, timeout_seconds))
-
-
-def file_system(bucket: Bucket) -> "FsspecStore":
-    """Return all buckets of its store, for libraries that read `s3://` paths by fsspec. Raises NoObjectStoreError."""
-    client()
-    from obstore.fsspec import FsspecStore  # noqa: PLC0415 - an extra
-
-    return FsspecStore("s3", **_options(bucket, _READ_SECONDS))
 
 
 def _options(bucket: Bucket, timeout_seconds: int) -> dict[str, Any]:

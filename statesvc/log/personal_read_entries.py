@@ -88,12 +88,6 @@ async def count_further(
         )
 
 
-async def record_at_once(connection: AsyncConnection[Any], reading: PersonalRead) -> None:
-    begun = await begin_personal_read(connection, reading)
-    if not begun.is_first:
-        await count_further(connection, {begun.counted: 1})
-
-
 async def close_hours(connection: AsyncConnection[Any]) -> int:
     """Record the counts of the hours that are over; return how many entries that took. Safe next to others doing the same."""
     entries = 0

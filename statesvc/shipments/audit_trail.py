@@ -45,9 +45,6 @@ from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 _SQL = queries("statesvc.shipments", "audit_trail")
 T = TypeVar("T")
 
-EVENTS_MAX: Final = 1_000
-"""Events in one answer; a shipment with more is read in several."""
-
 READINGS_MAX: Final = 1_000
 """Entries about readings in one answer."""
 

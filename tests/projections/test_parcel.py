@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
-from projections.parcel import ParcelSource, SourceChange, progress_of, told_of
+from projections.parcel import ParcelProgress, ParcelSource, SourceChange, told_of
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 UPS = ParcelSource(UUID(int=1), "ups", "1Z1")
@@ -116,8 +116,8 @@ def test_the_parcel_is_where_what_was_told_last_says(
             ],
         )
     )
-    told = list(told_of(said))
-    progress = progress_of(said)
+    progress = ParcelProgress()
+    told = [change for change in said if progress.tell(change)]
     assert progress.status == (told[-1].to_status if told else "unknown")
     assert progress.teller == (told[-1].source.shipment_id if told else None)
     # no status is told while the parcel has it

@@ -37,7 +37,6 @@ _ENTRIES: Final = entry_statements(SQL["entries"])
 _BATCH: Final = itemgetter(0)
 _ORDINAL: Final = itemgetter(1)
 _CANONICAL: Final = 2
-_SEALED_PART: Final = 3
 _EVENT_COLUMNS: Final = KINDS_BY_NAME[EntryName.EVENT].columns
 _MESSAGE_ID: Final = FIRST_VALUE + _EVENT_COLUMNS.index("message_id")
 _RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
