@@ -92,7 +92,7 @@ def _tracked(
 CARRIER: Final = kit.Carrier(
     carrier_id="clickpost",
     name="ClickPost",
-    number_fields=("waybill", "additional.forward_awb"),
+    number_fields=("waybill", "additional.forward_awb", "result.{}"),
     normalizers={"1": normalize},
     formats=("Status webhook", "Updated orders JSON", "Tracking answer JSON"),
     reread=_meaning,

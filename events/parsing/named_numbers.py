@@ -2,7 +2,8 @@
 
 A subscription's notice, a parcel without scans, a member that is rejected: who is erased must not be readable there either. A field
 is `name`, or `parent.name` where the name alone means other things too; `parent` is empty at the top of a message. `a|b`: the first of
-them that an object prints; `a+b`: both, joined by a hyphen. `@name` is an attribute in XML.
+them that an object prints; `a+b`: both, joined by a hyphen. `@name` is an attribute in XML. `parent.{}`:
+its members are named by numbers.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from events.parsing.xml import is_xml, read_xml
 NUMBERS_MAX: Final = 1000
 NUMBER_CHARS_MAX: Final = 200
 _X12_TERMINATOR_AT: Final = 105
+_KEYS: Final = "{}"
 _CONTAINERS: Final = frozenset({dict, list})
 _OPENING: Final = ("{", "[", " ", "\n", "\t", "\r")
 
@@ -33,18 +35,25 @@ class _Field(NamedTuple):
 
 class _Fields(NamedTuple):
     fields: tuple[_Field, ...]
+    keyed: frozenset[str]
+    """Names of objects whose members are named by numbers."""
     names: frozenset[str]
     """All that any of them is printed under."""
     whole_keys: tuple[bytes, ...]
     """Those of numbers that stand in one value, as keys of a JSON text."""
     part_keys: tuple[bytes, ...]
+    """Those of numbers that are joined, and of the objects in `keyed`."""
 
 
 @lru_cache(maxsize=256)
 def _fields(declared: tuple[str, ...]) -> _Fields:
     found = []
+    keyed = set()
     for each in declared:
         parent, dot, names = each.rpartition(".")
+        if names == _KEYS:
+            keyed.add(parent)
+            continue
         found.append(
             _Field(
                 parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))
@@ -53,7 +62,13 @@ def _fields(declared: tuple[str, ...]) -> _Fields:
     alternatives = [parts for field in found for parts in field.names]
     whole = {parts[0] for parts in alternatives if len(parts) == 1}
     joined = {name for parts in alternatives if len(parts) > 1 for name in parts}
-    return _Fields(tuple(found), frozenset(whole | joined), _keys(whole), _keys(joined))
+    return _Fields(
+        tuple(found),
+        frozenset(keyed),
+        frozenset(whole | joined),
+        _keys(whole),
+        _keys(joined | keyed),
+    )
 
 
 def _keys(names: set[str]) -> tuple[bytes, ...]:
@@ -151,6 +166,11 @@ def _in_json(root: object, declared: _Fields, *, wraps: bool) -> Iterator[str]:
     waiting: list[tuple[str, object]] = [("", root)]
     for parent, value in waiting:
         if type(value) is dict:
+            for name in declared.keyed & value.keys():
+                if type(value[name]) is dict:
+                    yield from (
+                        key for key, each in value[name].items() if type(each) in _CONTAINERS
+                    )
             if not declared.names.isdisjoint(value):
                 for field in declared.fields:
                     if field.parent is None or field.parent == parent:

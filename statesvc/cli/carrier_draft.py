@@ -338,6 +338,7 @@ def _module(carrier: str, found: _Draft, samples: Sequence[str]) -> str:
         'f"{event.get(TIME)} {event.get(CLOCK)}"' if "clock" in found.paths else "event.get(TIME)"
     )
     milliseconds = is_epoch and any(len(each) > len("1700000000") for each in times)
+    number = found.paths.get("number", "").split("/")
     places = [role for role in ("city", "country", "postal_code") if role in found.paths]
     return _MODULE.format(
         carrier=carrier,
@@ -361,7 +362,7 @@ def _module(carrier: str, found: _Draft, samples: Sequence[str]) -> str:
         place=", ".join(f"{role}=event.get({role.upper()})" for role in places),
         identity="local" if is_local else "instant",
         identity_place=', place=("city",)' if "city" in found.paths else "",
-        number=found.paths.get("number", "").rpartition("/")[2],
+        number=".".join(number[-2:] if number[-1] == KEYS else number[-1:]),
     )
 
 

@@ -155,3 +155,9 @@ def test_what_leaves_can_be_stored() -> None:
     assert list(
         named_numbers(b'{"trackingNumber": "1Z\\u0000A"}', CARRIERS["ups"].number_fields)
     ) == ["1Z\ufffdA"]
+
+
+def test_the_members_of_an_object_may_be_named_by_numbers() -> None:
+    body = b'{"result": {"A1": {"scans": []}, "A2": []}, "list": {"result": [{"meta": {}}]}}'
+    assert [*named_numbers(body, ("result.{}",))] == ["A1", "A2"]
+    assert not names_only(body, ("result.{}",), "A1")
