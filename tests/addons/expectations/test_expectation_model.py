@@ -16,7 +16,7 @@ from uuid import UUID
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from psycopg import AsyncConnection
 
@@ -75,6 +75,8 @@ EXAMPLES = settings(
     deadline=None,
     database=None,
     derandomize=True,
+    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first failure
+    phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
 STATUSES = [

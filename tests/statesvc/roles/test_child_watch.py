@@ -90,7 +90,7 @@ async def test_a_frozen_child_is_named_and_replaced() -> None:
 async def test_a_supervisor_that_slept_kills_nobody() -> None:
     async with watched() as (child, watch):
         first = await answering(watch, child)
-        for _ in range(3):
+        for _ in range(2):
             # as SIGSTOP of the supervisor, or a machine that was suspended
             time.sleep(ASK_SECONDS * KILL_ASKS * 2)  # noqa: ASYNC251
             await asyncio.sleep(ASK_SECONDS * 2)
