@@ -8,6 +8,7 @@ from datetime import date
 from functools import partial
 from itertools import islice
 from typing import Any, Final
+from uuid import UUID
 
 import structlog
 from psycopg import AsyncConnection
@@ -20,10 +21,11 @@ from statesvc.addons.archive.archive_pass import (
     ArchivePass,
     ArchivePassResult,
     ArchiveProgress,
+    NotVerifiedError,
     PeriodFailedError,
     run_in_archive,
 )
-from statesvc.addons.archive.day import DayBatchLimits, any_hold
+from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, any_hold, day_batches
 from statesvc.addons.archive.day_ledger import (
     BODY_LEDGER,
     ArchivedDay,
@@ -40,9 +42,9 @@ from statesvc.addons.archive.day_ledger import (
     note_written,
     undeleted_days,
 )
-from statesvc.addons.archive.verify_day import verify_day
 from statesvc.addons.archive.write_day import BODY_FILES, Pause, write_day
-from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived
+from statesvc.bodies.body_key import open_committed
+from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived, retain_hot
 from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove
 from statesvc.files.body_record import BodyRecord
@@ -235,3 +237,106 @@ async def _faulty(connection: Connection, day: date, why: str, outcome: DayPassR
     outcome.faults.append(day)
     await note_checked(connection, day, fault=why)
     log.error("archive_faulty", archive=BODY_FILES.subject, period=day.isoformat(), why=why)
+
+
+async def verify_day(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    path: ArchivePath,
+    day: date,
+    *,
+    limits: DayBatchLimits,
+    pause: Pause,
+) -> int:
+    """Read the file back, because the code that wrote it is not trusted, and return how many bodies were compared.
+
+    Each must open and match its commitment, none may be missing, none too many. Keeps those under legal hold. Raises `NotVerifiedError`.
+    """
+    try:
+        return await _verify(connection, keyring, path, day, limits=limits, pause=pause)
+    except (ArchiveFileError, FileNotFoundError) as error:
+        raise NotVerifiedError(
+            f"{path.name}: {error if isinstance(error, ArchiveFileError) else 'is not there'}"
+        ) from error
+
+
+async def _verify(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    path: ArchivePath,
+    day: date,
+    *,
+    limits: DayBatchLimits,
+    pause: Pause,
+) -> int:
+    compared = 0
+    with await asyncio.to_thread(ArchiveReader, path) as archive:
+        if archive.day != day:
+            raise NotVerifiedError(f"{path.name} is not the file that was written for {day}")
+        records = await asyncio.to_thread(_Records, archive)
+        async for batch in day_batches(connection, keyring, day, limits=limits):
+            await asyncio.to_thread(_compare, batch, records, keyring)
+            await retain_hot(
+                connection, day, [body.message_id for body in batch.bodies if body.held]
+            )
+            compared += len(batch.bodies)
+            await pause()
+        if (surplus := records.peek()) is not None:
+            raise NotVerifiedError(
+                f"{path.name} holds message {surplus.message_id}, which the partition does not have"
+            )
+        for message_id in records.some_ids():
+            found = await asyncio.to_thread(archive.find, message_id)
+            if found is None or found.message_id != message_id:
+                raise NotVerifiedError(
+                    f"{path.name}: the index does not lead to message {message_id}"
+                )
+    return compared
+
+
+class _Records:
+    """The file's records in their order, one ahead."""
+
+    def __init__(self, archive: ArchiveReader) -> None:
+        self._all: Iterator[BodyRecord] = iter(archive)
+        self._next: BodyRecord | None = next(self._all, None)
+        self._ids: list[UUID] = []
+        self._seen = 0
+
+    def peek(self) -> BodyRecord | None:
+        return self._next
+
+    def take(self, message_id: UUID) -> BodyRecord | None:
+        """Return the record of this message, None where the file goes on with another."""
+        record = self._next
+        if record is None or record.message_id != message_id:
+            return None
+        self._next = next(self._all, None)
+        # a sample that stays small: ids at 0, 1, 3, 7, 15 ...
+        if self._seen & (self._seen + 1) == 0:
+            self._ids.append(message_id)
+        self._seen += 1
+        return record
+
+    def some_ids(self) -> list[UUID]:
+        return self._ids
+
+
+def _compare(batch: BodyBatch, records: _Records, keyring: Keyring) -> None:
+    for body in batch.bodies:
+        record = records.take(body.message_id)
+        try:
+            key = batch.body_key(body, keyring)
+            if key is None:
+                # erased: left out, or unreadable in the file as everywhere
+                continue
+            if record is None:
+                raise NotVerifiedError(f"message {body.message_id} is missing")
+            open_committed(
+                key, record.sealed, message_id=body.message_id, committed=body.commitment
+            )
+        except SealError as error:
+            if record is None or record.sealed != body.sealed:
+                raise NotVerifiedError(f"message {body.message_id}: {error}") from error
+        if record != body.record(record.sealed):
+            raise NotVerifiedError(f"message {body.message_id} is described differently")

@@ -3,15 +3,24 @@
 import asyncio
 import base64
 import binascii
+import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
 
 from statesvc.database.kms.kms import Credentials, Kms, KmsError
-from statesvc.database.kms.vault import VaultKms
 
 _SECONDS: Final = 30.0
 _BYTES_MAX: Final = 65_536
 _SAID_MAX: Final = 200
+_VAULT_SECONDS: Final = 15.0
+_PURPOSE: Final = base64.b64encode(b"statesvc root key").decode()
+"""Bound to what is wrapped: nothing else that the key has wrapped unwraps as ours."""
+_PATH: Final = re.compile(r"/v1/(?P<mount>[\w./-]+)/keys/(?P<key>[\w.-]+)")
+_WRAPPED: Final = re.compile(r"vault:v([0-9]+):[A-Za-z0-9+/=]+")
 
 
 class CommandKms:
@@ -71,6 +80,102 @@ class CommandKms:
                 f"the KMS's program {self._program} answered `{action}` with something else than base64"
             )
         return result
+
+
+class VaultKms:
+    """One key of the transit engine of HashiCorp Vault or OpenBao, over HTTP. Its type is an AEAD: the default, aes256-gcm96, is."""
+
+    def __init__(self, url: str, credentials: Credentials) -> None:
+        parts = urlsplit(url)
+        found = _PATH.fullmatch(parts.path)
+        if found is None or not parts.hostname or parts.username is not None or parts.query:
+            raise KmsError(
+                "STATESVC_KMS_URL: a key in Vault is vault+https://host:8200/v1/transit/keys/name"
+            )
+        self._base = f"{parts.scheme}://{parts.netloc}/v1/{found['mount']}"
+        self._key = found["key"]
+        self._credentials = credentials
+        self.name = f"vault:{found['mount']}/keys/{found['key']}"
+
+    async def wrap(self, secret: bytes) -> bytes:
+        """Wrap the secret as Vault writes it: `vault:v3:...`."""
+        given = {"plaintext": base64.b64encode(secret).decode(), "associated_data": _PURPOSE}
+        answer = await self._call("POST", f"encrypt/{self._key}", given)
+        wrapped = answer.get("ciphertext")
+        if not isinstance(wrapped, str) or _WRAPPED.fullmatch(wrapped) is None:
+            raise KmsError(f"{self.name} answered with something else than a ciphertext")
+        return wrapped.encode()
+
+    async def unwrap(self, wrapped: bytes) -> bytes:
+        answer = await self._call(
+            "POST",
+            f"decrypt/{self._key}",
+            {"ciphertext": wrapped.decode("ascii"), "associated_data": _PURPOSE},
+        )
+        try:
+            return base64.b64decode(answer["plaintext"], validate=True)
+        except (KeyError, TypeError, binascii.Error):
+            raise KmsError(f"{self.name} answered with something else than a plaintext") from None
+
+    async def is_outdated(self, wrapped: bytes) -> bool:
+        """Return whether the key was rotated since."""
+        found = _WRAPPED.fullmatch(wrapped.decode("ascii", errors="replace"))
+        latest = (await self._call("GET", f"keys/{self._key}", None)).get("latest_version")
+        return found is not None and isinstance(latest, int) and int(found[1]) < latest
+
+    async def _call(self, method: str, path: str, given: dict[str, str] | None) -> dict[str, Any]:
+        headers = {"X-Vault-Token": self._token(), "X-Vault-Request": "true"}
+        timeout = aiohttp.ClientTimeout(total=_VAULT_SECONDS)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.request(
+                    method,
+                    f"{self._base}/{path}",
+                    json=given,
+                    headers=headers,
+                    allow_redirects=False,
+                ) as answer,
+            ):
+                status, body = answer.status, await answer.content.read(_BYTES_MAX)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise KmsError(
+                f"{self.name} does not answer: {type(error).__name__}", transient=True
+            ) from error
+        if status != 200:
+            reasons = {
+                403: "the token is refused, or may not use this key",
+                404: "there is no such key",
+                503: "it is sealed or in maintenance",
+            }
+            again = status >= 500 or status in {429, 472, 473}
+            raise KmsError(
+                f"{self.name} answered {status}: {reasons.get(status, 'see its audit log')}",
+                transient=again,
+            )
+        try:
+            data = orjson.loads(body)["data"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            data = None
+        if not isinstance(data, dict):
+            raise KmsError(f"{self.name} answered with something else than Vault does")
+        return data
+
+    def _token(self) -> str:
+        if self._credentials.token_file is not None:
+            return _read(self._credentials.token_file)
+        if self._credentials.token is not None:
+            return self._credentials.token.get_secret_value()
+        raise KmsError("Vault wants a token: set STATESVC_KMS_TOKEN_FILE or STATESVC_KMS_TOKEN")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except OSError as error:
+        raise KmsError(
+            f"the token in {path} cannot be read: {error.strerror}", transient=True
+        ) from error
 
 
 def kms_at(url: str, credentials: Credentials) -> Kms:
