@@ -6,11 +6,11 @@ from typing import Final
 from statesvc.background.periodic import Periodic
 from statesvc.telemetry.metrics import Telemetry
 
-_EVERY_SECONDS: Final = 1.0
+_EVERY_SECONDS: Final = 2.0
 
 
 def loop_lag(telemetry: Telemetry) -> Periodic:
-    """Return a job that measures once a second."""
+    """Return a job that measures every other second."""
     due = float("inf")
 
     async def work() -> None:
