@@ -19,8 +19,8 @@ FOLDER: Final = ROOT / "docs" / "bench"
 _RESULTS: Final = "results.json"
 _BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"
 _SHOWN: Final = (
-    f"Headlines and missed bars; the machine is the newest part's. [{_RESULTS}](bench/{_RESULTS}) has all rows, with machine, disk "
-    "and load average of each run."
+    f"Headlines and missed bars. [{_RESULTS}](bench/{_RESULTS}) has all rows, with versions, settings, "
+    "disk and load average of each run."
 )
 _LINE: Final = 26
 _LABELS: Final = 360
@@ -60,7 +60,7 @@ def publish(
         drawn = [row for row in rows if row.figure is not None]
         lines = [
             f"### {part}",
-            f"Measured {result['measured'].partition('; fdatasync')[0]}; {result['facts'][0]}.",
+            f"{result['measured'].partition('; fdatasync')[0]}; {result['facts'][0]}",
             "",
             table([row for row in rows if row.met is False or not row.what.startswith("... ")]),
             "",
@@ -69,11 +69,8 @@ def publish(
             (folder / f"{part}.svg").write_text(chart(drawn))
             lines += [f"![{part}]({folder.name}/{part}.svg)", ""]
         sections.append("\n".join(lines))
-    newest = max(results.values(), key=lambda result: result["measured"])
     above = page.read_text().partition(_BEGIN)[0].rstrip()
-    body = "\n".join(
-        ["## Figures", _SHOWN, "", *(f"- {fact}" for fact in newest["facts"]), "", *sections]
-    )
+    body = "\n".join(["## Figures", _SHOWN, "", *sections])
     page.write_text(f"{above}\n\n{_BEGIN}\n\n{body}")
 
 
