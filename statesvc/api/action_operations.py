@@ -7,11 +7,11 @@ from pydantic import Field
 
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
-from statesvc.http.faces import Command
+from statesvc.http.faces import Command, ConsolePage
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Table
+from statesvc.http.views import Column, Table
 from statesvc.log import action_list
 from statesvc.log.action_list import NEWEST_ACTION, ActionPosition, RecordedAction, WantedActions
 
@@ -38,8 +38,24 @@ class ActionsParameters(PageParameters):
     scope="ops",
     tag="actions",
     problems=(Code.INVALID_CURSOR,),
-    view=Table("recorded_at", "actor", "verb", "target", "details", empty="no action fits"),
+    view=Table(
+        "recorded_at",
+        Column("actor", link="/console/record?actor={actor}"),
+        "verb",
+        Column("target", link="/console/record?target={target}"),
+        "details",
+        empty="no action fits",
+    ),
     commands=(Command(name="actions list"),),
+    pages=(
+        ConsolePage(
+            path="/console/record",
+            title="Record",
+            menu="Record",
+            group="Operators",
+            filter=("actor", "verb", "target"),
+        ),
+    ),
 )
 async def list_actions(
     context: Context, call: Call[ActionsParameters, None]

@@ -6,14 +6,17 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.api.erasure_words import erased, would_erase
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import after_number, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Sentences
 from statesvc.log.archived_files import require_archive
 from statesvc.privacy.erasure import (
     DeadLetterSearch,
@@ -24,6 +27,7 @@ from statesvc.privacy.erasure import (
 )
 
 WHY_LENGTH_MAX = 1000
+_SHIPMENT: Final = "/console/shipments/{carrier_id}/{tracking_number}"
 
 
 class ErasureParameters(ClosedModel):
@@ -36,7 +40,11 @@ class ErasureParameters(ClosedModel):
 class ErasureRequest(ClosedModel):
     """Reason for the erasure. The log stores it: no personal data there."""
 
-    why: Annotated[str, Field(min_length=1, max_length=WHY_LENGTH_MAX)]
+    why: Annotated[
+        str,
+        Field(min_length=1, max_length=WHY_LENGTH_MAX),
+        Asked(help="recorded in the log: no personal data here"),
+    ]
     discriminator: Annotated[
         str | None,
         Field(description="Only the shipment with this one; left out: all that bear the number."),
@@ -97,7 +105,24 @@ class ErasureAnswer(TypedDict):
         Code.INVALID_CURSOR,
         Code.ADDON_MISSING,
     ),
-    parts=CallParts(summed=("dead_letters_searched", "dead_letters_named")),
+    parts=CallParts(
+        summed=("dead_letters_searched", "dead_letters_named"), first=("erased", "already_erased")
+    ),
+    view=Sentences(erased),
+    commands=(Command(name="erase", arguments=("carrier_id", "tracking_number")),),
+    forms=(
+        Form(
+            path=_SHIPMENT + "/erase",
+            title="Erase the personal data of {tracking_number}",
+            button="Erase it for ever",
+            fields=("discriminator",),
+            preview="list_legal_holds",
+            would=Sentences(would_erase),
+            then=_SHIPMENT,
+            section="/console/shipments",
+            is_drastic=True,
+        ),
+    ),
 )
 async def erase_shipment(
     context: Context, call: Call[ErasureParameters, ErasureRequest]
@@ -123,7 +148,7 @@ async def erase_shipment(
     async with context.pool.connection() as connection:
         await require_archive(connection, "an erasure")
         try:
-            erased = await erase(connection, erasure)
+            done = await erase(connection, erasure)
         except UnderLegalHoldError as error:
             raise Problem(Code.CONFLICT, str(error)) from error
         search = DeadLetterSearch(
@@ -134,11 +159,11 @@ async def erase_shipment(
             folder=context.archive,
         )
         dead_letters = await erase_dead_letters(connection, search, after=after)
-    places = await context.publish(erased.tombstones)
+    places = await context.publish(done.tombstones)
     return {
-        "erased": erased.shipments,
-        "already_erased": erased.already,
-        "complete_at": erased.complete_at,
+        "erased": done.shipments,
+        "already_erased": done.already,
+        "complete_at": done.complete_at,
         "dead_letters_searched": dead_letters.searched,
         "dead_letters_named": dead_letters.named,
         "dead_letters_left": dead_letters.next_after is not None,

@@ -4,13 +4,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from statesvc.api.erasure_words import would_hold, would_release
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.bodies import legal_holds
 from statesvc.bodies.legal_holds import HoldRefusal, LegalHold, place_hold, release_hold
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command
+from statesvc.http.faces import Asked, Command, ConsolePage, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
@@ -28,6 +29,7 @@ Why = Annotated[
 ]
 _TAG: Final = "legal holds"
 _NUMBER: Final = ("carrier_id", "tracking_number")
+_SHIPMENT: Final = "/console/shipments/{carrier_id}/{tracking_number}"
 
 
 class LegalHoldsParameters(PageParameters):
@@ -79,6 +81,14 @@ class LegalHoldRelease(LegalHoldPlacement):
         empty="no legal hold is in force",
     ),
     commands=(Command(name="legal-hold list"),),
+    pages=(
+        ConsolePage(
+            path="/console/legal-holds",
+            title="Legal holds",
+            section="/console/shipments",
+            filter=("carrier_id", "tracking_number", "released"),
+        ),
+    ),
 )
 async def list_legal_holds(
     context: Context, call: Call[LegalHoldsParameters, None]
@@ -112,6 +122,17 @@ async def list_legal_holds(
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.ADDON_MISSING),
     view=Sentences("{carrier_id} {number}: held"),
     commands=(Command(name="legal-hold place", arguments=_NUMBER),),
+    forms=(
+        Form(
+            path=_SHIPMENT + "/hold",
+            title="Legal hold on {tracking_number}",
+            button="Place it",
+            preview="list_legal_holds",
+            would=Sentences(would_hold),
+            then=_SHIPMENT,
+            section="/console/shipments",
+        ),
+    ),
 )
 async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement]) -> LegalHold:
     """Place a legal hold.
@@ -132,6 +153,18 @@ async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
     view=Sentences("{carrier_id} {number}: released"),
     commands=(Command(name="legal-hold release", arguments=_NUMBER),),
+    forms=(
+        Form(
+            path=_SHIPMENT + "/release-hold",
+            title="Release the legal hold on {tracking_number}",
+            button="Release it",
+            preview="list_legal_holds",
+            would=Sentences(would_release),
+            then=_SHIPMENT,
+            section="/console/shipments",
+            is_drastic=True,
+        ),
+    ),
 )
 async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease]) -> LegalHold:
     """Release a legal hold.

@@ -13,7 +13,7 @@ from statesvc.health.notices import StoredNotice, mark_seen
 from statesvc.health.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command, Form
+from statesvc.http.faces import Asked, Command, ConsolePage, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -158,6 +158,17 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
         empty="no notice is there",
     ),
     commands=(Command(name="notices list"),),
+    pages=(
+        ConsolePage(
+            path="/console/notices",
+            title="Notices",
+            menu="Notices",
+            group="Operators",
+            filter=("unseen",),
+            preset={"unseen": "true"},
+            row_acts=("/console/notices/{notice_id}/seen",),
+        ),
+    ),
 )
 async def list_notices(context: Context, call: Call[NoticesParameters, None]) -> Page[StoredNotice]:
     """List notices.

@@ -101,7 +101,7 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.declared", "numbers whose data is exempt from retention", calls_api=True
         ),
         "erase": ListedCommand(
-            "statesvc.cli.erase",
+            "statesvc.cli.declared",
             "make a parcel's personal data unreadable, for ever",
             calls_api=True,
         ),

@@ -29,6 +29,10 @@ class Subcommands(Protocol):
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a group that is declared as a whole."""
     group = parser.prog.rsplit(maxsplit=1)[-1]
+    for operation, command in commands_of(group):
+        if command.name == group:
+            _add_arguments(parser, operation, command)
+            return
     add_declared(parser.add_subparsers(dest="action", required=True), group)
 
 
@@ -37,24 +41,25 @@ def add_declared(subcommands: Subcommands, group: str) -> None:
     for operation, command in commands_of(group):
         summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
         parser = subcommands.add_parser(command.name.split()[-1], help=summary)
-        arguments = _arguments(operation, command)
-        add_fields(
-            parser,
-            operation.operation_id,
-            *arguments,
-            *_options(operation, command),
-            arguments=arguments,
+        _add_arguments(parser, operation, command)
+
+
+def _add_arguments(
+    parser: argparse.ArgumentParser, operation: ListedOperation, command: Command
+) -> None:
+    arguments = _arguments(operation, command)
+    options = _options(operation, command)
+    add_fields(parser, operation.operation_id, *arguments, *options, arguments=arguments)
+    if operation.takes_why:
+        parser.add_argument("--why", default="", help="recorded in the log")
+    if command.preview:
+        parser.add_argument(
+            "--yes", action="store_true", help="do it; without it, only show what it would do"
         )
-        if operation.takes_why:
-            parser.add_argument("--why", default="", help="recorded in the log")
-        if command.preview:
-            parser.add_argument(
-                "--yes", action="store_true", help="do it; without it, only show what it would do"
-            )
-        if command.preset:
-            parser.add_argument("--all", action="store_true", help="all of them")
-        parser.add_argument("--json", action="store_true", help="for scripts")
-        parser.set_defaults(declared=(operation.operation_id, command))
+    if command.preset:
+        parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.set_defaults(declared=(operation.operation_id, command))
 
 
 def _arguments(operation: ListedOperation, command: Command) -> tuple[str, ...]:
@@ -141,12 +146,13 @@ async def _answer(
     if operation.parts is None:
         return await calls.call(operation.operation_id, body, why=why, **given)
     answer: Json = None
-    counted = operation.parts.summed[0]
+    counted, first = operation.parts.summed[0], dict[str, Json]()
     async with aclosing(
         work(calls, operation.operation_id, body, counted=counted, why=why, **given)
     ) as parts:
         async for progress, part in parts:
-            answer = {**part, **progress.members}
+            first = first or {name: part[name] for name in operation.parts.first}
+            answer = {**part, **first, **progress.members}
             if "limit" in body:
                 break
     return answer

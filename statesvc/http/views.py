@@ -122,6 +122,7 @@ Block: TypeAlias = Line | Grid | Listing
 def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:  # noqa: ANN401 - JSON
     """Return the answer as blocks. `stated`: what the caller sent; sentences may name it, too."""
     members = answer if isinstance(answer, dict) else {}
+    given = {name: value for name, value in (stated or {}).items() if value not in (None, [])}
     parts = view if isinstance(view, tuple) else (view,)
     if not parts:
         parts = (Table(),) if "items" in members else (Details(),)
@@ -129,7 +130,7 @@ def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:
         block
         for part in parts
         for block in (
-            _lines(part, {**(stated or {}), **members})
+            _lines(part, {**members, **given})
             if isinstance(part, Sentences)
             else _grid(part, _member(members, part.of or "items") or [])
             if isinstance(part, Table)

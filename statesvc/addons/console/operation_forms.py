@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from urllib.parse import quote
 
 from pydantic import AwareDatetime, BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
@@ -225,7 +226,8 @@ class _DeclaredForm:
             raise KeyError(name)
         return model
 
-    def _order(self, values: Values) -> dict[str, Any] | None:
+    def _order(self, values: Values, path: Mapping[str, str]) -> dict[str, Any] | None:
+        """Return the body, which also takes what the page's path names and the call's own does not."""
         model, form = self.operation.request, self.form
         if model is None:
             return None
@@ -236,7 +238,10 @@ class _DeclaredForm:
             if name.partition(".")[0] in model.model_fields
         ]
         stated = stated_in(values, model, *names) if names else {}
-        return {**stated, **form.fixed, **why}
+        own = self.operation.parameters
+        taken = model.model_fields.keys() - (own.model_fields if own is not None else ())
+        named = {name: value for name, value in path.items() if name in taken}
+        return {**named, **stated, **form.fixed, **why}
 
     def _given(self, visit: PageRequest, values: Values) -> dict[str, Any]:
         """Return the parameters of path and query."""
@@ -247,8 +252,8 @@ class _DeclaredForm:
         return {**stated, **visit.request.match_info}
 
     async def _would(self, visit: PageRequest, values: Values) -> DryRun:
-        order, answer = self._order(values), {}
         model, path = self.operation.request, self._given(visit, values)
+        order, answer = self._order(values, path), {}
         view = self.form.would
         if self.form.is_filled:
             return self._would_change(visit, order or {}, await self._present(visit))
@@ -301,9 +306,8 @@ class _DeclaredForm:
         )
 
     async def _carry_out(self, visit: PageRequest, values: Values) -> Done | Shown:
-        operation = self.operation
-        order = self._changed(self._order(values), await self._present(visit))
-        path = self._given(visit, values)
+        operation, path = self.operation, self._given(visit, values)
+        order = self._changed(self._order(values, path), await self._present(visit))
         stated = {**(order or {}), **path}
         progress = None
         if operation.parts is None:
@@ -312,7 +316,9 @@ class _DeclaredForm:
             progress, answer = await next_part(visit, operation.where, order or {}, values, **path)
             answer = {**answer, **progress.members}
         blocks = draw(self.form.view or operation.view, answer, stated)
-        then = sentence(self.form.then, {**stated, **(answer or {})}) or self.form.then
+        named = {**(answer or {}), **stated}
+        parts = {name: quote(str(value), safe="") for name, value in named.items()}
+        then = sentence(self.form.then, parts) or self.form.then
         is_over = progress is None or (not progress.goes_on and not values.get("cursor"))
         said = [block.text for block in blocks if isinstance(block, Line) and not block.is_refusal]
         if is_over and len(said) == len(blocks):

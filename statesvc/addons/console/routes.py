@@ -17,7 +17,6 @@ from statesvc.addons.console.portal import routes as portal_routes
 from statesvc.addons.console.promise_screens import promise_pages
 from statesvc.addons.console.runbook_screens import runbook_pages
 from statesvc.addons.console.screen import FormAction, PersonalDataRequest, Screen
-from statesvc.addons.console.shipment_forms import shipment_actions
 from statesvc.addons.console.shipment_screens import shipment_pages
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import WebSessions
@@ -44,7 +43,6 @@ def served_pages(served: ServedCalls) -> list[Route]:
         ([*declared_pages(calls, declared)], declared, [*declared_disclosures(calls, declared)]),
         (dead_letters, [], bodies),
         (subscriptions, [], answers),
-        ([], shipment_actions(), []),
         (promise_pages(), [], []),
         (*expectation_pages(), []),
         (runbook_pages(), [], []),

@@ -44,7 +44,6 @@ from statesvc.shipments.sought import searches
 
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
-HOLDS: Final = "/console/legal-holds"
 PERSONAL: Final = ONE + "/personal"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 _QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
@@ -166,16 +165,6 @@ def _is_uuid(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-async def show_holds(visit: PageRequest) -> Mapping[str, Any]:
-    """Show a page of the legal holds in force, or of all, the newest first."""
-    released = visit.query("all") == "1"
-    page = await visit.call_api(
-        "GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None
-    )
-    holds = [(hold, path_of({**hold, "discriminator": ""})) for hold in page["items"]]
-    return {"released": released, "holds": holds, "next_cursor": page["next_cursor"]}
 
 
 # one shipment
@@ -412,14 +401,6 @@ def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
             template="shipment.html",
             scope=Scope.READ,
             show=show_one,
-            section=LIST,
-        ),
-        Screen(
-            path=HOLDS,
-            title="Legal holds",
-            template="legal_holds.html",
-            scope=Scope.AUDIT,
-            show=show_holds,
             section=LIST,
         ),
     ], [

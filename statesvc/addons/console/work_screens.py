@@ -8,8 +8,6 @@ from statesvc.http.keys.key_store import Scope
 
 QUEUE: Final = "/console/queue"
 WORKERS: Final = "/console/workers"
-RECORD: Final = "/console/record"
-NOTICES: Final = "/console/notices"
 _STATES: Final = ("ready", "leased", "scheduled", "held")
 
 
@@ -51,22 +49,6 @@ async def show_workers(visit: PageRequest) -> Mapping[str, Any]:
     return {"workers": workers, "versions": versions, "rescues": found["rescues_last_hour"]}
 
 
-async def show_record(visit: PageRequest) -> Mapping[str, Any]:
-    """Show a page of actions, the newest first."""
-    wanted = {name: visit.query(name) for name in ("actor", "verb", "target")}
-    page = await visit.call_api("GET /v1/actions", **wanted, cursor=visit.query("cursor") or None)
-    return {"wanted": wanted, "actions": page["items"], "next_cursor": page["next_cursor"]}
-
-
-async def show_notices(visit: PageRequest) -> Mapping[str, Any]:
-    """Show a page of notices, the newest first."""
-    unseen = visit.query("all") != "1"
-    page = await visit.call_api(
-        "GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None
-    )
-    return {"unseen": unseen, "notices": page["items"], "next_cursor": page["next_cursor"]}
-
-
 def work_pages() -> list[Screen]:
     return [
         Screen(
@@ -84,24 +66,6 @@ def work_pages() -> list[Screen]:
             scope=Scope.OPS,
             show=show_workers,
             menu="Workers",
-            group=MenuGroup.OPERATORS,
-        ),
-        Screen(
-            path=NOTICES,
-            title="Notices",
-            template="notices.html",
-            scope=Scope.OPS,
-            show=show_notices,
-            menu="Notices",
-            group=MenuGroup.OPERATORS,
-        ),
-        Screen(
-            path=RECORD,
-            title="Record",
-            template="record.html",
-            scope=Scope.OPS,
-            show=show_record,
-            menu="Record",
             group=MenuGroup.OPERATORS,
         ),
     ]
