@@ -226,7 +226,7 @@ async def test_a_person_is_erased_from_afar(api: Api, afar: Callable[[str], Afar
     assert "Erased: 1 shipment (" in told
     assert f"1 of {DEAD_LETTERS_AT_ONCE + 1} dead letters of the carrier named it" in told
     assert "tombstones lie in " in told
-    assert "was erased before" in await shell("erase", "ups", "1Z99", "--why", "asked to")
+    assert "Was erased before" in await shell("erase", "ups", "1Z99", "--why", "asked to")
 
 
 @pytest.mark.usefixtures("own_processes")
