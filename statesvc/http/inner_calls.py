@@ -18,6 +18,7 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.middleware import invalid
 from statesvc.http.operation import RawAnswer, Route, printed
 from statesvc.http.preferences import unknown_word, unknown_words
+from statesvc.http.views import Views
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
@@ -55,6 +56,10 @@ class InnerCalls:
         if parts is None:
             raise KeyError(name)
         return parts
+
+    def view(self, name: str) -> Views:
+        """Return what its answer looks like. Raises KeyError."""
+        return self._routes[name].operation.view
 
     def check(self, name: str, body: Mapping[str, Json]) -> None:
         """Check that the call would take the body. Raises Problem."""

@@ -18,7 +18,7 @@ from statesvc.addons.console.screen import (
 )
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
-from statesvc.http.views import counted
+from statesvc.http.views import draw
 from statesvc.shipments.rule_hours import NEVER, named_hours, rules_of
 
 LIST: Final = "/console/expectations"
@@ -117,21 +117,6 @@ async def _would_state(visit: PageRequest, values: Values) -> DryRun:
     rules = _rules(values)
     present = await visit.call_api(f"GET {_CALL}", **_whose(visit))
     would = await visit.call_api(f"POST {_CALL}/preview", {"rules": rules}, **_whose(visit))
-    least = "At least " if would["counts_capped"] else ""
-    sentences = [
-        f"{least}{counted(would['rearmed'], 'unfinished shipment')} of {would['shipments']:,} would be looked at at another time."
-    ]
-    if would["observed_at_once"]:
-        kinds = ", ".join(
-            f"{count:,} {kind.replace('_', ' ')}"
-            for kind, count in would["observed_at_once"].items()
-        )
-        sentences.append(f"{least}this would be observed at once, and notified: {kinds}.")
-    else:
-        sentences.append("Nothing would be observed at once.")
-    sentences.append(
-        "It holds from each shipment's next event on; those that wait follow from a minute later."
-    )
     now = dict(named_hours(present["in_effect"]))
     then = dict(named_hours(present["inherited"])) | dict(named_hours(rules))
     rows = [
@@ -140,7 +125,8 @@ async def _would_state(visit: PageRequest, values: Values) -> DryRun:
         if now[name] != then[name]
     ]
     return DryRun(
-        sentences=sentences,
+        blocks=draw(visit.calls.view(f"POST {_CALL}/preview"), would),
+        sentences=["Those that wait follow from a minute later."],
         hidden={"replaces": str(would["replaces"])},
         columns=("Hours", "Now", "Then"),
         rows=rows,

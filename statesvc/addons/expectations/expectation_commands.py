@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from statesvc.cli.api_calls import CallRefusedError, Calls, Json
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.operation_table import add_fields, operation_named
+from statesvc.cli.output import write_blocks, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
+from statesvc.http.views import draw
 from statesvc.shipments.rule_hours import NEVER, named_hours, rules_of
 
 _INHERIT: Final = "inherit"
@@ -88,14 +89,21 @@ async def _state(options: argparse.Namespace) -> int:
         present = await calls.call("get_expectations", **scope)
         rules = rules_of(_merged(present, options.hours))
         preview = await _checked(calls, "preview_expectations", {"rules": rules}, scope)
-        revision = None
+        changed = None
         if options.yes:
             order = {"rules": rules, "why": options.why, "replaces": preview["replaces"]}
-            revision = (await _checked(calls, "change_expectations", order, scope))["revision"]
+            changed = await _checked(calls, "change_expectations", order, scope)
     if options.json:
+        revision = None if changed is None else changed["revision"]
         write_json({"rules": rules, "revision": revision, "preview": preview})
         return 0
-    _write(rules, preview, revision)
+    stated = ", ".join(f"{name}={hours}" for name, hours in named_hours(rules)) or "nothing"
+    write_line(f"would be stated: {stated}")
+    write_blocks(draw(operation_named("preview_expectations").view, preview))
+    if changed is None:
+        write_line("nothing was changed; --yes does it")
+    else:
+        write_blocks(draw(operation_named("change_expectations").view, changed))
     return 0
 
 
@@ -132,21 +140,3 @@ async def _checked(
         if "latest_revision" in error.problem:
             raise CommandError(f"{error} (`statesvc expectations`)") from error
         raise
-
-
-def _write(rules: Mapping[str, Json], preview: Mapping[str, Json], revision: int | None) -> None:
-    write_line(
-        f"would be stated: {', '.join(f'{name}={hours}' for name, hours in named_hours(rules)) or 'nothing'}"
-    )
-    least = "at least " if preview["counts_capped"] else ""
-    write_line(
-        f"{least}{preview['rearmed']} of {preview['shipments']} unfinished shipments get another deadline"
-    )
-    if preview["observed_at_once"]:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in preview["observed_at_once"].items())
-        write_line(f"{least}this would be observed at once, and notified: {kinds}")
-    write_line(
-        "nothing was changed; --yes does it"
-        if revision is None
-        else f"revision {revision}; in effect with the next event"
-    )

@@ -10,6 +10,7 @@ from statesvc.addons.expectations.expectation_models import (
     RulesStatement,
     StatedHours,
 )
+from statesvc.addons.expectations.expectation_words import previewed
 from statesvc.addons.expectations.rule_changes import (
     RulesChangedError,
     StatedBook,
@@ -22,6 +23,7 @@ from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Sentences
 from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, RuleScope, rule_scope
 
 _TAG: Final = "expectations"
@@ -63,6 +65,7 @@ async def get_expectations(
     tag=_TAG,
     rules=(_SERVICE_RULE,),
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+    view=Sentences("Revision {revision} is in effect with the next event of each shipment."),
 )
 async def change_expectations(
     context: Context, call: Call[ExpectationParameters, RulesStatement]
@@ -101,6 +104,7 @@ async def change_expectations(
     problems=(Code.UNKNOWN_CARRIER,),
     is_computed=True,
     deadline_seconds=30.0,
+    view=Sentences(previewed),
 )
 async def preview_expectations(
     context: Context, call: Call[ExpectationParameters, RulesRequest]

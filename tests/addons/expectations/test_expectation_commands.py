@@ -32,14 +32,14 @@ async def test_hours_are_shown_previewed_stated_and_inherited_again(
     wanted = ("expectations", "set", "royalmail", "stalled.in_transit=96", "overdue=never")
     printed = await shell(*wanted)
     assert "would be stated: overdue=never, stalled.in_transit=96" in printed
-    assert "unfinished shipments get another deadline" in printed
+    assert "of 1 unfinished shipment get another deadline" in printed
     assert "nothing was changed" in printed
     assert await royal.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
     assert "--why is missing" in await shell(*wanted, "--yes", exit_code=2)
-    assert "revision 1; in effect with the next event" in await shell(
+    assert "Revision 1 is in effect with the next event" in await shell(
         *wanted, "--why", "their contract", "--yes"
     )
-    assert "revision 2" in await shell(
+    assert "Revision 2" in await shell(
         "expectations", "set", "all", "overdue=12", "--why", "patience", "--yes"
     )
     everyone, one = await shell.json("expectations")
@@ -53,7 +53,7 @@ async def test_hours_are_shown_previewed_stated_and_inherited_again(
     assert (changed["revision"], changed["rules"]) == (3, {"stalled": {"in_transit": 96}})
     assert "96*" in await shell("expectations")
     of_service = ("expectations", "set", "royalmail", "--service", "Tracked  24", "overdue=1")
-    assert "revision 4" in await shell(*of_service, "--why", "their contract", "--yes")
+    assert "Revision 4" in await shell(*of_service, "--why", "their contract", "--yes")
     assert [each["service"] for each in await shell.json("expectations")] == [
         None,
         None,
