@@ -1,4 +1,4 @@
-"""The value that the append transaction works on: the messages, and what each step found or made."""
+"""The value that the append transaction works on: the messages, and the results of each step."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,22 +31,27 @@ _CARRIER_ID: Final = attrgetter("event.carrier_id")
 
 
 class WhenLocked(Enum):
-    """Strategy for a shipment that another transaction has locked. An append never waits for one: it would hold up the others."""
+    """Strategy for a shipment that another transaction has locked.
+
+    An append never waits for a lock: it would hold up the other messages.
+    """
 
     POSTPONE = "postpone"
     """Leaves out the messages that name it, and applies the others."""
     WAIT = "wait"
-    """Raises `LockedShipmentsError`: nothing is applied. `run_transaction` waits in line for the shipment, then tries again."""
+    """Raises `LockedShipmentsError` before anything is applied; `run_transaction` waits in line."""
 
 
 def unmeasured(_: Stage) -> AbstractContextManager[None]:
-    """Measure nothing."""
     return nullcontext()
 
 
 @dataclass(slots=True)
 class AppendBatch:
-    """The messages to append, and what each step found or made. `worker` names the process in the log."""
+    """The messages to append, and the results of each step.
+
+    `worker` names the process in the log.
+    """
 
     connection: Connection
     keyring: Keyring
@@ -62,7 +67,7 @@ class AppendBatch:
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
     named: dict[tuple[int, UUID], ReferencedStream] = field(default_factory=dict)
-    """The shipments that each message (by its place) names, whether or not it says anything about them."""
+    """Shipments that each message (by its place) names, with or without an event."""
     known: dict[DedupeKey, ExistingEvent] = field(default_factory=dict)
     heads: dict[UUID, StreamHead] = field(default_factory=dict)
     """The locked ends of all streams that the messages name."""
@@ -71,7 +76,7 @@ class AppendBatch:
     locked_parcels: dict[UUID, Collection[UUID] | None] = field(default_factory=dict)
     """Parcels whose id this transaction holds; with the shipments of other sources that have a stream, None: it has a stream of its own."""
     unlinked_parcels: set[UUID] = field(default_factory=set)
-    """Locked streams that are of no parcel yet."""
+    """Locked streams without a parcel."""
     new_keys: dict[UUID, bytes] = field(default_factory=dict)
     """Sealed keys of the streams that are new, and that this transaction alone may make."""
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
@@ -95,12 +100,11 @@ class AppendBatch:
     projection: Projection = field(default_factory=Projection)
     # write, settle
     notifications: int = 0
-    """Number of notifications that were written to the outbox."""
     settlements: list[Settlement] = field(default_factory=list)
 
     @property
     def reads(self) -> dict[int, Read]:
-        """The messages that take effect, by their place."""
+        """Messages that take effect, by their place."""
         return {
             place: read for place, read in enumerate(self.messages) if place not in self.dropped
         }
@@ -121,7 +125,6 @@ class AppendBatch:
         return bool(self.decision.appends or self.decision.conflicts or self.decision.aliases)
 
     def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
-        """Count verdicts for the metrics."""
         return Counter(zip(map(_CARRIER_ID, self.proposals), self.verdicts, strict=True))
 
     def time_sources_by_carrier(self) -> Counter[tuple[str, TzSource]]:
@@ -135,7 +138,6 @@ class AppendBatch:
 
 
 def drop(batch: AppendBatch, places: Collection[int]) -> None:
-    """Take messages out of the batch."""
     if places:
         batch.dropped |= set(places)
         batch.proposals = [

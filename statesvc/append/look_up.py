@@ -1,6 +1,6 @@
-"""The first of the two round trips: locks what the messages name, and asks all that the append needs to know.
+"""The first of the two round trips: lock the shipments, and read all that the append needs.
 
-No lock of a shipment is waited for. What becomes of the messages whose shipment another transaction holds: `WhenLocked`.
+It never waits for a shipment's lock; see `WhenLocked`.
 """
 
 from collections.abc import Collection
@@ -28,11 +28,11 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def look_up(batch: AppendBatch) -> None:
-    """Propose the events, lock or reserve the streams that the messages name, and read under these locks what the log holds.
+    """Propose the events, lock or reserve the streams, and read the log under these locks.
 
-    Keeps the messages that the worker's lease still covers (the others belong to another worker by now) and whose shipments are not
-    locked. Nothing is asked again: if another transaction takes a dedupe key meanwhile that no lock guards, the write fails. Keys of an
-    archived shipment are in its packed set. Raises LockedShipmentsError.
+    Keeps the messages that the worker's lease still covers and whose shipments are not locked.
+    If another transaction takes a dedupe key meanwhile that no lock guards, the write fails.
+    Keys of an archived shipment are in its packed set. Raises LockedShipmentsError.
     """
     connection = batch.connection
     batch.proposals = propose(batch.messages, batch.keyring)
@@ -86,7 +86,10 @@ async def look_up(batch: AppendBatch) -> None:
 
 
 def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
-    """Take out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
+    """Remove messages that name one of these shipments, or depend on such.
+
+    Raises LockedShipmentsError.
+    """
     if batch.when_locked is WhenLocked.WAIT:
         raise LockedShipmentsError(
             {

@@ -1,7 +1,7 @@
-"""Notifications of what changed, written in the transaction that changed it, with the fan-out entries that say whom they go to.
+"""Notifications and their fan-out entries, written in the transaction that made the change.
 
-The database keeps a notification unique per (subscription, shipment, sequence) for ever. The write fails if there is one already, so an
-entry of the log never names a notification that was not made.
+The database keeps a notification unique per (subscription, shipment, sequence) for ever. A
+duplicate fails the write, so a fan-out entry never names a notification that was not made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,10 +45,10 @@ _COLUMNS: Final[Columns] = {
 
 @value(frozen=True, slots=True, kw_only=True)
 class OutboxChange:
-    """One change to notify subscribers of.
+    """A change to notify subscribers of.
 
-    `type`: `shipment.status_changed`, `shipment.updated` if the status stayed, or that of an observation.
-    `number`: as it is compared; `tracking_number`: as the carrier prints it.
+    `type`: `shipment.status_changed`, `shipment.updated` if the status stayed, or that of an
+    observation. `number` is as compared; `tracking_number` as printed.
     """
 
     shipment_id: UUID
@@ -101,10 +101,9 @@ class SubscribedTo(NamedTuple):
     types: frozenset[str] | None
     shipments: frozenset[str] | None
     once: bool = False
-    """Each status of a parcel once, whichever source says it first."""
+    """Each status of a parcel once, from the first source that reports it."""
 
     def matches(self, change: OutboxChange) -> bool:
-        """Return whether it is notified of the change."""
         return (
             (self.statuses is None or change.to_status in self.statuses)
             and (self.types is None or change.type in self.types)
@@ -113,7 +112,6 @@ class SubscribedTo(NamedTuple):
 
     @property
     def sources(self) -> SourceFilter:
-        """Shipments whose changes it asks for."""
         return SourceFilter(self.carriers, self.shipments)
 
 
@@ -136,7 +134,7 @@ class ParcelChanges:
     _told: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
     def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
-        """Return whether the change is told to a subscription that asks for each status once."""
+        """Return whether a `parcels: once` subscription is notified of the change."""
         asked = subscription.sources
         sources = frozenset(
             each.shipment_id for each in self.parcel.sources.values() if asked.lets_through(each)
@@ -151,7 +149,7 @@ def of_parcels(
     parcel_ids: Mapping[UUID, UUID],
     parcels: Mapping[UUID, ParcelLog],
 ) -> dict[UUID, ParcelChanges]:
-    """Return, by shipment, the changes of the parcel that it is one of several sources of. `parcel_ids`: by shipment."""
+    """Return, by shipment, the changes of its parcel if that has several sources."""
     found = {each: ParcelChanges(parcel) for each, parcel in parcels.items()}
     for change in changes:
         if (of := found.get(parcel_ids.get(change.shipment_id, change.shipment_id))) is not None:
@@ -240,9 +238,10 @@ def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
 async def write_notifications(
     connection: Sender, fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int
 ) -> int:
-    """Put one notification into the outbox for each change and subscription. Returns how many.
+    """Put a notification into the outbox for each change and subscription; return their number.
 
-    One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.
+    One statement in the caller's transaction; in a pipeline it does not wait. The caller wakes
+    `OUTBOX` after its commit.
     """
     rows = [
         (

@@ -50,7 +50,7 @@ def _note_unlinked(batch: AppendBatch, heads: Mapping[UUID, StreamHead]) -> None
 
 
 async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
-    """Lock the parcels of shipments that a shipper linked; return whether there are any. What was `tried` stays overtaken."""
+    """Lock the parcels of linked shipments; return whether there are any."""
     if not (linked := set(batch.parcels.values()).difference(tried)):
         return False
     asked_heads = await lock_streams(batch.connection, batch.keyring, linked)
@@ -63,7 +63,6 @@ async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
 
 
 def overtaken(batch: AppendBatch) -> set[UUID]:
-    """Return the shipments whose parcel another transaction has locked."""
     return {
         each for each, parcel_id in batch.parcels.items() if parcel_id not in batch.locked_parcels
     }
@@ -86,7 +85,10 @@ async def link(batch: AppendBatch) -> None:
 
 
 async def read_told(batch: AppendBatch) -> None:
-    """Read what the log says of the parcels that change and that others speak of too. Raises ArchivedHistoryError."""
+    """Read the log of the changed parcels that have several sources.
+
+    Raises ArchivedHistoryError.
+    """
     await link(batch)
     changed = {change.shipment_id for change in batch.changes} & batch.parcels.keys()
     named_of: dict[UUID, set[UUID]] = {}

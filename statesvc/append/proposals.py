@@ -17,9 +17,10 @@ _OCCURRED_AT: Final = attrgetter("occurred_at")
 
 
 def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
-    """Return the events of all messages, in inbox order; those of one message oldest first, however its carrier lists them.
+    """Return the events of all messages, in inbox order; those of a message oldest first.
 
-    So a version grows with the time of its event, and a transition names the newest of the scans that came together.
+    So a version grows with the time of its event, and a transition names the newest of the
+    scans that came together.
     """
     return [
         _proposal(event, read, place, keyring)
@@ -29,7 +30,7 @@ def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
 
 
 def oldest_first(events: Sequence[Event]) -> list[Event]:
-    """Sort by time; events of one instant in the order in which they happened, as far as the listing shows it."""
+    """Sort by time; events of an instant keep the order of the listing where that is known."""
     newest_first = len(events) > 1 and events[0].occurred_at > events[-1].occurred_at
     return sorted(reversed(events) if newest_first else events, key=_OCCURRED_AT)
 

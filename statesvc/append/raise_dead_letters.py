@@ -13,9 +13,10 @@ _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
 async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker: str) -> None:
-    """Open one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already.
+    """Open a dead letter for each unknown (carrier, type, code), unless it is open already.
 
-    A code that its text contradicts has one for each status that texts of it state.
+    All texts of a carrier share a dead letter. A code that its text contradicts has one for
+    each status that the texts state.
     """
     first: dict[tuple[str, str | None, str | None, str], Proposal] = {}
     for proposal in unknown:
@@ -53,7 +54,7 @@ async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker
 
 
 async def raise_rejections(connection: Sender, reads: Iterable[Read], *, worker: str) -> None:
-    """Open one dead letter for each message with rejected members; it names their positions, not their values."""
+    """Open a dead letter for each message with rejected members; it names positions, not values."""
     rows = [
         (
             read.carrier_id,

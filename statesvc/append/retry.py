@@ -1,7 +1,8 @@
-"""Trying a transaction again: after which failures, after which pause, and how often.
+"""Retries of a transaction: which failures, which pauses, how often.
 
-A transient failure says nothing about the messages: the same transaction is tried again. Any other failure is due to one message; the
-caller halves its batch until that message stands alone, and the others go on.
+A transient failure is not about the messages: the same transaction is tried again. Any other
+failure is due to a message; the caller halves its batch until that message is alone, and the others
+go on.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ T = TypeVar("T")
 
 
 class LockedShipmentsError(LockNotAvailable):
-    """Another transaction holds, or has just made, shipments that this one was to write."""
+    """Another transaction holds, or has just made, shipments of this transaction."""
 
     def __init__(self, shipment_ids: Collection[UUID]) -> None:
         super().__init__("another transaction has locked shipments")
@@ -49,8 +50,6 @@ log = structlog.get_logger()
 
 
 class Fault(Enum):
-    """Kind of failure."""
-
     TRANSIENT = "transient"
     LOCKED = "locked"
     """Another transaction holds a lock that one of the messages needs."""
@@ -132,7 +131,7 @@ class RetryPolicy:
         return None if self.deadline is not None and now + pause >= self.deadline else pause
 
     async def prepare(self, connection: AsyncConnection[Any], error: Exception | None) -> None:
-        """Do what the last try's error asks for, in transactions that hold nothing else."""
+        """Prepare the next try after this error, in transactions of their own."""
         match error:
             case ArchivedHistoryError() if self.archive is not None:
                 await self.archive.restore_shipments(connection, error.shipments)
@@ -153,7 +152,7 @@ async def run_transaction(
     transaction: Callable[[AsyncConnection[Any]], Awaitable[T]],
     policy: RetryPolicy,
 ) -> T:
-    """Run `transaction` on a connection of `connect`, again as the policy says. Raises the last error."""
+    """Run `transaction` and retry as the policy allows. Raises the last error."""
     failures, error = 0, None
     while True:
         try:

@@ -19,7 +19,10 @@ _MESSAGE_AND_SHIPMENT: Final = attrgetter("message", "shipment_id")
 def referenced_streams(
     reads: Sequence[Read], proposals: Iterable[Proposal]
 ) -> dict[tuple[int, UUID], ReferencedStream]:
-    """Return the shipments that messages (by index) name, with an event or without one; a bare number has no discriminator."""
+    """Return the shipments that messages (by index) name, with or without an event.
+
+    A bare number has no discriminator.
+    """
     named = {
         (place, one.shipment_id): ReferencedStream(
             read.carrier_id, one.number, "", read.source.received_at

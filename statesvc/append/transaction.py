@@ -67,10 +67,10 @@ async def append_claimed(
 
 
 async def append(batch: AppendBatch) -> AppendBatch:
-    """Append the batch, inside the caller's transaction and pipeline. Storing the settlements is left to the caller.
+    """Append the batch inside the caller's transaction and pipeline; the caller stores settlements.
 
-    Raises LockedShipmentsError and ArchivedHistoryError before anything is written: `run_transaction` knows what to do before it tries
-    again.
+    Raises LockedShipmentsError and ArchivedHistoryError before anything is written:
+    `run_transaction` prepares the next try.
     """
     await look_up(batch)
     batch.decision = decide(batch.proposals, batch.known)
@@ -121,7 +121,10 @@ def require_whole(
     events: Iterable[EventRow],
     heads: Mapping[UUID, StreamHead],
 ) -> None:
-    """Require that no version is missing: versions have no gaps, so a missing one is archived. Raises ArchivedHistoryError."""
+    """Require all versions: versions have no gaps, so a missing one is archived.
+
+    Raises ArchivedHistoryError.
+    """
     found = Counter(shipment_id for shipment_id, _ in history)
     found.update(row.proposal.shipment_id for row in events)
     if archived := [
@@ -138,7 +141,7 @@ async def raise_dead_letters(batch: AppendBatch) -> None:
 
 
 def _code_is_unknown(event: Event) -> bool:
-    """Return whether the code is unknown. A correction repeats what another event said."""
+    """Return whether the code is unknown; a correction repeats the code of another event."""
     return event.kind is Kind.UNMAPPED or (event.by_category and event.kind is not Kind.CORRECTION)
 
 

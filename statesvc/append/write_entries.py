@@ -23,7 +23,8 @@ from statesvc.shipments.projection_store import save_shipments
 async def write_streams(batch: AppendBatch) -> None:
     """Create the new streams and advance the heads of the others.
 
-    A stream that messages name but add nothing to holds only a key, because their bodies are under it too. It may be due for removal.
+    A stream that messages name without adding to it holds only a key, because their bodies are
+    sealed under it. It may be due for removal.
     """
     connection, streams = (
         batch.connection,
@@ -75,7 +76,7 @@ async def write_entries(batch: AppendBatch) -> None:
 
 
 async def write_statements(batch: AppendBatch) -> list[bytes]:
-    """Write what was said: events, which move states, and conflicts. Return the leaf hashes, as the next ones do."""
+    """Write events and conflicts; return their leaf hashes."""
     connection, events, conflicts = batch.connection, batch.events, batch.conflicts
     if events:
         await insert_keys(connection, batch.decision.appends)
@@ -95,7 +96,7 @@ async def write_statements(batch: AppendBatch) -> list[bytes]:
 
 
 async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
-    """Write what follows from it: transitions."""
+    """Write transitions; return their leaf hashes."""
     transitions = [
         (change, transition_leaf(change, batch.worker, epoch=batch.stamp.epoch))
         for change in batch.changes
@@ -113,7 +114,6 @@ async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
 
 
 async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
-    """Write fan-outs, and the notifications in the outbox."""
     changes = [
         OutboxChange.of(change, batch.traceparents)
         for change in batch.changes

@@ -1,4 +1,4 @@
-"""Operator actions: who did what to what and why, as entries of the log."""
+"""Operator actions as entries of the log: the actor, the verb, the target and the reason."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One thing done. `details`: text, integers, booleans; nothing secret or personal."""
+    """An action. `details` holds text, integers and booleans, nothing secret or personal."""
 
     actor: str
     verb: str
@@ -35,14 +35,17 @@ class Action:
 async def record_action(
     connection: Sender, *, actor: str, verb: str, target: str, details: Mapping[str, Any]
 ) -> None:
-    """Append one action, in the transaction that carries it out. `details`: text, integers, booleans; nothing secret or personal."""
+    """Append one action, in the transaction that carries it out; `details` as in `Action`."""
     await record_actions(
         connection, [Action(actor=actor, verb=verb, target=target, details=details)]
     )
 
 
 async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
-    """Append actions as one batch: a transaction that writes entries writes one batch row, so call it once in each."""
+    """Append actions as one batch.
+
+    A transaction writes one batch row, so call this once in each.
+    """
     if not actions:
         return
     now = await (await begin_batch(connection)).rows()

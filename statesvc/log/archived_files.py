@@ -21,8 +21,6 @@ EntriesByKind: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class FileQuery:
-    """Everything that a file has about some shipments."""
-
     path: ArchivePath
     shipments: tuple[UUID, ...]
 
@@ -66,7 +64,7 @@ class ArchivedFiles(Protocol):
         """Return the file's entries from index `begin` up to but not including `end`."""
 
     def of_period(self, path: ArchivePath, since: datetime, until: datetime) -> list[UUID]:
-        """Return the shipments of which something was said in a period."""
+        """Return the shipments with a status change in a period."""
 
     def of_event(self, paths: Sequence[ArchivePath], carrier_id: str, event_id: str) -> int | None:
         """Return the index of the event with this id."""
@@ -81,13 +79,16 @@ class ArchivedFiles(Protocol):
 
 
 def archived_files() -> ArchivedFiles:
-    """Return what reads archives. Raises AddOnMissingError."""
+    """Return the reader of archives. Raises AddOnMissingError."""
     for module in parts("history"):
         return cast("ArchivedFiles", module)
     raise AddOnMissingError(sentence("archive", "an archived part of the log"))
 
 
 async def require_archive(connection: AsyncConnection[Any], about: str) -> None:
-    """Refuse what must reach the archives, while there are any and their add-on is off. Raises AddOnMissingError."""
+    """Refuse a call that must reach the archives while their add-on is off.
+
+    Raises AddOnMissingError.
+    """
     if not is_on("archive") and any(archived := await count_archived(connection)):
         raise AddOnMissingError(f"{archived}: {sentence('archive', about)}")

@@ -27,9 +27,10 @@ def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator
 
 
 class BatchStamp(NamedTuple):
-    """Values that every transaction that writes entries reads under its locks: the clock, the id of its batch, the epoch of the log.
+    """Clock, batch id and epoch that a writing transaction reads under its locks.
 
-    The epoch holds until the transaction ends: a fork of the log waits for those that have read the old one.
+    The epoch holds until the transaction ends: a fork of the log waits for those that have read
+    the old one.
     """
 
     recorded_at: datetime

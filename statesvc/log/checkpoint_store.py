@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS: Final = 10
 
 
 class CheckpointStoreError(RuntimeError):
-    """The place cannot be read or written now; the message says why."""
+    """The place cannot be read or written now; the message gives the reason."""
 
 
 class ContradictedError(RuntimeError):
@@ -40,7 +40,10 @@ class CheckpointStore(Protocol):
         """Keep a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
 
     async def add(self, name: str, text: str) -> None:
-        """Keep an object for ever, in a folder of its own; what is there already stays. Raises CheckpointStoreError."""
+        """Store an object under a new name; an existing object stays.
+
+        Raises CheckpointStoreError.
+        """
 
     async def read_all(self, folder: str) -> list[str]:
         """Return all objects in a folder. Raises CheckpointStoreError."""
@@ -57,8 +60,6 @@ def checkpoint_store_at(place: str) -> CheckpointStore:
 
 
 class FolderCheckpointStore:
-    """A folder, best on another machine's disk."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.name = str(folder)
@@ -72,7 +73,7 @@ class FolderCheckpointStore:
             ) from error
 
     async def require_no_overwriting(self) -> None:
-        """Check nothing: a link never replaces what is there."""
+        """Do nothing: a link never replaces an existing file."""
 
     async def keep(self, note: str) -> None:
         try:

@@ -24,7 +24,6 @@ class SignedHead:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the log whose head it is, as its note says."""
         return read_checkpoint(self.note).epoch
 
 
@@ -35,6 +34,5 @@ async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:
 
 
 async def covering_head(connection: AsyncConnection[Any], size: int) -> SignedHead | None:
-    """Return the first head of at least this size."""
     cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["covering"], {"size": size})).fetchone()

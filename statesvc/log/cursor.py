@@ -1,7 +1,8 @@
-"""Cursors of the log's readers: `epoch.index`, the last entry that they have seen.
+"""Cursors of the log's readers: `epoch.index` of the last entry read.
 
-After a fork the log has other entries at the lost indexes. A cursor below them is still valid; one beyond them is refused, with the place
-to go on from: it would silently skip the new entries.
+After a fork the log has other entries at the lost indexes. A cursor below them is still valid; a
+cursor beyond them is refused with the position to continue from, because it would silently skip the
+new entries.
 """
 
 import re
@@ -29,7 +30,7 @@ class LogCursor:
 
 
 def read_cursor(text: str) -> LogCursor:
-    """Parse what `str` wrote; an index alone is one of the first epoch. Raises ValueError."""
+    """Parse a cursor; an index alone is of the first epoch. Raises ValueError."""
     found = _CURSOR.fullmatch(text)
     if found is None:
         raise ValueError("not a place in a log")

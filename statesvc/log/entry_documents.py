@@ -106,8 +106,6 @@ class TransitionDocument(Struct, frozen=True, gc=False):
 
 
 class FanoutDocument(Struct, frozen=True, gc=False):
-    """Fanout entry: the subscriptions that a change goes to."""
-
     entry: Literal["fanout"]
     format: Format
     shipment_id: str
@@ -148,8 +146,6 @@ class CoveredDocument(Struct, frozen=True, gc=False):
 
 
 class AttemptDocument(Struct, frozen=True, gc=False):
-    """Attempt entry: the end of a notification."""
-
     entry: Literal["attempt"]
     format: Format
     shipment_id: str
@@ -186,7 +182,7 @@ class AttemptDocument(Struct, frozen=True, gc=False):
 
 
 class ObservationDocument(Struct, frozen=True, gc=False):
-    """Observation entry: what the service noticed by itself."""
+    """Observation entry: a fact that the service found by itself."""
 
     entry: Literal["observation"]
     format: Format

@@ -1,7 +1,7 @@
-"""The seven kinds of entries: what each says, who writes, verifies and shows it, and which columns repeat its canonical document. Pure.
+"""The seven kinds of entries, with the columns that repeat their canonical documents. Pure.
 
-The one table of them; the shapes of the documents are in `events.entry.kinds` and `entry_documents`. Ids are text, times microseconds
-since 2000, as `entries.sql` selects them.
+The shapes of the documents are in `events.entry.kinds` and `entry_documents`. Ids are text, times
+are microseconds since 2000, as `entries.sql` selects them.
 """
 
 from collections.abc import Callable, Mapping
@@ -95,9 +95,9 @@ class EntryKind:
 
 @lru_cache(maxsize=16_384)
 def read_time(text: str) -> tuple[int, datetime]:
-    """Parse a time: in microseconds since 2000, and as it is written. Raises ValueError.
+    """Parse a time into microseconds since 2000 and a datetime. Raises ValueError.
 
-    Cached, because all entries of a batch are recorded at about one time, and the events of a message came at one.
+    Cached, because all entries of a batch are recorded at about the same time.
     """
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:

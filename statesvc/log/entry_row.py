@@ -1,4 +1,4 @@
-"""An entry of the log as a row: what the database and the files have of it in common. Pure."""
+"""An entry of the log as a row: the columns that the database and the files share. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,10 @@ TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "since", 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One row of `kind`. `values`: the kind's columns of a file in their order, ids as text, times as datetimes."""
+    """One row of `kind`.
+
+    `values`: the kind's file columns in order, ids as text, times as datetimes.
+    """
 
     index: int
     kind: EntryKind
@@ -40,9 +43,9 @@ class LogEntry:
 
     @classmethod
     def of(cls, kind: EntryKind, index: int, row: Sequence[Any]) -> Self:
-        """Make it from a row of its table: batch, ordinal, bytes as stored, sealed part.
+        """Make it from a table row: batch, ordinal, stored bytes, sealed part.
 
-        Raises ValueError for what is no entry of the kind.
+        Raises ValueError for a row that is no entry of the kind.
         """
         batch_id, ordinal, stored, sealed_part = row
         canonical = decompress_json(stored)
@@ -89,7 +92,7 @@ class LogEntry:
 
 
 def _parameter(name: str, value: Any) -> Any:  # noqa: ANN401 - of a column
-    """Convert a value to what statements and files take."""
+    """Convert a value to the type that statements and files take."""
     if value is None:
         return None
     if name in TIMES:

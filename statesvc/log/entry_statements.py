@@ -1,4 +1,4 @@
-"""One statement for each kind of entry, from a template of a `.sql` file and the table of kinds."""
+"""Statements for each kind of entry, made from a `.sql` template and the table of kinds."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, LiteralString
@@ -21,7 +21,7 @@ _FORMS: Final[Mapping[str, tuple[SQL, SQL]]] = {
     ),
     "tries": (_AS_IT_IS, SQL("{}::jsonb")),
 }
-"""How columns are read and written whose values are of another type than in a document."""
+"""Read and write expressions of columns whose type differs from that in the document."""
 
 
 def entry_statements(template: LiteralString) -> dict[str, bytes]:

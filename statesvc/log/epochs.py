@@ -1,4 +1,4 @@
-"""The epochs of the log: the first, and one more for each fork after a restore that lost published entries."""
+"""The epochs of the log: the first, and another for each fork after a restore that lost entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,11 +21,13 @@ class Epochs:
 
     @property
     def current(self) -> int:
-        """The present one."""
         return max(self.begins)
 
     def common(self, epoch: int) -> int:
-        """Return how many entries an earlier epoch certainly shares with the present one; 0 for an epoch that was lost as a whole."""
+        """Return how many entries an earlier epoch certainly shares with the present epoch.
+
+        0 for an epoch that was lost as a whole.
+        """
         return (
             min(begin for each, begin in self.begins.items() if each > epoch)
             if epoch in self.begins

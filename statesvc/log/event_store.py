@@ -1,7 +1,7 @@
-"""Reading and writing the log. Set-based: the number of statements does not depend on the number of events.
+"""Reading and writing the log in sets: the number of statements does not depend on the events.
 
-Lock order: ARCHITECTURE.md. Writes check on the server that nobody else was first (`require_all`), so nothing is read again before the
-commit.
+Lock order: ARCHITECTURE.md. Writes check on the server that no other transaction was first
+(`require_all`), so nothing has to be read again before the commit.
 """
 
 from collections import Counter
@@ -138,7 +138,6 @@ class ReferencedStream(NamedTuple):
 async def known_keys(
     connection: Sender, keys: Iterable[DedupeKey]
 ) -> Pending[dict[DedupeKey, ExistingEvent]]:
-    """Return what the log holds under `keys`."""
     return await send(
         connection,
         _SQL["known_keys"],
@@ -164,7 +163,7 @@ async def read_packed_keys(
 async def read_streams(
     connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]
 ) -> Pending[dict[UUID, StreamState]]:
-    """Read the streams of those shipments that exist, unlocked."""
+    """Read the existing streams among those shipments, unlocked."""
     return await send(
         connection,
         _SQL["read_streams"],
@@ -218,10 +217,11 @@ async def lock_streams(
 async def reserve_streams(
     connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool
 ) -> Pending[dict[UUID, list[UUID]]]:
-    """Reserve shipments without a stream for this transaction, without those that another one is making.
+    """Reserve shipments without a stream, except those that another transaction is making.
 
-    Each with the shipments of other sources whose parcel it stands for. A thousand are reserved for it alone. `bounded`: no more than
-    these; otherwise another transaction may make one of the rest first.
+    Each with the shipments of other sources whose parcel it represents. At most a thousand get
+    a lock of their own; with `bounded` no more are reserved, otherwise another transaction may
+    make a later one first.
     """
     parameters = {
         "shipment_ids": uuids(list(shipment_ids)),
@@ -239,9 +239,9 @@ async def reserve_streams(
 async def wait_for_streams(
     connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float
 ) -> None:
-    """Wait until nobody else holds these shipments or makes them, in a transaction that holds nothing else.
+    """Wait until no other transaction holds or makes these shipments. Raises LockNotAvailable.
 
-    Raises LockNotAvailable.
+    The calling transaction must hold nothing else.
     """
     async with connection.transaction():
         await connection.execute(
@@ -259,7 +259,10 @@ async def wait_for_streams(
 async def make_streams(
     connection: Sender, streams: Sequence[tuple[UUID, ReferencedStream, StreamHead, bytes]]
 ) -> None:
-    """Create reserved streams with their heads and their sealed keys; one that does not grow is due for removal in the end."""
+    """Create reserved streams with their heads and sealed keys.
+
+    A stream that does not grow is due for removal in the end.
+    """
     rows = [
         (
             shipment_id,
@@ -275,7 +278,7 @@ async def make_streams(
 
 
 async def name_streams(connection: Sender, named: Mapping[UUID, ReferencedStream]) -> None:
-    """Put off the removal of locked streams with nothing but a key, since another message names them."""
+    """Put off the removal of locked empty streams, since another message names them."""
     rows = [(shipment_id, stream.named_at) for shipment_id, stream in named.items()]
     await connection.execute(
         _SQL["name_streams"], encoded(rows, {"shipment_ids": uuids, "named_ats": timestamps})
@@ -344,7 +347,6 @@ async def write_events(connection: Sender, rows: Sequence[EventRow], *, batch_id
 
 
 async def move_heads(connection: Sender, heads: Mapping[UUID, StreamHead]) -> None:
-    """Move the heads of locked streams on."""
     rows = [
         (s, h.seen, h.version, h.head_hash, h.recorded_at, h.first_recorded_at)
         for s, h in heads.items()

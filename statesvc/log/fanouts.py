@@ -1,6 +1,7 @@
-"""Fan-outs as entries of the log: whom each change is sent to, written in the transaction that puts the notifications into the outbox.
+"""Fan-out entries: the subscriptions of each change, written with the outbox in one transaction.
 
-Each notification ends with an entry of its own (`attempt`), with that of a later one that covers it, or with its subscription's deletion.
+Each notification ends with an entry of its own (`attempt`), with that of a later notification that
+covers it, or with its subscription's deletion.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,10 @@ _FANOUTS: Final[Columns] = {
 
 @value(frozen=True, slots=True, kw_only=True)
 class Fanout:
-    """One change and the subscriptions that are notified of it, at least one. `event`: the leaf hash of the event that names it."""
+    """A change and its subscriptions, at least one.
+
+    `event`: the leaf hash of the event that names it.
+    """
 
     shipment_id: UUID
     sequence: int
@@ -57,11 +61,10 @@ class Fanout:
 
 
 def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
-    """Build fan-outs that repeat earlier changes; each row holds the fields of a fan-out in order, without the time.
+    """Build fan-outs that repeat earlier changes. Raises ArchivedHistoryError.
 
-    Behind the leaf hash of the event stands its first fan-out as stored, where that hash is not at hand.
-
-    Raises ArchivedHistoryError if both are archived.
+    Each row holds the fields of a fan-out in order, without the time. Behind the leaf hash of
+    the event stands its first fan-out as stored, for events that are archived.
     """
     again, archived = [], set()
     for (

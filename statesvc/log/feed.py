@@ -1,6 +1,6 @@
-"""The log by index: every entry that a published checkpoint covers, in its one order, none twice, none left out.
+"""The log by index: every entry that a published checkpoint covers, in order, exactly once.
 
-Nobody is shown an entry before its checkpoint is published, so what a reader has seen is never taken back.
+An entry is shown only after its checkpoint is published, so it is never taken back.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _SQL = queries("statesvc.log", "feed")
 
 
 class SealedEntry(NamedTuple):
-    """One entry. Its personal part is no part of it: `canonical` binds that by a commitment."""
+    """An entry. Its personal part is not included: `canonical` binds that by a commitment."""
 
     log_index: int
     kind: str

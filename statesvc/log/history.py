@@ -1,10 +1,12 @@
-"""The one way to archived entries, for all who read the log.
+"""The way to archived entries for all readers of the log.
 
-By shipment: before its entries are read, `restore_shipments` puts those that are in files into the database again, just as they were,
-so every statement answers as before and none of them knows of archives. They stay. By index: `entries` reads the files.
+By shipment: `restore_shipments` copies a shipment's archived entries into the database before they
+are read, so statements need not know of archives. The copies stay. By index: `entries` reads the
+files.
 
-Where nothing is archived this costs one small statement every few seconds; a shipment that began after the newest archived month costs
-none. Files are read by a process of its own, which ends: no worker has pyarrow in its memory.
+Without archives this costs a small statement every few seconds; a shipment that began after the
+newest archived month costs none. A separate, short-lived process reads the files, so no worker
+holds pyarrow in memory.
 """
 
 import asyncio
@@ -50,7 +52,10 @@ class _Horizon:
 
 @dataclass(slots=True)
 class History:
-    """The files in `folder`. None: this installation has none, and what was archived elsewhere cannot be read."""
+    """The files in `folder`.
+
+    None: no archive here, and entries archived elsewhere cannot be read.
+    """
 
     folder: ArchivePath | None
     _horizon: _Horizon = field(default_factory=_Horizon)
@@ -75,7 +80,7 @@ class History:
     async def restore_period(
         self, connection: Connection, since: datetime, until: datetime
     ) -> None:
-        """Restore all shipments whose status changed in a period: many, where the period is long."""
+        """Restore all shipments with a status change in a period; a long period may have many."""
         await self._known(connection)
         if self._horizon.until is None or since >= self._horizon.until:
             return
@@ -110,9 +115,9 @@ class History:
         return [(found[index], sealed[index]) for index in sorted(found)]
 
     async def index_of(self, connection: Connection, carrier_id: str, event_id: str) -> int | None:
-        """Return the index of an event whose dedupe key was packed, so that only the files know its shipment.
+        """Return the index of an event whose dedupe key was packed. Raises UnreadableArchiveError.
 
-        Raises UnreadableArchiveError.
+        Only the files know its shipment.
         """
         files = (
             await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
@@ -185,7 +190,7 @@ async def _restore(connection: Connection, found: EntriesByKind) -> None:
 
 
 async def _restore_notifications(connection: Connection, shipments: Collection[UUID]) -> None:
-    """Restore the notifications that the fan-outs of these shipments made: what a row says is in the entries."""
+    """Restore the notifications of these shipments' fan-outs from the entries."""
     rows = []
     for stored, created_at, occurred_at, offset, carrier_id, number in await _rows(
         connection, "fanned_out", {"shipment_ids": list(shipments)}

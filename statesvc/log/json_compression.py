@@ -1,9 +1,11 @@
-"""JSON as tables store it, compressed with a dictionary of what repeats in it: entries, parts of attempts, what is known of shipments.
+"""Compression of stored JSON with a shared dictionary: entries, parts of attempts, shipment state.
 
-Stored is a byte with the number of the dictionary, then a frame of Zstandard (RFC 8878) without its magic number. What begins with `{` is
-the JSON as it is: an action, which SQL writes and reads. Leaf hashes, archives, the feed and evidence know nothing of this.
+The stored form is a byte with the number of the dictionary and a Zstandard frame (RFC 8878) without
+its magic number. A value that begins with `{` is plain JSON: an action, which SQL writes and reads.
+Leaf hashes, archives, the feed and evidence use the uncompressed form.
 
-A dictionary never changes and never goes, because rows that it compressed stay for years. A better one gets the next number.
+A dictionary never changes and is never removed, because its rows stay for years. A better
+dictionary gets the next number.
 """
 
 import sys
@@ -100,18 +102,17 @@ def frames_by_standard_library(dictionary: bytes) -> ZstdFrames:
 
 
 DICTIONARY: Final = 1
-"""The one that compresses; those before it only decompress."""
+"""Number of the dictionary that compresses; earlier dictionaries only decompress."""
 _PLAIN: Final = b"{"
 
 
 def dictionary_path(number: int) -> Path:
-    """Return where a dictionary is kept."""
     return Path(__file__).with_name(f"json_dictionary_{number}.zstd")
 
 
 @cache
 def _dictionaries() -> dict[bytes, bytes]:
-    """Read all dictionaries, by the byte that stands before their frames."""
+    """Read all dictionaries, keyed by the byte before their frames."""
     return {
         bytes([number]): dictionary_path(number).read_bytes() for number in range(1, DICTIONARY + 1)
     }
@@ -142,7 +143,7 @@ def compress_json(document: bytes) -> bytes:
 
 
 def decompress_json(stored: bytes) -> bytes:
-    """Decompress a document. Raises ValueError for what does not decompress."""
+    """Decompress a document. Raises ValueError for any other bytes."""
     first = stored[:1]
     if first == _PLAIN:
         return stored

@@ -1,4 +1,4 @@
-"""The ledger of archived months, for all who read the log."""
+"""The ledger of archived months."""
 
 from dataclasses import dataclass
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""Parcels of several shipments: which they are, and what the log says of them (docs/decisions/0032-parcels.md)."""
+"""Parcels of several shipments, and their changes in the log (docs/decisions/0032-parcels.md)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -41,9 +41,9 @@ class ParcelLog:
     def told(
         self, asked: SourceFilter, changes: Iterable[SourceChange] = ()
     ) -> set[tuple[UUID, int]]:
-        """Return what was told to who asks for these sources, and of `changes`, the next in the log, what is.
+        """Return the changes that a `parcels: once` subscriber with these sources has had.
 
-        Shipment and sequence of each.
+        `changes` follow in the log. Shipment and sequence of each.
         """
         progress, of_asked = (
             ParcelProgress(),
@@ -68,9 +68,10 @@ async def link_number(
     number: str,
     stated: tuple[str, str] | None,
 ) -> None:
-    """Link the shipments of a number, as a shipper states, to the parcel of another carrier and number; None: to none.
+    """Link the shipments of a number to the parcel of another carrier and number; None: unlink.
 
-    In the caller's transaction, before its other locks. A number of which nothing was said yet gets a stream with nothing but a key.
+    In the caller's transaction, before its other locks. A number without statements gets an
+    empty stream.
     """
     own = shipment_id(carrier_id, number, "")
     named = {"carrier_id": carrier_id, "number": number, "shipment_id": own}
@@ -100,7 +101,7 @@ async def link_number(
 
 
 async def parcels_of(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, UUID]:
-    """Return the parcels of those of these shipments that are one of several."""
+    """Return the parcels of those shipments that share a parcel with others."""
     rows = await connection.execute(
         _SQL["parcels_of"], {"shipment_ids": uuids(list(shipment_ids))}, binary=True
     )
@@ -110,7 +111,7 @@ async def parcels_of(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[U
 async def read_parcels(
     connection: Sender, parcel_ids: Collection[UUID]
 ) -> Pending[dict[UUID, ParcelLog]]:
-    """Read what the log says of these parcels. Raises ArchivedHistoryError when its rows are read."""
+    """Read the log of these parcels. Raises ArchivedHistoryError when its rows are read."""
     return await send(
         connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _whole_parcels
     )
@@ -119,7 +120,7 @@ async def read_parcels(
 async def read_present_parcels(
     connection: Sender, parcel_ids: Collection[UUID]
 ) -> Pending[dict[UUID, ParcelLog]]:
-    """Read what the log says of these parcels without what is archived."""
+    """Read the log of these parcels without archived entries."""
     return await send(
         connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _parcels
     )

@@ -1,7 +1,8 @@
-"""Record of who read personal fields, and when: entries of the log, but few of them, because reading is not writing.
+"""Entries that record the readings of personal fields: the reader and the time.
 
-The first reading of an hour by one reader of one target is an entry that is durable before the answer is sent; the database holds that
-it is the first, whatever the number of processes. The others are counted, and become one entry when the hour is over.
+The first reading of an hour by a reader of a target is an entry, durable before the answer is sent.
+The database guarantees that it is the first, with any number of processes. Further readings are
+counted and become one entry at the end of the hour.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from statesvc.log.actions import Action, record_action, record_actions
 
 READ: Final = "read_personal"
 READ_AGAIN: Final = "read_personal_again"
-"""The verbs of the two entries; the second says how many readings followed the first within the hour."""
+"""Verbs of the two entries; the second gives the number of readings after the first."""
 _AT_ONCE: Final = 500
 
 _SQL = queries("statesvc.log", "personal_read_entries")
@@ -26,7 +27,7 @@ _SQL = queries("statesvc.log", "personal_read_entries")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalRead:
-    """One reading. `actor` as operator actions name it; `target` such as `shipment <id>`; `details` go into the first entry."""
+    """A reading. `target` is such as `shipment <id>`; `details` go into the first entry."""
 
     actor: str
     target: str
@@ -43,7 +44,7 @@ class CountedHour(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BegunHour:
-    """`is_first`: this reading was recorded; else another one was, and is durable. `seconds_left` until the hour can be closed."""
+    """`is_first`: this reading was recorded. `seconds_left` until the hour can be closed."""
 
     counted: CountedHour
     is_first: bool

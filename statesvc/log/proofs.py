@@ -18,7 +18,7 @@ _SQL = queries("statesvc.log", "proofs")
 
 
 class ContradictionError(RuntimeError):
-    """The tree in the database is not the one that was signed."""
+    """The tree in the database contradicts the signed tree."""
 
     def __init__(self, size: int) -> None:
         super().__init__(

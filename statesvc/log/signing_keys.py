@@ -1,7 +1,8 @@
-"""The keys that sign checkpoints: one from the sealer's first start, more from rotations. None is ever removed.
+"""The keys that sign checkpoints: the first from the sealer's first start, others from rotations.
 
-An action in the log names a new key, and the old one signs next to it until it is retired. So a checkpoint signed by the old key vouches
-for the new one, which nobody who only owns the database can do.
+A key is never removed. An action in the log names a new key, and the old key signs beside it until
+it is retired. So a checkpoint signed by the old key vouches for the new key, which an intruder with
+the database alone cannot forge.
 """
 
 import secrets
@@ -30,7 +31,7 @@ class SigningKeyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """One key. `sealed_seed` None: retired, its secret is gone."""
+    """A key. `sealed_seed` None: retired, its secret is gone."""
 
     verifier: VerifierKey
     created_at: datetime
@@ -71,7 +72,10 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
 async def ensure_key(
     connection: AsyncConnection[Any], master: MasterKeys, *, origin: str | None
 ) -> list[SigningKey]:
-    """Return all keys; make the first one if there is none, for the log `origin` (None: a random name). Only one caller at a time."""
+    """Return all keys; make the first if there is none. Only one caller at a time.
+
+    `origin`: name of the log; None: a random name.
+    """
     keys = await read_keys(connection)
     if not keys:
         await _insert(
@@ -84,7 +88,7 @@ async def ensure_key(
 async def rotate(
     connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str
 ) -> VerifierKey:
-    """Add a key, which signs alongside those there are. One transaction, the caller's."""
+    """Add a key, which signs beside the others, in the caller's transaction."""
     signer = await make_key(connection, master)
     details = {"key": str(signer.verifier), "why": why}
     await record_action(
@@ -115,7 +119,7 @@ async def retire_at_once(connection: AsyncConnection[Any], key_id: bytes) -> Non
 
 
 async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str, why: str) -> None:
-    """Destroy the secret half of a key, which signs no more. One transaction, the caller's. Raises SigningKeyError."""
+    """Destroy the secret half of a key, in the caller's transaction. Raises SigningKeyError."""
     keys = await read_keys(connection)
     found = next((key for key in keys if key.verifier.key_id == key_id), None)
     if found is None or found.retired_at is not None:

@@ -1,4 +1,4 @@
-"""One snapshot of the log for a whole transaction."""
+"""A snapshot of the log for a whole transaction."""
 
 from typing import Any, Final
 

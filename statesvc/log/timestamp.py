@@ -1,6 +1,7 @@
-"""RFC 3161 time stamps of signed heads: an authority outside says that it saw this very note, and when. Pure: no network, no clock.
+"""RFC 3161 time stamps of signed heads: an outside authority confirms a note and its time. Pure.
 
-What is stamped is the note as it is published, byte for byte: `openssl ts -verify -data NOTE -in TOKEN -CAfile ROOT` checks it too.
+The stamped bytes are those of the published note: `openssl ts -verify -data NOTE -in TOKEN -CAfile
+ROOT` checks the stamp too.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
 
 
 class StampError(ValueError):
-    """A text is no time stamp, not of this note, or not by an authority that is trusted; the message says which."""
+    """The text is no time stamp, not of this note, or not by a trusted authority."""
 
 
 class NoTimestampsError(StampError):
@@ -37,7 +38,7 @@ class NoTimestampsError(StampError):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The certificates by which stamps are believed: at least one root, and what leads to it."""
+    """The certificates that verify stamps: at least one root, and any intermediates."""
 
     roots: tuple[x509.Certificate, ...]
     intermediates: tuple[x509.Certificate, ...]
@@ -94,12 +95,12 @@ def inquire(note: str) -> Inquiry:
 
 
 def read_stamp(token: bytes, note: str) -> Stamp:
-    """Read what a token says about this note, with any signature. Raises StampError."""
+    """Read a token about this note, with any signature. Raises StampError."""
     return _stamp(_decoded(token), note)
 
 
 def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = None) -> Stamp:
-    """Check a token: signed by an authority that is trusted, and an answer to `nonce` where one is given. Raises StampError."""
+    """Check a token: signed by a trusted authority, and with this `nonce`. Raises StampError."""
     require_library()
     from rfc3161_client import VerificationError, VerifierBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
 
@@ -134,9 +135,10 @@ def _decoded(token: bytes) -> "TimeStampResponse":
 
 
 def _with_sorted_certificates(token: bytes) -> bytes:
-    """Return the answer with its certificates in the order of DER, without which rfc3161-client refuses it.
+    """Sort the certificates as DER requires; rfc3161-client refuses the token otherwise.
 
-    `openssl ts` and public authorities send the signer's first. Nothing signs their order; what is malformed stays as it is.
+    `openssl ts` and public authorities send the signer's certificate first. Their order is not
+    signed; a malformed token stays as it is.
     """
     try:
         _, content_info = _elements(token, *_inside(token, 0))

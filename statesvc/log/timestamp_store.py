@@ -25,8 +25,6 @@ class StampStatus:
 
 @dataclass(frozen=True, slots=True)
 class StampedHead:
-    """A head, and the stamp of it."""
-
     tree_size: int
     stamped_at: datetime
     authority: str
@@ -35,7 +33,7 @@ class StampedHead:
 
 
 async def stamp_status(connection: AsyncConnection[Any]) -> StampStatus | None:
-    """Return the status; None as long as nothing was sealed."""
+    """Return the status; None while nothing is sealed."""
     row = await (await connection.execute(SQL["stamp_status"])).fetchone()
     return row and StampStatus(
         size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4]
@@ -45,7 +43,6 @@ async def stamp_status(connection: AsyncConnection[Any]) -> StampStatus | None:
 async def store_stamp(
     connection: AsyncConnection[Any], size: int, stamp: Stamp, token: bytes
 ) -> None:
-    """Store a stamp that was checked."""
     parameters = {
         "tree_size": size,
         "stamped_at": stamp.stamped_at,

@@ -1,7 +1,8 @@
-"""Tombstones: what a restore from a backup must not bring back, erased shipments and revoked keys, each an object outside the database.
+"""Tombstones: objects outside the database that keep a restore from undoing an erasure.
 
-Erasing or revoking publishes a tombstone before it reports success; `statesvc log fork` applies all of them again. An object is never
-changed or deleted. It names a number, never a person.
+They cover erased shipments and revoked keys. Erasing or revoking publishes a tombstone before it
+reports success; `statesvc log fork` applies all of them again. An object is never changed or
+deleted, and names a number, never a person.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _STORE_SECONDS: Final = 30.0
 
 
 class TombstoneError(RuntimeError):
-    """The places outside the database cannot be written or read now; the message says which and why."""
+    """The places outside the database cannot be written or read now; the message names them."""
 
 
 class TombstoneKind(StrEnum):
@@ -38,7 +39,7 @@ class TombstoneKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """One erasure or revocation. `subject`: the id; `details`: what is needed to apply it again."""
+    """An erasure or revocation. `subject`: the id; `details`: the arguments to apply it again."""
 
     kind: TombstoneKind
     subject: str
@@ -46,7 +47,7 @@ class Tombstone:
 
     @property
     def name(self) -> str:
-        """Name of its object: the same for the same thing, so publishing it twice changes nothing."""
+        """Name of its object, always the same, so publishing it twice changes nothing."""
         return f"{self.kind}.{self.subject}"
 
     @property
@@ -69,7 +70,7 @@ def _parse(text: str, where: str) -> Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """All places for them: each gets every one. Without a place a restore brings back what was erased since the backup."""
+    """All places for tombstones. Without a place a restore undoes erasures since the backup."""
 
     places: Sequence[tuple[CheckpointStore, str]] = ()
 

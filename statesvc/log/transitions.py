@@ -1,6 +1,7 @@
-"""The transitions of the sealed log by index: what the stream reports.
+"""The transitions of the sealed log by index, for the stream.
 
-As in the feed nobody is shown one before its checkpoint is published: one that commits late gets a later index and is not missed.
+A transition is shown only after its checkpoint is published: a late commit gets a later index and
+is not missed.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ _SQL = queries("statesvc.log", "transitions")
 
 @dataclass(frozen=True, slots=True)
 class SealedTransition:
-    """A change of status at its place, with what its event says.
+    """A change of status with the fields of its event.
 
-    `occurred_at` in the offset in which the carrier stated it; `recorded_at`: when we knew it.
+    `occurred_at` in the offset in which the carrier stated it; `recorded_at`: when we recorded
+    it.
     """
 
     index: int

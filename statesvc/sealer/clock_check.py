@@ -21,7 +21,7 @@ _SQL = queries("statesvc.sealer", "clock_check")
 
 
 class ClockError(RefusalError):
-    """Two clocks contradict each other, or one contradicts the log. The message says what to do."""
+    """Two clocks contradict each other, or a clock contradicts the log."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,6 @@ class ClockCheck:
     database_ahead_seconds: float = 0.0
 
     async def check(self, connection: AsyncConnection[Any]) -> None:
-        """Compare the clocks. Raises ClockError."""
         before = self.now()
         row = await (await connection.execute(_SQL["clocks"])).fetchone()
         after = self.now()

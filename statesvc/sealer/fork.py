@@ -1,7 +1,8 @@
-"""A fork of the log: after a restore that lost published entries, the log continues in a new epoch, whose first entry says so.
+"""A fork of the log: after a restore that lost published entries, the log goes on in a new epoch.
 
-The entry binds the size and the root that the log goes on from, the newest published head of what was lost, and why. It is sealed and
-signed in the transaction that writes it, before other waiting entries, so every head of the epoch covers it.
+The first entry of the epoch binds the size and root of the newest published head, and the reason.
+It is sealed and signed in the transaction that writes it, before other waiting entries, so every
+head of the epoch covers it.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ Connection = AsyncConnection[Any]
 
 
 class NoForkError(RuntimeError):
-    """The log cannot be forked, or need not be; the message says why and what to do."""
+    """The log cannot be forked, or need not be; the message gives the reason and the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,10 @@ class Fork:
 
 
 async def find_loss(connection: Connection, publication: Publication) -> LostHistory:
-    """Find what was published and is not in the database. Raises NoForkError where nothing is, RefusalError."""
+    """Find published entries that the database lacks.
+
+    Raises NoForkError if none is lost, RefusalError.
+    """
     keys, pinned = await read_keys(connection), _pinned(publication)
     if not keys:
         raise NoForkError("the log has no key yet: nothing of it was ever published")

@@ -1,4 +1,7 @@
-"""The session that leads the sealers, seen from others: it asks the server at each sweep at least, so one that is silent is of no use."""
+"""The session of the leading sealer, as others see it.
+
+A leader queries at each sweep; silence is a fault.
+"""
 
 from typing import Any, Final, NamedTuple
 
@@ -33,12 +36,12 @@ async def silent_lead(
     silent_seconds: float = SILENT_SECONDS,
     lost_pid: int | None = None,
 ) -> SilentLead | None:
-    """Return the one that leads, if it has been silent for that long, or is this process. None: nobody leads, or one that works."""
+    """Return the leader if it has been silent for that long; None: no leader, or a working one."""
     asked = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}
     row = await (await connection.execute(_SQL["silent_lead"], asked)).fetchone()
     return None if row is None else SilentLead(*row)
 
 
 async def end_session(connection: AsyncConnection[Any], lead: SilentLead) -> None:
-    """End it, unless its process is stopped."""
+    """End the session, unless its process is stopped."""
     await connection.execute(_SQL["end_session"], {"pid": lead.pid})

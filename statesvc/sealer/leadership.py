@@ -1,7 +1,7 @@
-"""Taking the lead: reads how far the log is sealed, and compares it with every head that was published before.
+"""Taking the lead: reads the extent of the sealed log and compares it with all published heads.
 
-A head says "these entries, in this order, for ever". A database that was restored from a backup, or changed, may not have them any more;
-then nothing is signed until a human has checked.
+A head promises these entries, in this order, for ever. A restored or changed database may lack
+them; then nothing is signed until an operator has checked.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Publication:
 async def take_stock(
     connection: AsyncConnection[Any], master: MasterKeys, publication: Publication
 ) -> tuple[SealedLog, SignedHead | None]:
-    """Return how far the log is sealed and signed. Raises RefusalError where that contradicts what was published."""
+    """Return the sealed log. Raises RefusalError if it contradicts the published heads."""
     found = await ensure_key(connection, master, origin=publication.origin)
     keys = [key.verifier for key in found]
     if publication.keys_file is not None:
@@ -117,8 +117,8 @@ async def published_heads(
 def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
     """Pin the keys of a log that has none pinned yet.
 
-    A retired key has no secret half to prove it, so it must have been pinned while it was live. The secret half of a live one is opened
-    before it signs.
+    A retired key has no secret half to prove it, so it must have been pinned while it was live.
+    The secret half of a live key is opened before it signs.
     """
     try:
         pinned = read_pinned_keys(file)
@@ -187,7 +187,10 @@ async def publish(
     signers: Sequence[NoteSigner],
     publication: Publication,
 ) -> None:
-    """Sign the head and publish it, to the files first. Raises RefusalError if these cannot be written; then nothing is published."""
+    """Sign the head and publish it, to the files first.
+
+    Raises RefusalError if the files cannot be written; then nothing is published.
+    """
     checkpoint = Checkpoint(
         origin_of(signers[-1].verifier.name, sealed.epoch), sealed.tree.size, sealed.tree.root()
     )
@@ -211,7 +214,10 @@ async def publish(
 
 
 async def signers_of(connection: AsyncConnection[Any], master: MasterKeys) -> list[NoteSigner]:
-    """Return who signs now. Read for each head, so that a rotation takes effect at once. Raises RefusalError."""
+    """Return the present signers. Raises RefusalError.
+
+    Read for each head, so that a rotation takes effect at once.
+    """
     try:
         signers = open_signers(await ensure_key(connection, master, origin=None), master)
     except (SealError, SigningKeyError) as error:

@@ -1,6 +1,6 @@
-"""The log's public keys, pinned by the sealer in a file outside the database, so that `verify` does not take them from what it checks.
+"""The log's public keys, pinned in a file outside the database for `verify`.
 
-One key a line, as `statesvc keys log` prints them, the first one first. The file only grows.
+A key a line, as `statesvc keys log` prints them, the oldest first. The file only grows.
 """
 
 from collections.abc import Iterable

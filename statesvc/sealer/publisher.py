@@ -18,9 +18,9 @@ _RETRY_SECONDS_MAX: Final = 300.0
 
 
 class Publisher(Periodic):
-    """Works until `stop`. `leads` says whether this process is the one that signs; `sealed` is set whenever there is a new head.
+    """`leads`: whether this process signs; `sealed` is set whenever there is a new head.
 
-    `refusal` is set while the store holds another history, until a human has checked.
+    `refusal` is set while the store holds another history, until an operator has checked.
     """
 
     def __init__(

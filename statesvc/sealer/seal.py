@@ -1,4 +1,4 @@
-"""One pass of the leader: gives the committed batches their indexes, at once and without a gap."""
+"""A pass of the leader: gives the committed batches their indexes, at once and without a gap."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from statesvc.log.tree_nodes import split_hashes
 
 
 class RefusalError(RuntimeError):
-    """The log is not the one that was published: sealing it would sign two different histories. The message says what was found."""
+    """The log is not the published log: sealing it would sign two different histories."""
 
 
 class ForkError(RefusalError):
@@ -26,13 +26,16 @@ SQL = queries("statesvc.sealer", "seal")
 BATCHES_MAX: Final = 500
 """In one pass: a few MiB of leaf hashes."""
 FORGOTTEN_IDS_MAX: Final = 20_000
-"""Looked through between two passes, in some milliseconds."""
+"""Batches checked between two passes, in some milliseconds."""
 _TICK: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedLog:
-    """Extent of the sealed log. `sealed_at` None: nothing is. `tree` is not to be changed. `recorded_until`: its latest time, about."""
+    """Extent of the sealed log. `sealed_at` None: empty. `tree` is not to be changed.
+
+    `recorded_until`: its latest time, about.
+    """
 
     tree: CompactRange
     sealed_at: datetime | None
@@ -75,12 +78,13 @@ async def read_writers(connection: AsyncConnection[Any]) -> Writers:
 
 
 class SealMark:
-    """The batch id from which a pass reads, so that it skips sealed rows which vacuum cannot remove yet.
+    """The batch id from which a pass reads, to skip sealed rows that vacuum cannot remove yet.
 
-    A writer takes its transaction id before its batch id. A pass that seals takes one too, after it has read the highest batch id given
-    out; once every older transaction is over, no batch up to that id can turn up any more. The snapshot's `xmax` would not do: it
-    follows the last transaction that has ended, and one that still writes may be beyond it.
-    A transaction that stays open holds back this mark, never a pass.
+    A writer takes its transaction id before its batch id. A pass that seals takes one too,
+    after it has read the highest batch id given out; once every older transaction is over, no
+    batch up to that id can appear any more. The snapshot's `xmax` would not do: it follows the
+    last transaction that has ended, and a transaction that still writes may be beyond it. A
+    transaction that stays open holds back this mark, never a pass.
     """
 
     def __init__(self) -> None:
@@ -102,11 +106,14 @@ class SealMark:
 
 
 class ForgottenBatches:
-    """Queues batches that nobody queued, because the trigger was disabled: of all the log once, then of what was written since."""
+    """Queues batches that were not queued because the trigger was disabled.
+
+    It checks the whole log once, then later batches.
+    """
 
     def __init__(self) -> None:
         self.caught_up = False
-        """True once all the log was looked through."""
+        """True once the whole log was checked."""
         self._from_id = 0
         self._swept_to = 0
 

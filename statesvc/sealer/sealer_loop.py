@@ -51,21 +51,21 @@ _CLOCK_SECONDS: Final = 5.0
 _SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 _PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
-"""Pause after a pass that found nothing, at least: many wake-ups are not about entries."""
+"""Least pause after an empty pass: many wake-ups are not about entries."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealerPace:
-    """Seconds from one head to the next at least, and between full reads of the queue at most."""
+    """Least seconds between two heads, and most between full reads of the queue."""
 
     interval_seconds: float
     sweep_seconds: float
 
 
 class Sealer:
-    """Runs until `stop`. `refusal` says why it cannot seal, if so."""
+    """Runs until `stop`. `refusal`: the reason why it cannot seal, if any."""
 
     def __init__(
         self,
@@ -228,7 +228,6 @@ class Sealer:
             self._telemetry.sealing_lag.record(max(0.0, lag.total_seconds()))
 
     async def _rest(self, interval_seconds: float) -> None:
-        """Keep the pace, then sleep until something is committed."""
         if interval_seconds > 0:
             with self._listener.paused(LOG):
                 await set_within(self._stopping, interval_seconds)

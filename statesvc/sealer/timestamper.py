@@ -1,7 +1,8 @@
-"""Having heads stamped by a time stamping authority (RFC 3161): at most one an interval, and one as soon as other keys sign.
+"""Time stamps of heads by an authority (RFC 3161): at most one an interval, and at each new key.
 
-It works alongside the sealer and never holds it up. A stamp is accepted only if it is for this head, answers this request, and is signed
-by the authority whose certificate was given; otherwise it is requested again later, and the log says why.
+It works beside the sealer and never delays it. A stamp is accepted only if it is for this head,
+answers this request, and is signed by the configured authority; otherwise it is requested again
+later, and the log gives the reason.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class Authority:
 
 
 class Stamper(Periodic):
-    """Works until `stop`. `leads` says whether this process is the one that signs; `sealed` is set whenever there is a new head."""
+    """`leads`: whether this process signs; `sealed` is set whenever there is a new head."""
 
     def __init__(
         self,

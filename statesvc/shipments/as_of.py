@@ -1,4 +1,4 @@
-"""Shipments as we knew them at an instant: folded from the entries that were sealed by then, whose places never change."""
+"""Shipments at an instant in the past: folded from the entries that were sealed by then."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,10 @@ _SHOWN: Final = [name for name in ShipmentRow._fields if name not in _NOT_SHOWN]
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """The first `size` entries of the log. `clamped`: a later instant was asked for, and `at` is the last one whose answer is final."""
+    """The first `size` entries of the log.
+
+    `clamped`: the request was later than the last final `at`.
+    """
 
     size: int
     at: datetime
@@ -41,7 +44,10 @@ class Horizon:
 
     @property
     def members(self) -> AsOf:
-        """Members that name it in an answer. The index is that of the last entry; None: nothing was sealed by then."""
+        """Members of an answer.
+
+        The index is that of the last entry; None: nothing was sealed by then.
+        """
         return {
             "as_of": self.at,
             "as_of_log_index": self.size - 1 if self.size else None,
@@ -72,7 +78,7 @@ async def find_shipment_at(
     discriminator: str | None = None,
     shipment_id: UUID | None = None,
 ) -> FoundShipment | OtherDiscriminators | None:
-    """Find a shipment by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
+    """Find a shipment in the log as sealed then. Keys are today's, so an erasure reaches back."""
     asked = {"carrier_id": carrier_id, "number": number}
     since, until, last = await (
         await connection.execute(_SQL["recorded_span"], asked)

@@ -1,8 +1,8 @@
-"""A shipment's audit trail: what the carrier said, what we concluded, what contradicted it, what we sent, each with when we knew it.
+"""A shipment's audit trail: statements, conclusions, contradictions and notifications, with times.
 
-One window of versions is one consistent snapshot: events of the window, the transitions and notifications that they caused, and the
-conflicts and observations recorded since the window before. All of it comes from entries of the log; only what waits, and counts, are of
-tables.
+One window of versions is one consistent snapshot: events of the window, the transitions and
+notifications that they caused, and the conflicts and observations recorded since the window before.
+All of it comes from entries of the log, except for waiting notifications and counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,14 +46,13 @@ _SQL = queries("statesvc.shipments", "audit_trail")
 T = TypeVar("T")
 
 READINGS_MAX: Final = 1_000
-"""Entries about readings in one answer."""
 
 _ALWAYS: Final = {
     "recorded_after": datetime(1, 1, 1, tzinfo=UTC),
     "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC),
 }
 _NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
-"""Counters and queues are of today; only entries of the log show what was."""
+"""Counters and queues are of today; only entries of the log show the past."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +77,10 @@ async def read_audit_trail(
     keyring: Keyring | None,
     horizon: Horizon | None = None,
 ) -> AuditTrail:
-    """Return the window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot.
+    """Return the window after version `after`, inside the caller's snapshot.
 
-    `horizon`: only what was sealed by then; `shipment` is the one that we knew, which bounds events and transitions.
+    `keyring` None: no scope `pii`. `horizon`: only entries sealed by then; `shipment` is its
+    state then, which bounds events and transitions.
     """
     window: dict[str, Any] = {**shipment.recorded(), "after": after, **_ALWAYS}
 
@@ -222,7 +222,7 @@ def _attempt(each: LoggedTry) -> AuditAttempt:
 
 
 def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
-    """Check rows whose columns are the model's members; a query that has others is a defect."""
+    """Check rows whose columns are the model's members; other columns are a defect."""
     if rows and rows[0].keys() != model.__annotations__.keys():
         raise TypeError(
             f"the query's columns are not those of {model.__name__}: {', '.join(rows[0].keys() ^ model.__annotations__.keys())}"
@@ -233,7 +233,6 @@ def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
 async def _bodies(
     connection: AsyncConnection[Any], documents: Sequence[dict[str, Any]]
 ) -> Mapping[UUID, BodyLocation]:
-    """Return where the body of each message is."""
     messages = {
         UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in documents
     }

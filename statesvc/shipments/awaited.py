@@ -1,6 +1,7 @@
-"""Numbers of which something must be heard: registered with their carrier, which only pushes.
+"""Awaited numbers: registered with a carrier that only pushes, with hours for the first scan.
 
-Whether anything was heard is asked once, when the hours are over (`statesvc/addons/expectations/never_heard.py`): a push costs nothing more.
+The check is made once, when the hours are over (`statesvc/addons/expectations/never_heard.py`): a
+push costs nothing more.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from statesvc.shipments.references import AttachedTo, AwaitedNumber, NumberErase
 
 HOURS_MAX: Final = 24 * 365
 SHOWN_DAYS: Final = 30
-"""So long a number shows that nothing was heard of it."""
+"""Days for which a number shows that it was never heard of."""
 _AWAIT: Final = "await_shipment"
 _STOP: Final = "stop_awaiting_shipment"
 _SQL = queries("statesvc.shipments", "awaited")
@@ -27,7 +28,7 @@ Connection = AsyncConnection[Any]
 
 
 class AwaitedHours(NamedTuple):
-    """Hours within which something must be heard; `observed_at`: nothing was, and it was observed then."""
+    """Hours within which a scan must come; `observed_at`: when it was observed that none came."""
 
     hours: int
     awaited_at: datetime
@@ -63,7 +64,7 @@ async def await_number(
 async def stop_awaiting(
     connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]
 ) -> bool:
-    """Stop awaiting it. False where it was not awaited."""
+    """Stop awaiting it. False: it was not awaited."""
     async with connection.transaction():
         actions = await forget_awaited(connection, number, actor=actor, why=why)
         await record_actions(connection, actions)
@@ -81,7 +82,10 @@ async def forget_awaited(
 async def awaited_number_at(
     connection: Connection, number: AttachedTo, horizon: Horizon
 ) -> AwaitedNumber | None:
-    """Return the number as it was awaited by what was sealed then; None where it was not. No event of its own was sealed by then."""
+    """Return the awaited number as sealed then; None: not awaited.
+
+    It had no sealed event by then.
+    """
     asked = {
         "target": _target(number),
         "verbs": [_AWAIT, _STOP],
@@ -105,7 +109,6 @@ async def awaited_number_at(
 
 
 def _after(awaited: AwaitedHours | None, entry: Mapping[str, Any]) -> AwaitedHours | None:
-    """Return what is awaited after an entry of the log."""
     recorded_at, details = datetime.fromisoformat(entry["recorded_at"]), entry["details"]
     if entry["entry"] == "observation":
         since, due_at = map(datetime.fromisoformat, (details["cause"], entry["since"]))

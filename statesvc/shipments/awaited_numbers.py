@@ -1,6 +1,7 @@
-"""Awaited numbers listed: those of which nothing was heard yet, and those whose hours are over.
+"""Lists of awaited numbers: those that wait, and those whose hours are over.
 
-A number of which something was heard meanwhile stays until its hours are over, because a push costs nothing more; it is left out here.
+A number that has been heard of stays until its hours are over, because a push costs nothing more;
+it is left out here.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,10 @@ class AwaitedPosition(NamedTuple):
 
 
 class UnheardNumber(NamedTuple):
-    """A number of which nothing was heard. `observed_at`: it was observed then; None: it is still waited for."""
+    """A number without a scan.
+
+    `observed_at`: when its hours were found over; None: it still waits.
+    """
 
     carrier_id: str
     number: str
@@ -48,7 +52,7 @@ class UnheardNumber(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NeverHeard:
-    """Numbers of which it was observed within a day that nothing was heard; `last_seconds`: how long ago the last was."""
+    """Numbers never heard of within a day; `last_seconds`: age of the newest."""
 
     count: int
     last_seconds: float | None
@@ -64,7 +68,10 @@ async def list_unheard(
     after: AwaitedPosition | None,
     limit: int,
 ) -> tuple[list[UnheardNumber], AwaitedPosition | None]:
-    """Return a page, and where the next one begins (None: this is the last). It may be short: it reads `SCAN_MAX` numbers at most."""
+    """Return a page, and the position of the next (None: this is the last).
+
+    It may be short: it reads at most `SCAN_MAX` numbers.
+    """
     begin = AwaitedPosition(END_OF_TIME if newest_first else BEGINNING_OF_TIME, "", "")
     place = after or begin
     asked = {

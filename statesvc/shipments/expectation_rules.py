@@ -1,6 +1,7 @@
-"""The expectations of each carrier's shipments: the rules that operators set, over the defaults.
+"""Rules for what is expected of each carrier's shipments: the operators' over the defaults.
 
-An append reads them with its clock, as one text that is parsed once: what they say is in effect with the next one.
+An append reads them with its clock, as a text that is parsed once: a change is in effect with the
+next append.
 """
 
 from collections.abc import Mapping
@@ -33,11 +34,11 @@ class RuleScope(NamedTuple):
 
     @property
     def wider(self) -> "RuleScope":
-        """Scope whose rules hold where these say nothing."""
+        """The scope whose rules apply where this scope has none."""
         return EVERYTHING if self.service == ALL_SERVICES else RuleScope(self.carrier_id)
 
     def covers(self, carrier_id: str, service: str | None) -> bool:
-        """Return whether it is about a shipment of this carrier and service, whose name is as printed."""
+        """Return whether it covers this carrier and service, as printed."""
         if self.carrier_id not in (ALL_CARRIERS, carrier_id):
             return False
         return self.service in (ALL_SERVICES, service_key(service))
@@ -58,7 +59,10 @@ class NoRuleScopeError(ValueError):
 
 
 def rule_scope(carrier_id: str, service: str | None) -> RuleScope:
-    """Return the scope by names in any spelling; `all`: all carriers. Raises NoRuleScopeError for what names no service."""
+    """Return the scope; `all`: all carriers.
+
+    Case and spelling are ignored. Raises NoRuleScopeError.
+    """
     if carrier_id in {"all", ALL_CARRIERS}:
         if service is not None:
             raise NoRuleScopeError("a service is one carrier's: name the carrier")
@@ -91,7 +95,7 @@ class RuleBook:
     def changed(
         self, scope: RuleScope, document: Mapping[str, Any], *, revision: int
     ) -> "RuleBook":
-        """Return the book with rules that name a scope, over those of what is wider, which are here already."""
+        """Return the book with the rules of a scope, laid over those of the wider scopes."""
         if scope == EVERYTHING:
             return replace(self, default=DEFAULT_RULES.changed(document, revision=revision))
         rules = self.of(*scope.wider).changed(document, revision=revision)

@@ -1,7 +1,7 @@
-"""One shipment as the projection holds it, found by its number or its id.
+"""Lookup of one shipment in the projection, by its number or its id.
 
-A carrier that uses a number again makes another shipment of it: the answer is the latest one (by what happened, not by when a late scan
-of the old one came in), `others` names the rest.
+A carrier that reuses a number makes another shipment: the answer is the latest by event time, and
+`others` names the rest.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ OTHERS_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredShipment:
-    """A row of the projection, with what opens its personal parts (`sealed_key` None: erased)."""
+    """A row of the projection, with `sealed_key` for its personal parts (None: erased)."""
 
     shipment_id: UUID
     carrier_id: str
@@ -55,16 +55,17 @@ class StoredShipment:
     head_hash: bytes
     """The leaf hash of its last event."""
     last_entry_at: datetime
-    """In a later month nothing of any kind is recorded about it: what is looked for may be as late as the end of this one."""
+    """Time of its last entry of any kind; no later month has entries of it."""
     parcel_id: UUID | None = None
-    """Parcel that others may push, too."""
+    """Parcel that other sources may push too."""
     last_scan_id: str | None = None
-    """Event id of the newest scan; None: nothing was scanned."""
+    """Event id of the newest scan; None: no scan yet."""
 
     def recorded(self) -> dict[str, Any]:
-        """Return what bounds a query for the shipment's entries, and its id.
+        """Return the bounds of queries for the shipment's entries, and its id.
 
-        Events and transitions were recorded from `since` until `until`, all else before `month_end`.
+        Events and transitions were recorded from `since` until `until`, other entries
+        before `month_end`.
         """
         return {
             "shipment_id": self.shipment_id,
@@ -74,7 +75,6 @@ class StoredShipment:
         }
 
     def opener(self, keyring: Keyring) -> Opener:
-        """Return the opener of the shipment's personal parts."""
         return Opener.of_stream(keyring, self.shipment_id, self.sealed_key)
 
 
@@ -104,7 +104,7 @@ class ShipmentNumber(NamedTuple):
 async def number_of_shipment(
     connection: AsyncConnection[Any], shipment_id: UUID
 ) -> ShipmentNumber | None:
-    """Return what an id stands for; None: nothing was ever said of such a shipment."""
+    """Return the carrier and number of a shipment id; None: no such shipment."""
     row = await (
         await connection.execute(_SQL["number_of_shipment"], {"shipment_id": shipment_id})
     ).fetchone()
@@ -119,7 +119,7 @@ async def find_shipment(
     discriminator: str | None = None,
     shipment_id: UUID | None = None,
 ) -> FoundShipment | OtherDiscriminators | None:
-    """Find the shipment of a normalized number: the one with `shipment_id` or `discriminator` where given, else the latest."""
+    """Find a shipment by its number: with this id or discriminator if given, else the latest."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(
         _SQL["shipments_of_number"],
@@ -155,9 +155,10 @@ async def other_sources(
 async def recorded_outside(
     connection: AsyncConnection[Any], shipment: StoredShipment
 ) -> dict[str, Any]:
-    """Return what bounds queries for the entries that may precede all events of a shipment.
+    """Return bounds for entries that may precede all events of a shipment.
 
-    Its contradictions: `conflict_since` and `conflict_until`, None: there are none. What operators did to it: `acted_since`.
+    Its contradictions: `conflict_since` and `conflict_until`, None: there are none. Actions of
+    operators: `acted_since`.
     """
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     row = (
@@ -178,7 +179,7 @@ async def recorded_outside(
 async def signed_by(
     connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring
 ) -> str | None:
-    """Return the signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
+    """Return the signer of the delivery that counts; None: not signed, or erased."""
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
     cursor = connection.cursor(binary=True)
@@ -200,13 +201,12 @@ def month_end(instant: datetime) -> datetime:
 
 
 def stored_shipment(row: DictRow) -> StoredShipment:
-    """Build a shipment from its row; what a carrier stated reads in its own offset, live as in the past."""
+    """Build a shipment from its row; a carrier's times keep their own offset."""
     state = orjson.loads(decompress_json(row.pop("state")))
     return StoredShipment(**{**row, **local_times(state)}, last_scan_id=last_scan_id(state))
 
 
 def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:
-    """Return a shipment's state without its personal field."""
     return {
         "shipment_id": shipment.shipment_id,
         "carrier_id": shipment.carrier_id,
@@ -228,7 +228,6 @@ def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:
 
 
 def listed(shipment: StoredShipment) -> ListedShipment:
-    """Return a shipment as lists show it."""
     return {**summary_of(shipment), "erased": shipment.sealed_key is None}
 
 

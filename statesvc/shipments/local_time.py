@@ -12,7 +12,6 @@ _STATED: Final = {
 
 
 def in_offset(instant: datetime, offset_seconds: int) -> datetime:
-    """Return the same instant on the carrier's wall clock."""
     return instant.astimezone(timezone(timedelta(seconds=offset_seconds)))
 
 

@@ -1,4 +1,4 @@
-"""Many numbers looked up at once, in one statement."""
+"""Lookup of many numbers in one statement."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -36,7 +36,7 @@ class PrintedNumber(NamedTuple):
 async def look_up_numbers(
     connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]
 ) -> list[list[ListedShipment]]:
-    """Return the shipments of each number, the latest first, and those of which nothing was said yet."""
+    """Return the shipments of each number, the latest first, and numbers without statements."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(_SQL["lookup"], lookup_parameters(asked))
     found: list[list[ListedShipment]] = [[] for _ in asked]

@@ -19,15 +19,16 @@ Document = Mapping[str, Any]
 
 
 class NotificationKey(NamedTuple):
-    """Key of a notification of one shipment: the change, and the subscription."""
-
     sequence: int
     subscription_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedTry:
-    """One try, and the entry that lists it. `covered`: as one at a notification that ended with the entry's own."""
+    """A try, and its entry.
+
+    `covered`: at a notification that ended with another notification's entry.
+    """
 
     document: Document
     entry: Any

@@ -1,4 +1,4 @@
-"""Numbers found by a part of them: how they begin, or their last characters, which is what a customer reads out."""
+"""Search of numbers by their beginning or their last characters, which customers read out."""
 
 from typing import Any, Final, NamedTuple
 
@@ -35,7 +35,7 @@ class NumberPart(NamedTuple):
 
 
 def number_part(printed: str) -> NumberPart | None:
-    """Return what `1Z999*` or `*12345` asks for; None for a whole number. Raises ValueError where it says too little."""
+    """Parse `1Z999*` or `*12345`; None for a whole number. Raises ValueError if it is too short."""
     if ANY_REST in printed[1:-1]:
         raise ValueError(_PLACES)
     if len(printed) > 1 and printed.startswith(ANY_REST):

@@ -26,7 +26,10 @@ async def read_observations(
     recorded: tuple[datetime, datetime] = _EVER,
     horizon: Horizon | None = None,
 ) -> list[ShipmentObservation]:
-    """Read those recorded after the first instant and up to the second, in order. `horizon`: only what was sealed by then."""
+    """Read those recorded after the first instant and up to the second, in order.
+
+    `horizon`: only entries sealed by then.
+    """
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     asked = {"recorded_after": recorded[0], "recorded_upto": recorded[1], **shipment.recorded()}
     rows = await (

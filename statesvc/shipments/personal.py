@@ -18,7 +18,7 @@ from statesvc.shipments.models import PersonalPart
 
 
 class OpenedPart(NamedTuple):
-    """Fields that an event's sealed part adds to what stands in clear. None: as it stands in clear."""
+    """Fields that an event's sealed part adds. None: the clear field holds."""
 
     fields: PersonalPart
     postal_code: str | None = None
@@ -53,7 +53,7 @@ class Opener:
         return self.key is None
 
     def part(self, event_id: str, sealed_part: bytes | None) -> OpenedPart:
-        """Open the part of one event. `SealError` when the part was changed."""
+        """Open the part of one event. Raises SealError if the part was changed."""
         if self.key is None or sealed_part is None:
             return NOTHING_PERSONAL
         known = orjson.loads(
@@ -66,7 +66,8 @@ class Opener:
     ) -> OpenedPart:
         """Open the part of a conflict of this shipment.
 
-        It is sealed under the key of the shipment that it claimed too, where that has one.
+        It is also sealed under the key of the shipment that it claimed, where that has a
+        key.
         """
         if claimed is None or claimed.shipment_id == self.shipment_id:
             return self.part(event_id, sealed_part)

@@ -20,10 +20,9 @@ REMARKS: Final = {
 
 
 def spaced(name: str) -> str:
-    """Spell a word of ours as people write it."""
     return name.replace("_", " ").replace(".", " ")
 
 
 def carrier_name(carrier_id: str) -> str:
-    """Return the carrier's name as people know it."""
+    """Return the carrier's common name."""
     return CARRIERS[carrier_id].name if carrier_id in CARRIERS else carrier_id

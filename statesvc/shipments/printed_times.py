@@ -33,13 +33,13 @@ def stated_time(document: Mapping[str, Any]) -> str:
 
 
 def short_time(document: Mapping[str, Any]) -> str:
-    """Format the time for where the zone's source stands elsewhere."""
+    """Format the time for a page that gives the zone's source elsewhere."""
     at = datetime.fromisoformat(document["occurred_at"])
     return _day(at) + _clock(document, ", ")
 
 
 def zone_source(document: Mapping[str, Any]) -> str:
-    """Return whose zone it is where the carrier stated none; empty where it did."""
+    """Return the origin of an assumed zone; empty where the carrier stated the zone."""
     return ZONES.get(document["tz_source"], "")
 
 
@@ -50,9 +50,10 @@ def stated_time_in_a_sentence(document: Mapping[str, Any]) -> str:
 
 
 def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
-    """Return the time where it happened, of a time that the carrier stated in another zone: `25 Nov 2026, 19:15 in Oakland`.
+    """Return the local time of a scan stated in another zone: `25 Nov 2026, 19:15 in Oakland`.
 
-    Computed from the place. Empty where the place gives no zone beyond doubt, the carrier stated that zone's time, or no exact one.
+    Computed from the place. Empty where the place has no certain zone, the carrier stated that
+    zone, or the time is not exact.
     """
     if document["time_precision"] == "day" or document["tz_source"] not in _STATED_ZONES:
         return ""
@@ -82,7 +83,7 @@ def stated_instant(text: str) -> str:
 
 
 def utc(text: str) -> str:
-    """Format an instant of ours."""
+    """Format an instant of our own clock."""
     at = datetime.fromisoformat(text).astimezone(UTC)
     return f"{_day(at)}, {at:%H:%M:%S} UTC"
 
@@ -103,7 +104,7 @@ def _day(at: datetime) -> str:
 
 
 def _clock(document: Mapping[str, Any], separator: str) -> str:
-    """Format as exactly as the carrier stated it, with the zone; nothing of a day."""
+    """Format the time of day as exactly as the carrier stated it, with the zone."""
     at = datetime.fromisoformat(document["occurred_at"])
     if document["time_precision"] == "day":
         return ""

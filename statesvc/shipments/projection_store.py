@@ -1,4 +1,4 @@
-"""Reading and writing the shipment projection: one statement each, whatever the number of shipments."""
+"""Reading and writing of the shipment projection, a statement each for any number of shipments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ _SQL = queries("statesvc.shipments", "projection_store")
 
 
 def _joined(members: Sequence[Sequence[str]]) -> Array:
-    """Join arrays to texts: an array of arrays can't be sent, so the flags of a shipment are one text."""
+    """Join arrays to texts: psycopg cannot send an array of arrays of different lengths."""
     return texts([",".join(flags) for flags in members])
 
 

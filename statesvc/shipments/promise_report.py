@@ -1,7 +1,8 @@
-"""Report of promises and what became of them: by carrier, service, lane and month of the promised day; and the parcels that came late.
+"""Report of kept promises by carrier, service, lane and month, and the late parcels.
 
-The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the parcel was
-delivered (`projections.expectations.promised_until`). It is read from the projection, so it follows from the log alone.
+The promise is the carrier's first estimate; a delivery before the midnight that ends that day, at
+the place of delivery, keeps it (`projections.expectations.promised_until`). The report reads the
+projection, so it follows from the log alone.
 """
 
 from collections import Counter, defaultdict
@@ -28,7 +29,7 @@ Connection = AsyncConnection[Any]
 
 
 class PromiseGroup(TypedDict):
-    """Promises of one carrier, service, lane and month, or of all of a dimension that was not asked for (null)."""
+    """Promises of a group; null for a dimension that was not asked for."""
 
     carrier_id: str | None
     service: Annotated[
@@ -86,7 +87,7 @@ class LateParcel(TypedDict):
 
 
 class PromisePosition(NamedTuple):
-    """A place in the list of late parcels: after this one."""
+    """A place in the list of late parcels: after this parcel."""
 
     promised_until: datetime
     shipment_id: UUID
@@ -121,7 +122,6 @@ class _Count(NamedTuple):
 async def promise_groups(
     connection: Connection, wanted: PromiseFilter, by: Sequence[Dimension]
 ) -> list[PromiseGroup]:
-    """Count the promises by these dimensions, in their order."""
     cursor = connection.cursor(row_factory=class_row(_Count))
     asked = {f"by_{each}": each in by for each in DIMENSIONS}
     await cursor.execute(_SQL["promise_counts"], await _parameters(connection, wanted) | asked)
@@ -129,7 +129,7 @@ async def promise_groups(
 
 
 def grouped(counts: Iterable[_Count]) -> list[PromiseGroup]:
-    """Group by carrier, service, lane and month; a service is one however it is spelled."""
+    """Group by carrier, service, lane and month; spellings of a service count together."""
     groups: dict[tuple[str | None, str | None, str | None, date | None], list[_Count]] = (
         defaultdict(list)
     )

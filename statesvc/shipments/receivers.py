@@ -19,7 +19,7 @@ class Receiver:
 
     @property
     def label(self) -> str:
-        """The name; the host of a subscription without one."""
+        """The name; without a name, the host."""
         return self.name or self.host
 
 

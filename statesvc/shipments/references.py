@@ -47,8 +47,6 @@ def _names_first(schema: dict[str, Any]) -> None:
 
 
 class ParcelNumber(ClosedModel):
-    """A parcel, by its carrier and the number there."""
-
     carrier_id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")]
     tracking_number: Annotated[
         str,
@@ -62,7 +60,10 @@ class ParcelNumber(ClosedModel):
 
 
 class References(ClosedModel):
-    """All that is attached to a number. Nothing personal belongs here; what is here is sealed, and goes with an erasure."""
+    """All references of a number.
+
+    Do not put personal data here; it is sealed and erased with the number.
+    """
 
     order_id: Annotated[
         ReferenceText | None,
@@ -87,7 +88,6 @@ class References(ClosedModel):
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is attached."""
         return self.order_id is None and not self.metadata and self.parcel is None
 
     @property
@@ -105,14 +105,12 @@ class AttachedTo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttachedReferences:
-    """References that are attached, and since when."""
-
     references: References
     changed_at: datetime
 
 
 class AwaitedNumber(NamedTuple):
-    """A number that something is attached to, or that is awaited, and of which nothing was said yet."""
+    """A number that is awaited or has references, without any statement yet."""
 
     carrier_id: str
     number: str
@@ -162,7 +160,7 @@ class ReferenceTooCommonError(LookupError):
 async def read_references(
     connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo
 ) -> AttachedReferences | None:
-    """Read what is attached to the number now."""
+    """Read the present references of the number."""
     row = await (
         await connection.execute(_SQL["attached"], number._asdict(), binary=True)
     ).fetchone()
@@ -249,7 +247,7 @@ async def order_ids(
 async def awaited_numbers(
     connection: AsyncConnection[Any], numbers: Sequence[AttachedTo]
 ) -> list[AwaitedNumber]:
-    """Return those of these numbers of which nothing was said yet."""
+    """Return those numbers without any statement yet."""
     wanted = {
         "carrier_ids": [each.carrier_id for each in numbers],
         "numbers": [each.number for each in numbers],
@@ -263,7 +261,10 @@ async def awaited_numbers(
 async def erase_references(
     connection: AsyncConnection[Any], number: AttachedTo, *, others_go_on: bool
 ) -> None:
-    """Take away what is attached, in the caller's transaction. `others_go_on`: only one of the shipments of the number is erased."""
+    """Remove the references, in the caller's transaction.
+
+    `others_go_on`: only one of the shipments of the number is erased.
+    """
     await connection.execute(_SQL["detach" if others_go_on else "erase_number"], number._asdict())
 
 

@@ -1,4 +1,4 @@
-"""Hours of what is expected, each under one name: `stalled.in_transit` 96, `overdue` never."""
+"""Names for the hours of rules: `stalled.in_transit` 96, `overdue` never."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

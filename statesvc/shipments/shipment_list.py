@@ -31,25 +31,23 @@ END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 class ListPosition(NamedTuple):
-    """A place in the list of shipments: after this one."""
+    """A place in the list of shipments: after this shipment."""
 
     recorded_at: datetime
     shipment_id: UUID
 
 
 AFTER_ALL: Final = UUID(int=2**128 - 1)
-"""After all shipments that changed at the same time."""
 BEGINNING_OF_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipmentFilter:
-    """Filter of shipments, and their order.
+    """Filter of shipments, and their order. None: any.
 
-    `numbers`: bearing one of these, as they are compared; None: any. `since`: changed after that; `before`: unchanged since then.
-    `attached_to`: bearing one of these of its carrier; None: any. `statuses`: with one of these; None: any.
-
-    `is_open`: those from which a further scan is expected, alone. `newest_first`: in the order of their last change, backwards.
+    `numbers`: as compared. `since`: changed after it; `before`: unchanged since then.
+    `attached_to`: numbers with references. `is_open`: only shipments that expect a further
+    scan. `newest_first`: by last change, backwards.
     """
 
     carrier_id: str | None = None
@@ -67,7 +65,6 @@ class ShipmentFilter:
 
     @property
     def beginning(self) -> ListPosition:
-        """Return the position before the first of them."""
         return ListPosition(END_OF_TIME if self.newest_first else self.since, AFTER_ALL)
 
     def follows(self, position: ListPosition, after: ListPosition) -> bool:
@@ -79,7 +76,7 @@ class ShipmentFilter:
 _SPELLINGS: Final = tuple(
     {recipe_of(carrier_id).ignored_in_number: carrier_id for carrier_id in CARRIERS}.values()
 )
-"""One carrier for each way of comparing numbers."""
+"""A carrier for each way of comparing numbers."""
 
 
 def numbers_in_any_spelling(printed: str) -> list[str]:
@@ -89,7 +86,7 @@ def numbers_in_any_spelling(printed: str) -> list[str]:
 
 
 async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta) -> datetime:
-    """Return the instant from which on nothing was changed that has been unchanged for `duration`."""
+    """Return the instant `duration` ago, by the database's clock."""
     row = await (
         await connection.execute(_SQL["unchanged_since"], {"duration": duration})
     ).fetchone()
@@ -106,9 +103,10 @@ async def list_shipments(
     limit: int,
     scan_max: int,
 ) -> tuple[list[StoredShipment], ListPosition | None]:
-    """Return a page in the order of the last change, or backwards, and where the next one begins (None: this is the last).
+    """Return a page in the order of the last change, and the next position (None: the last page).
 
-    A filter that fits few shipments may give a short or empty page that is not the last: each page reads `scan_max` shipments at most.
+    A filter that fits few shipments may give a short or empty page that is not the last: each
+    page reads at most `scan_max` shipments.
     """
     parameters = {
         "carrier_id": wanted.carrier_id,
@@ -163,7 +161,7 @@ async def list_with_awaited(
     scan_max: int,
     details_by: Keyring | None = None,
 ) -> tuple[list[DetailedShipment], ListPosition | None]:
-    """Return a page with the numbers that a reference is attached to and of which nothing was said yet.
+    """Return a page that includes numbers with references but no statement.
 
     `details_by`: with the details of each; it opens them.
     """
@@ -215,7 +213,7 @@ async def with_details(
     lines: Sequence[ListedShipment],
     found: Sequence[StoredShipment],
 ) -> list[DetailedShipment]:
-    """Add the place of the last scan and the shipper's order to each line, by one statement each; `found`: the lines of which something was said."""
+    """Add the last place and the shipper's order to each line, by a statement each."""
     places = await _last_locations(connection, found)
     numbers = [
         AttachedTo(line["carrier_id"], number_of(line["carrier_id"], line["tracking_number"]))

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 PART_CHARS_MIN: Final = 4
-"""With fewer characters a part of a number says too little."""
 
 
 def searches(sought: str) -> Iterator[Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""One message: what became of it, where its body is, and the body itself for readers with scope `pii`."""
+"""A message: its outcome, the place of its body, and the body for readers with scope `pii`."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,7 +46,7 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMessage:
-    """A message and where its body is. `stored` None: it is no more, or `unavailable` says why it cannot be read here."""
+    """A message and its body. `stored` None: deleted, or `unavailable` gives the reason."""
 
     message: StoredMessage
     place: BodyLocation
@@ -57,7 +57,6 @@ class FoundMessage:
 async def find_message(
     connection: AsyncConnection[Any], message_id: UUID, *, folder: ArchivePath | None
 ) -> FoundMessage | None:
-    """Find a message; None: no such message."""
     cursor = connection.cursor(binary=True, row_factory=class_row(StoredMessage))
     message = await (await cursor.execute(_SQL["message"], {"message_id": message_id})).fetchone()
     if message is None:

@@ -1,9 +1,10 @@
-"""A shipment's events as the API shows them, in the order in which the fold reads them.
+"""A shipment's events as the API shows them, in the order of the fold.
 
-An event is made of its canonical bytes in the log; the types say which keys, so a field that a later version wrote is left out.
+An event is made of its canonical bytes; the types choose the keys, so a field of a later version is
+left out.
 
-A page reads all events of the shipment (a few dozen), because a late scan may stand anywhere. A cursor names the last event shown, which
-never goes away: scans that arrive between two pages move nothing that was shown.
+A page reads all events of the shipment (a few dozen), because a late scan may sort anywhere. A
+cursor names the last event shown, which never goes away: new scans do not move shown events.
 """
 
 from dataclasses import dataclass
@@ -71,9 +72,10 @@ async def timeline(
 
 
 def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
-    """Return what the carrier said. `document`: the event's parsed canonical form; `personal` is `HIDDEN` where the reader may not see it.
+    """Return the carrier's statement; unknown fields are null.
 
-    The log leaves out what is not known; the contract shows it as null.
+    `document`: the event's parsed canonical form; `personal` is `HIDDEN` for readers without
+    the scope.
     """
     known = document.get
     return {
@@ -102,7 +104,6 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
 
 
 def event_location(document: dict[str, Any], personal: OpenedPart) -> EventLocation:
-    """Return where it happened, as `stated_event` does."""
     place = document.get("location", {}).get
     return {
         "city": place("city"),

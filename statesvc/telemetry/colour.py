@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Colour(StrEnum):
-    """Select Graphic Rendition, as terminals take it."""
+    """Select Graphic Rendition codes."""
 
     BOLD = "1"
     DIM = "2"
@@ -24,7 +24,7 @@ class Terminal(Protocol):
 
 
 def shows_colour(stream: Terminal) -> bool:
-    """Return whether the stream is a terminal with colours, and nobody asked for none (no-color.org)."""
+    """Return whether the stream is a colour terminal and NO_COLOR is unset (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

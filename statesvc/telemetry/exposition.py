@@ -1,6 +1,6 @@
-"""The text of `/metrics`: made at most once a second, by one rendering at a time, however many ask for it.
+"""The text of `/metrics`: rendered at most once a second for any number of callers.
 
-The metrics of several processes become one text in which the label `role` says whose each is.
+The metrics of several processes become one text; the label `role` names the process.
 """
 
 import asyncio
@@ -12,8 +12,6 @@ MADE_EVERY_SECONDS: Final = 1.0
 
 
 class Exposition:
-    """Remembers the last text. `make` answers a new one."""
-
     def __init__(
         self, make: Callable[[], Awaitable[bytes]], *, now: Callable[[], float] = time.monotonic
     ) -> None:
@@ -24,7 +22,7 @@ class Exposition:
         self._making = asyncio.Lock()
 
     async def text(self) -> bytes:
-        """Return the last text where it is new enough; callers that come while one is made wait for that."""
+        """Return the last text if it is recent; callers share a rendering in progress."""
         async with self._making:
             if self._now() >= self._made_at + MADE_EVERY_SECONDS:
                 self._text = await self._make()

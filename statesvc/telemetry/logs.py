@@ -1,6 +1,6 @@
-"""Log lines: one pipeline for our own (structlog) and for those of libraries (stdlib logging), redacted as the very last step.
+"""Log lines: one pipeline for structlog and stdlib logging, redacted as the very last step.
 
-Also takes over what Python itself would print of an exception that was not caught, because that quotes its text.
+Also replaces Python's own output of an uncaught exception, because that quotes its text.
 """
 
 import logging
@@ -89,7 +89,7 @@ class Output:
         return self._target.isatty()
 
     def msg(self, line: str) -> None:
-        """Write one line. Also under the names of the levels, as structlog calls it."""
+        """Write a line. Also under the names of the levels, as structlog calls it."""
         with suppress(OSError, ValueError):
             self._target.write(f"{line}\n")
             self._target.flush()
@@ -102,7 +102,10 @@ class Output:
 
 
 def pipeline(process: str, output_format: Format, *, colors: bool = False) -> list[Processor]:
-    """Return the steps of a line: what it says, its exceptions, then redaction, then the renderer and nothing between them."""
+    """Return the steps of a line: fields, exceptions, redaction, renderer.
+
+    Nothing may follow redaction.
+    """
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -116,7 +119,7 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
 
 
 def add_trace_id(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """Add the trace that the line belongs to, where that one is exported."""
+    """Add the line's trace if that is exported."""
     found = trace.get_current_span().get_span_context()
     if found.trace_flags.sampled:
         event_dict["trace_id"] = trace.format_trace_id(found.trace_id)
@@ -157,8 +160,8 @@ def redact(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> Event
 class ForeignHandler(logging.Handler):
     """Sends a library's record through the same pipeline.
 
-    Of its message only the template is logged, with numbers filled in and exceptions described; other arguments may be data, and so may a
-    message that stands nowhere in the code: it was put together.
+    Only the message template is logged, with numbers filled in and exceptions described: other
+    arguments may be data. So may a message that is no constant in the code.
     """
 
     def __init__(self, processors: list[Processor], output: Output) -> None:
@@ -167,7 +170,7 @@ class ForeignHandler(logging.Handler):
         self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; of a record that cannot be rendered, that there was one."""
+        """Write a line; a record that cannot be rendered leaves a line about that."""
         try:
             event_dict: MutableMapping[str, Any] = {
                 "event": _template(record),
@@ -195,7 +198,7 @@ def _template(record: logging.LogRecord) -> str:
 
 
 def _is_in_the_code(text: str) -> bool:
-    """Return whether one of the callers, or what they call to log, has this text as a constant."""
+    """Return whether a caller, or the logger's callee, has this text as a constant."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the stack without the cost of `inspect`
     for _ in range(_FRAMES_MAX):
         if frame is None:
@@ -207,7 +210,7 @@ def _is_in_the_code(text: str) -> bool:
 
 
 def _withheld(record: logging.LogRecord, text: str) -> str:
-    """Return what can be shown of a message that was put together.
+    """Return the safe part of a composed message.
 
     Of asyncio's the first line, of a warning the category, else the place.
     """

@@ -1,4 +1,4 @@
-"""Definition of a metric: one row of the table in `names`."""
+"""Definition of a metric: a row of the table in `names`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -39,7 +39,7 @@ class Attribute(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One row of the table. `buckets` are upper bounds in `unit`, of a histogram only."""
+    """A row of the table. `buckets` are upper bounds in `unit`, of a histogram only."""
 
     name: str
     instrument: Instrument
@@ -50,7 +50,6 @@ class Metric:
 
 
 def counter(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
-    """Define a metric that adds up what is counted where it happens."""
     return Metric(
         name=name,
         instrument=Instrument.COUNTER,
@@ -75,7 +74,6 @@ def histogram(
 
 
 def gauge(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
-    """Define a value that is read at each scrape."""
     return Metric(
         name=name,
         instrument=Instrument.OBSERVED_GAUGE,

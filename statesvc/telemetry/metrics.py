@@ -1,7 +1,8 @@
 """The metrics of one process.
 
-Built once by the composition root and handed down; nothing here is global, so that two instances (as in tests) never share a
-number. Recording costs about 5 microseconds: hot loops add up per batch and record once.
+Built once by the composition root and handed down; nothing here is global, so that two instances
+(as in tests) never share a number. Recording costs about 5 microseconds: hot loops add up per batch
+and record once.
 """
 
 import time
@@ -121,7 +122,7 @@ class Telemetry:
         self.stream_ends = self._counter(names.STREAM_ENDS)
 
     def begin_carrier(self, carrier_id: str) -> None:
-        """Begin at 0 what counts trouble with its messages: Prometheus sees no increase in a series whose first value is 1."""
+        """Start the carrier's trouble counters at 0: Prometheus sees no increase in a new series."""
         if carrier_id in self._carriers:
             return
         self._carriers.add(carrier_id)
@@ -141,7 +142,10 @@ class Telemetry:
     def stage(
         self, stage: Stage, *, links: Sequence[Link] = (), **attributes: str | int
     ) -> Iterator[None]:
-        """Time one stage of one batch and open its span. `links` (to the spans of its messages) and `attributes` go to the span alone."""
+        """Time one stage of a batch and open its span.
+
+        `links` (to the spans of its messages) and `attributes` go to the span alone.
+        """
         started = time.perf_counter()
         with span(self.tracer, stage, attributes, links=links):
             try:
@@ -168,8 +172,6 @@ class Telemetry:
                 raise ValueError(f"{metric.name} is recorded, not observed")
 
     def observe_pools(self, pools: Mapping[str, PoolStatistics]) -> None:
-        """Report the connections of each pool, by its name."""
-
         def connections() -> Iterator[tuple[float, Values]]:
             for pool, statistics in _statistics(pools):
                 available = statistics.get("pool_available", 0)
@@ -194,7 +196,6 @@ class Telemetry:
         self.observe(gauges.POOL_ERRORS, errors)
 
     def exposition(self) -> bytes:
-        """Format all metrics in the Prometheus text format."""
         return generate_latest(self.registry)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""Serves a few small texts on a socket of its own, at our pace and not at that of its callers.
+"""Serves a few small texts on its own socket, at a bounded rate.
 
-At most `CONNECTIONS_A_SECOND` are taken, each for one request and a few seconds; all others wait in the kernel, where they cost
-nothing. So no crowd on this address takes the processor from what the process is there for.
+At most `CONNECTIONS_A_SECOND` are accepted, each for one request and a few seconds; the others wait
+in the kernel, where they cost nothing. So callers of this address cannot take the processor from
+the process.
 """
 
 import asyncio
@@ -28,7 +29,10 @@ log = structlog.get_logger()
 
 
 class MetricsServer:
-    """`listener` is bound and non-blocking; it is closed with the server. `texts`: what to answer, by path."""
+    """`listener` is bound and non-blocking; it is closed with the server.
+
+    `texts`: answers by path.
+    """
 
     def __init__(
         self, listener: socket.socket, texts: Mapping[str, Callable[[], Awaitable[bytes]]]
@@ -44,7 +48,7 @@ class MetricsServer:
         self._task = asyncio.create_task(self._accept(), name="metrics")
 
     async def close(self) -> None:
-        """Cut off those who are being answered."""
+        """Close all connections."""
         for task in (*self._answering, *(() if self._task is None else (self._task,))):
             await cancel_fully(task)
         self._listener.close()

@@ -1,4 +1,4 @@
-"""Log lines of what may come by the thousand: the first of a kind at once, those of the minute after it together at its end."""
+"""Log lines of frequent events: the first of a kind at once, the next of the minute together."""
 
 import asyncio
 from collections import Counter
@@ -31,7 +31,7 @@ class MinuteLog:
         count: int = 1,
         message_id: UUID | None = None,
     ) -> None:
-        """Count some of a kind. `message_id`: one of them, for the first line."""
+        """Count some of a kind. `message_id`: an example for the first line."""
         kind = cause, carrier
         if kind in self._since:
             self._since[kind] += count
@@ -89,6 +89,6 @@ class Burials:
     def count(
         self, carrier_id: str, cause: str, count: int, *, message_id: UUID | None = None
     ) -> None:
-        """Count some of a carrier's; `message_id`: one of them, if it is known. In an event loop."""
+        """Count some of a carrier's; `message_id`: an example, if known. In an event loop."""
         self._metric.add(count, {"carrier": carrier_id, "cause": cause})
         self._log.count(cause, carrier=carrier_id, count=count, message_id=message_id)

@@ -1,9 +1,9 @@
-"""The table of metric and attribute names. They are an API: dashboards and alert rules are written against it.
+"""The table of metric and attribute names, an API for dashboards and alert rules.
 
-Here stands what is recorded where it happens; what is read at each scrape stands in `gauges`.
-No attribute may be without a small closed set of values (shipments, numbers, URLs); only the 20 subscriptions with the largest backlog
-are labelled.
-`docs/metrics.md` is made of this table (`python -m tests.metrics_page`). The Prometheus form adds `_total` to counters and the unit.
+It holds metrics that are recorded where they occur; those read at each scrape are in `gauges`.
+Every attribute has a small closed set of values (no shipments, numbers, URLs); only the 20
+subscriptions with the largest backlog are labelled. `docs/metrics.md` is made of this table
+(`python -m tests.metrics_page`). The Prometheus form adds `_total` to counters and the unit.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Record of how the promises were kept, minute by minute of a week: written once a minute by each process, read by the console.
+"""Kept and missed promises, minute by minute for a week: each process writes once a minute.
 
-A row a minute and objective, whatever the number of processes: they add to it. What a lost answer stored may count twice; for a chart and a
-budget that is no harm.
+All processes add to one row a minute and objective. A write whose answer was lost may count twice,
+which a chart and a budget can bear.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from statesvc.telemetry.objectives import MinuteCount, ObjectiveCounts
 
 _EVERY_SECONDS: Final = 60.0
 _FIRST_SECONDS: Final = 10.0
-"""Who has just started a service looks at its promises at once."""
+"""Shorter at first, because a new service's promises are looked at soon."""
 _MINUTES_MAX: Final = 24 * 60
 """Minutes for which counts stay in memory while the database is away."""
 
@@ -35,7 +35,7 @@ class ObjectiveMinute(NamedTuple):
 
 
 def objective_minutes(pool: Pool, counts: ObjectiveCounts) -> Periodic:
-    """Write what was counted, once a minute where anything was."""
+    """Write the counts once a minute, if there are any."""
 
     async def work() -> None:
         await write(pool, counts)
@@ -90,6 +90,6 @@ async def read_minutes(
 
 
 async def read_shares(connection: AsyncConnection[Any], *, minutes: int) -> dict[str, MinuteCount]:
-    """Read what was kept and missed in the last `minutes`, by objective."""
+    """Read kept and missed counts of the last `minutes`, by objective."""
     rows = await (await connection.execute(_SQL["shares"], {"minutes": minutes})).fetchall()
     return {objective: MinuteCount(kept=kept, missed=missed) for objective, kept, missed in rows}

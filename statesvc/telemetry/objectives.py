@@ -30,12 +30,12 @@ SEALING: Final = Objective(name="sealing", share=0.999, seconds=60.0)
 OBJECTIVES: Final = (ACK_LATENCY, ACK_AVAILABILITY, LAG, FIRST_ATTEMPT, SEALING)
 
 BOUNDS: Final = tuple(0.001 * 1.6**step for step in range(33))
-"""Upper bounds in seconds, from a millisecond to an hour; what takes longer counts in the last."""
+"""Upper bounds in seconds, from a millisecond to an hour; longer times count in the last."""
 
 
 @dataclass(slots=True)
 class MinuteCount:
-    """Counts of one process for one objective in one minute. `counts`: by bound; empty where nothing is timed."""
+    """Counts of a process for an objective in a minute. `counts`: by bound; empty if not timed."""
 
     kept: int = 0
     missed: int = 0
@@ -95,7 +95,7 @@ class ObjectiveCounts:
         return taken
 
     def put_back(self, counts: Mapping[tuple[int, str], MinuteCount], *, minutes_max: int) -> None:
-        """Take back what could not be written, unless it is older than `minutes_max`."""
+        """Take back counts that could not be written, unless they are older than `minutes_max`."""
         oldest = int(self._now()) // 60 - minutes_max
         for key, count in counts.items():
             if key[0] >= oldest:
@@ -110,7 +110,7 @@ class ObjectiveCounts:
 
 
 class ObjectiveHistogram:
-    """A histogram whose values also count for objectives, as `count` says."""
+    """A histogram whose values also count for objectives, as `count` decides."""
 
     def __init__(
         self, name: str, histogram: Histogram, count: Callable[[float, Mapping[str, str]], None]
@@ -127,7 +127,7 @@ class ObjectiveHistogram:
 def count_acknowledgement(
     counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]
 ) -> None:
-    """Count the answer to a push; a push that its sender got wrong counts for nothing."""
+    """Count the answer to a push; a push with a sender's error does not count."""
     outcome = attributes.get("outcome")
     if outcome in {"accepted", "duplicate", "error"}:
         counts.counted(ACK_AVAILABILITY, is_kept=outcome != "error")

@@ -1,8 +1,8 @@
-"""Redaction of log lines: keys of one list, values of their shape. Pure; the last step before rendering.
+"""Redaction of log lines: a list of keys, each with the shape of its values. Pure; the last step.
 
-The list is the control, the nets over free words are a second line only. An exception is described by its type, its code and
-where in the code it passed, never by its text, since that may quote a payload; only our own packages' messages are shown,
-because they are written to hold no value of a message.
+The list is the control, the nets over free words are a second line only. An exception is described
+by its type, its code and the path through the code, never by its text, since that may quote a
+payload; only our own packages' messages are shown, because they hold no value of a message.
 """
 
 import errno
@@ -51,7 +51,7 @@ _NUMBER_TEXT = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
 
 
 def net(text: str) -> str:
-    """Free words with everything masked that looks like an address, a phone number or a tracking number; one line, cut."""
+    """Mask addresses, phone numbers and tracking numbers in free words; one line, cut."""
     line = text.split("\n", 1)[0][:TEXT_LENGTH_MAX]
     for pattern in _NETS:
         line = pattern.sub(MASK, line)
@@ -171,7 +171,10 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "grace_seconds": _number,
     "lag_seconds": _number,
 }
-"""Every key that any process may log, and what its text must look like. A test reads all calls in the tree against it."""
+"""All keys that a process may log, with the shape of their texts.
+
+A test checks every call in the tree.
+"""
 
 
 def redact(fields: Mapping[str, object]) -> dict[str, object]:

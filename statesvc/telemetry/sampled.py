@@ -1,4 +1,4 @@
-"""Samples that a scrape reads of the database: anew at most every few seconds, and nothing where it could not be read."""
+"""Samples of the database for scrapes: renewed at most every few seconds, empty after a failure."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class Sampled(Generic[T]):
-    """The last reading of `read`, which may take `read_seconds`. None: it failed, so an old one is never shown as a new one."""
+    """The last reading of `read`, which may take `read_seconds`. None: it failed."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Sampled(Generic[T]):
         self._read_at = float("-inf")
 
     async def sample(self) -> None:
-        """Read anew, unless that was just done."""
+        """Read again, unless that was just done."""
         async with self._reading:
             if self._now() < self._read_at + self._every_seconds:
                 return

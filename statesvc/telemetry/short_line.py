@@ -1,4 +1,4 @@
-"""A log line for people: time, process, what happened, and what it is about, on one short line."""
+"""A short log line for people: time, process, event and fields."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -13,5 +13,5 @@ class Stage(StrEnum):
     PROJECT = "project"
     SETTLE = "settle"
     PROCESS = "process"
-    """One message from its claim to the commit that settled it: what the batch's stages did for it."""
+    """A message from its claim to the commit that settled it, through the batch's stages."""
     DELIVER = "deliver"

@@ -30,7 +30,7 @@ from statesvc.telemetry.stages import Stage
 
 TRACEPARENT: Final = "traceparent"
 SAMPLED_SHARE: Final = 0.01
-"""Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER says otherwise."""
+"""Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER sets another."""
 _OTLP: Final = "opentelemetry.exporter.otlp.proto.http"
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _KINDS: Final = {
@@ -60,7 +60,10 @@ def detected_resource() -> Resource:
 
 
 def build_provider(resource: Resource) -> TracerProvider | None:
-    """Return the provider of a process, or None where nothing is exported. Raises ExporterUnavailableError."""
+    """Return the provider of a process, or None if nothing is exported.
+
+    Raises ExporterUnavailableError.
+    """
     exporter = _asked_for("TRACES")
     if exporter is None:
         return None
@@ -90,7 +93,7 @@ def require_exporters() -> None:
 
 
 def metric_exporter() -> MetricReader | None:
-    """Return what sends metrics by OTLP, where OTEL_METRICS_EXPORTER or an endpoint asks for it; `/metrics` shows them in any case."""
+    """Return the OTLP reader if OTEL_METRICS_EXPORTER or an endpoint asks for it."""
     if _asked_for("METRICS") != "otlp":
         return None
     return PeriodicExportingMetricReader(_otlp("metric_exporter.OTLPMetricExporter", object))
@@ -105,7 +108,10 @@ def span(
     parent: str | None = None,
     links: Sequence[Link] = (),
 ) -> Iterator[None]:
-    """Open a span of one stage; an exception leaves its type behind. `parent`: a traceparent, in place of the current span."""
+    """Open a span of a stage; an exception leaves its type behind.
+
+    `parent`: a traceparent, in place of the current span.
+    """
     if isinstance(tracer, NoOpTracer):
         yield
         return
@@ -128,7 +134,7 @@ def span(
 def begin(
     tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str
 ) -> Span:
-    """Begin a span that the caller ends; not the current one."""
+    """Begin a span that the caller ends; not the current span."""
     kind = _KINDS.get(stage, SpanKind.INTERNAL)
     return tracer.start_span(
         f"statesvc.{stage.value}", context=_context(parent), kind=kind, attributes=dict(attributes)
@@ -142,7 +148,7 @@ def fail(failed: Span, error: BaseException) -> None:
 
 
 def traceparent_of(one: Span | None = None) -> str | None:
-    """Return what carries a span (default: the current one) into another process; None where it is not sampled: nothing need be stored."""
+    """Return the traceparent of a span (default: the current); None: not sampled, store nothing."""
     found = trace.get_current_span() if one is None else one
     if not found.get_span_context().trace_flags.sampled:
         return None

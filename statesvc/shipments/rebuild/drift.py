@@ -19,7 +19,7 @@ UNFOUNDED: Final = "unfounded"
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One shipment that reads differently. `fields`: columns, or one of the words above."""
+    """A shipment that reads differently. `fields`: columns, or one of the words above."""
 
     shipment_id: UUID
     carrier_id: str

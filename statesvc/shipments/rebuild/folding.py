@@ -1,6 +1,7 @@
-"""Work of a child process: folding slices of the log, into the spare table or against the live one.
+"""Child processes that fold slices of the log, into the spare table or against the live table.
 
-A child holds one connection, as the owner, for its whole life; a slice is read in one statement, so under one snapshot.
+A child holds one connection, as the owner, for its whole life; a slice is read in one statement, so
+under one snapshot.
 """
 
 import asyncio
@@ -35,8 +36,6 @@ Connection = AsyncConnection[Any]
 
 
 class RebuildProcess:
-    """Event loop and connection of this process."""
-
     def __init__(self, dsn: str, staging: Staging | None) -> None:
         self.runner = asyncio.Runner()
         self.staging = staging
@@ -63,7 +62,7 @@ def fill_slice(piece: Slice) -> int:
 
 
 def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
-    """Return how many events the slice has, and which of its live rows differ from what these add up to."""
+    """Return the number of events of the slice, and the live rows that differ from their fold."""
     (child,) = _children
     return child.runner.run(_compare(child, piece))
 

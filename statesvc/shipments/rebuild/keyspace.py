@@ -7,7 +7,7 @@ from uuid import UUID
 
 _KEYS: Final = 2**128
 EVENT_BYTES: Final = 1500
-"""About what an event takes on disk."""
+"""Approximate size of an event on disk."""
 SLICE_EVENTS: Final = 8_000
 """Events of a slice, which a process holds in memory at once: about 10 MB."""
 SLICES_MAX: Final = 65_536

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class RebuildError(RuntimeError):
-    """A rebuild can't be done now; the message says why."""
+    """A rebuild is not possible now; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Rebuild:
     archive: History = field(default_factory=lambda: History(None))
 
     async def rebuild(self) -> int:
-        """Build the projection anew and swap it in; return how many events it is made of."""
+        """Rebuild the projection and swap it in; return the number of events."""
         async with self._alone() as connection:
             await prepare(connection)
             events = 0
@@ -68,7 +68,7 @@ class Rebuild:
             return events
 
     async def compare(self) -> tuple[int, list[Drift]]:
-        """Return how many events there are, and the shipments whose live row is not what these add up to.
+        """Return the number of events, and the shipments whose live row differs from their fold.
 
         Changes nothing, takes no lock.
         """
@@ -85,7 +85,7 @@ class Rebuild:
             await connection.close()
 
     async def roll_back(self) -> None:
-        """Bring the old table up to date and put it back. The rebuilt one is retained in turn."""
+        """Bring the old table up to date and put it back. The rebuilt table is kept in turn."""
         async with self._alone() as connection:
             if await _last_swap(connection) is None:
                 raise RebuildError(
@@ -97,7 +97,6 @@ class Rebuild:
             )
 
     async def finish(self) -> None:
-        """Drop the old table."""
         async with self._alone() as connection:
             await forget(connection)
 
@@ -158,7 +157,7 @@ class Rebuild:
 
 
 def _retrieve(future: asyncio.Future[Any]) -> None:
-    """Retrieve the error: one that nobody asks for is logged when the future is forgotten."""
+    """Retrieve the error; asyncio would log it when the future is forgotten."""
     if not future.cancelled():
         future.exception()
 

@@ -1,7 +1,8 @@
-"""Archived events for a rebuild: sorted into one file for each part of the key space, so that a slice reads only its own.
+"""Archived events for a rebuild, sorted into a file for each part of the key space.
 
-The files of a month are in the order of the log, where a shipment's events lie scattered; reading them once for each slice would take
-as many times as long. The folder is temporary and holds what the archive holds.
+The files of a month are in the order of the log, where a shipment's events lie scattered; reading
+them for each slice would take as many times as long. The folder is temporary and as sensitive as
+the archive.
 """
 
 from collections import defaultdict
@@ -46,7 +47,7 @@ class Staging:
                 place += length
 
     def add(self, path: ArchivePath) -> None:
-        """Sort in what a month's file has. Raises UnreadableArchiveError."""
+        """Sort in the events of a month's file. Raises UnreadableArchiveError."""
         with archived_files().open_file(path) as file:
             for events in file.histories():
                 sorted_in: dict[int, list[bytes]] = defaultdict(list)
@@ -78,7 +79,7 @@ def staged(files: Iterable[ArchivePath], *, pieces: int) -> Iterator[Staging]:
 
 
 def merged(hot: Iterable[Event], archived: Iterable[Event]) -> list[tuple[UUID, bytes]]:
-    """Merge shipment by shipment, oldest first; what is in both once."""
+    """Merge shipment by shipment, oldest first; duplicates count once."""
     # the same entry has the same bytes in both; an observation has the version of an event
     by_place = {
         (shipment.int, version, canonical): (shipment, canonical)
