@@ -1,1 +1,1 @@
-"""Delivery of a notification: what is sent and where, how it is signed, what the receiver answers, and how fast it may be notified."""
+"""Delivery of a notification: its body, target, signature, pace, and the receiver's answer."""

@@ -1,10 +1,11 @@
 """The addresses that a subscriber may have, and sockets to those only.
 
-A subscription's URL is chosen by its owner: without this check it could make the service call its own network (SSRF). What is
-judged is the address that is connected to, in whatever form it is written: an IPv4 address inside an IPv6 one (mapped, NAT64)
-counts as the IPv4 address. 6to4 is always refused: nobody serves on it, and a stranger's relay decides where it leads.
+A subscription's URL is chosen by its owner: without this check it could make the service call its
+own network (SSRF). The address of the actual connection is judged in every form: an IPv4 address
+inside an IPv6 address (mapped, NAT64) counts as the IPv4 address. 6to4 is always refused: it is
+unused, and a stranger's relay decides where it leads.
 
-The check is where the socket is made, on the address that it will really connect to: a check of the name before, or in a resolver, is
+The check is where the socket is made. A check of the name before, or in a resolver, would be
 bypassed by IP literals and by names that change their answer.
 """
 
@@ -18,7 +19,7 @@ Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 EVERY_NETWORK: Final[tuple[Network, ...]] = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
-"""Allows what the operator named, and nobody else."""
+"""Networks that the operator allows, and no others."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _REFUSED: Final[tuple[Network, ...]] = tuple(
     ip_network(text)
@@ -57,7 +58,7 @@ _REFUSED_IPV6: Final = tuple(
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """Parse the allow-list from its CIDRs. `ValueError` names an invalid one."""
+    """Parse the allow-list from its CIDRs. `ValueError` names an invalid CIDR."""
     return tuple(ip_network(text.strip(), strict=False) for text in texts if text.strip())
 
 
@@ -103,7 +104,10 @@ class Sockets:
         self._allowed = tuple(allowed)
 
     def open(self, addrinfo: tuple[Any, ...]) -> socket.socket:
-        """Open a socket for what is encrypted. `AddressRefusedError` for an address that no subscriber may have."""
+        """Open a socket for an encrypted connection.
+
+        Raises AddressRefusedError for a forbidden address.
+        """
         family, kind, protocol, _, where = addrinfo
         if not may_connect(where[0], self._allowed):
             raise AddressRefusedError

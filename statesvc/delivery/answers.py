@@ -1,10 +1,11 @@
-"""Connections to receivers: a head that came whole is an answer, whatever comes with it, and a name that moves is followed.
+"""Connections to receivers: a complete head is an answer, and a name's new address is followed.
 
-aiohttp parses what one segment holds at once: a stray byte behind an answer (a `204` with a body, more than `Content-Length` says) undoes
-the answer too. Here each head is parsed by itself. What follows may be malformed: then the connection is closed, not the answer lost.
+aiohttp parses a whole segment at once: a stray byte behind an answer (a `204` with a body, more
+than `Content-Length` allows) undoes the answer too. Here each head is parsed by itself. Malformed
+bytes behind it close the connection, and the answer stays.
 
-A connection outlives the answer of the resolver that it was opened with: under steady load it would be kept for ever, and a receiver that
-moved to another address would get nothing there. So no request is sent on an answer older than `name_seconds`.
+A connection under steady load would outlive the resolver's answer that it was opened with, and miss
+a receiver that moved. So no request is sent on an answer older than `name_seconds`.
 """
 
 import re
@@ -28,7 +29,7 @@ _ANNOUNCES_BODY: Final = re.compile(
 
 
 class AnswerHandler(ResponseHandler):
-    """One connection. It takes no further request after `lifetime_seconds`."""
+    """A connection. It takes no further request after `lifetime_seconds`."""
 
     def __init__(self, loop: AbstractEventLoop, lifetime_seconds: float) -> None:
         super().__init__(loop)
@@ -37,16 +38,14 @@ class AnswerHandler(ResponseHandler):
 
     @property
     def should_close(self) -> bool:
-        """True if this connection must not be reused."""
         return super().should_close or self._loop.time() >= self._ends_at
 
     def set_response_params(self, **params: Any) -> None:  # noqa: ANN401 - aiohttp's own
-        """Await the head of the next answer."""
         self._head = b""
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what it is given; a head and what comes behind it one after the other."""
+        """Pass on the data: a head first, the bytes behind it separately."""
         while self._head is not None and data:
             before = len(self._head)
             self._head += data

@@ -1,7 +1,7 @@
-"""Entries of the log about how notifications end, each with all its tries; and the tries of notifications that have not ended.
+"""Entries about the ends of notifications with all their tries, and the tries before an end.
 
-Until a notification ends, its tries are stored in `open_attempt`, where nothing binds them; then its entry includes them. The leaf binds
-commitments; what opens them is sealed under the shipment's key.
+Until a notification ends, its tries are stored in `open_attempt`, unbound; then its entry includes
+them. The leaf binds commitments; their openings are sealed under the shipment's key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class EndedNotification:
     webhook_id: str
     outcome: EndOutcome
     created_at: datetime | None = None
-    """Time at which what it tells was recorded; None: not known."""
+    """When the reported change was recorded; None: not known."""
     gap: Gap | None = None
     made: Sequence[DeliveryAttempt] = ()
     sealed_key: bytes | None = field(repr=False)
@@ -76,7 +76,6 @@ class EndedNotification:
     def of(
         cls, queued: QueuedNotification, outcome: EndOutcome, made: Sequence[DeliveryAttempt]
     ) -> Self:
-        """Make it from its row in the outbox."""
         return cls(
             subscription_id=queued.subscription_id,
             shipment_id=queued.shipment_id,
@@ -91,7 +90,6 @@ class EndedNotification:
 
     @property
     def key(self) -> tuple[UUID, UUID, int]:
-        """Key as the outbox names it."""
         return self.subscription_id, self.shipment_id, self.sequence
 
     @property
@@ -103,7 +101,7 @@ class EndedNotification:
 
 @dataclass(slots=True)
 class _Covered:
-    """A notification that ends with another one. `gap`: what its own body said."""
+    """A notification that ends with another. `gap`: that of its own body."""
 
     gap: Gap | None
     tries: list[MadeTry] = field(default_factory=list)
@@ -201,7 +199,7 @@ async def append_ends(
 async def tried(
     connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]
 ) -> list[EndedNotification]:
-    """Return those of these notifications with recorded tries, at them or at what they cover, as cancelled."""
+    """Return, as cancelled, those notifications with tries at them or at those that they cover."""
     cursor = await connection.execute(_SQL["tried"], columns(keys, _KEY_COLUMNS), binary=True)
     return [
         EndedNotification(
@@ -220,7 +218,6 @@ async def tried(
 async def _take(
     connection: Sender, ends: Sequence[EndedNotification], keys: Keys
 ) -> dict[tuple[UUID, UUID, int], _Taken]:
-    """Take the recorded tries out of the table."""
     taken = {one.key: _Taken() for one in ends}
     if not ends:
         return taken

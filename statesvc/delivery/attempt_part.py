@@ -1,7 +1,8 @@
-"""One try at a notification: what was sent (by commitment), when, and what came back; and the sealed part that opens the commitment. Pure.
+"""A try at a notification: body commitment, time, answer; and the sealed part that opens it. Pure.
 
-The part holds the salt of the body, the body itself where it can't be made again, and the beginning of the response. It is sealed under
-the shipment's key: after `erase` nothing shows which body it was.
+The part holds the salt of the body, the body itself where it cannot be made again, and the
+beginning of the response. It is sealed under the shipment's key: after `erase` the body cannot be
+shown.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ class DeliveryAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeTry:
-    """One try as it is recorded. `part` None: its shipment was erased meanwhile."""
+    """A try as recorded. `part` None: its shipment was erased meanwhile."""
 
     number: int
     started_at: datetime
@@ -64,7 +65,6 @@ class MadeTry:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the document within the entry of its notification."""
         return try_document(
             number=self.number,
             started_at=self.started_at,
@@ -76,9 +76,10 @@ class MadeTry:
 
 
 def public_salt(notification: Notification) -> bytes | None:
-    """Return the salt for the bodies of a notification about a number that is no shipment; None for any other.
+    """Return the salt for bodies about a number without a shipment; None for others.
 
-    No key stands for such a number under which a salt could be kept, and its observation in the log prints all that the body says.
+    Such a number has no key for sealing a salt, and its observation in the log contains the
+    whole content of the body.
     """
     if notification.type != NotificationType.NEVER_HEARD:
         return None
@@ -102,19 +103,17 @@ def part_of(
 
 
 def stores_body(attempt: DeliveryAttempt) -> bool:
-    """Return whether the body is stored: a thin one can be made again from its notification; a full one is stored as it was sent."""
+    """Return whether the body is stored: a full body is, a thin one can be made again."""
     return attempt.body != body_of(replace(attempt.queued.notification, full=None))
 
 
 def _text(value: str) -> str:
-    """Replace what is not UTF-8 in a header that a peer sent: aiohttp keeps such bytes as lone surrogates."""
+    """Replace non-UTF-8 bytes of a peer's header: aiohttp keeps them as lone surrogates."""
     return value.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The stored part of a subscriber's answer."""
-
     text: str = field(repr=False)
     headers: Sequence[tuple[str, str]] = field(repr=False)
 
@@ -152,7 +151,7 @@ def _numbered(tries: Sequence[MadeTry]) -> list[dict[str, Any]]:
 
 
 def opened_part(salted_part: bytes) -> Part:
-    """Return what a sealed part holds, of one try or of an entry."""
+    """Parse a sealed part, of a try or of an entry."""
     part: Part = orjson.loads(unsalted(salted_part))
     return part
 

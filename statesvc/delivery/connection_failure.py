@@ -1,6 +1,6 @@
-"""Why no connection came about, from the exceptions of Python, of aiohttp and of brokers' clients. Pure.
+"""Reasons for a failed connection, from exceptions of Python, aiohttp and brokers' clients. Pure.
 
-Only a word of ours is taken from them: their texts may hold addresses, and what a proxy or a resolver wrote.
+Their texts are not used: they may hold addresses, or a proxy's or resolver's output.
 """
 
 import errno

@@ -1,7 +1,7 @@
-"""Full payloads: they add to a notification the event that it names, and the shipment's state right after it.
+"""Full payloads: the notification's event, and the shipment's state right after it.
 
-Both are made from the log when they are sent, from the events up to the one named, so they are the same at every attempt. Only an erasure
-changes them: personal fields are absent then, and `erased` says so.
+Both are made from the log at each attempt, from the events up to the named event, so they never
+change, except by an erasure: then personal fields are absent and `erased` is true.
 """
 
 from collections import defaultdict
@@ -48,7 +48,6 @@ class Past:
     sealed_parts: list[bytes | None] = field(repr=False)
 
     def full(self, shipment_id: UUID, *, erased: bool, opener: Opener | None) -> Full:
-        """Build the full part. `opener` None: without personal fields."""
         documents = [orjson.loads(canonical) for canonical in self.canonicals]
         row = rebuilt_row(shipment_id, self.canonicals)
         personal, signer = HIDDEN, Signer()
@@ -74,9 +73,9 @@ class Past:
 async def read_past(
     connection: Sender, named: Sequence[Named], *, thin: frozenset[UUID]
 ) -> dict[Named, Past]:
-    """Read what each of these notifications was made from; none for the shipments `thin`, where a part is missing.
+    """Read the past of each notification; none for shipments in `thin` with an archived part.
 
-    Raises ArchivedHistoryError where a part of another one is.
+    Raises ArchivedHistoryError where another has one.
     """
     if not named:
         return {}

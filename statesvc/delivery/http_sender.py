@@ -1,4 +1,4 @@
-"""One POST to one subscriber. Never follows a redirect, never connects to a refused address, never reads without a bound."""
+"""A POST to a subscriber: no redirects, no refused address, no unbounded reading."""
 
 import asyncio
 import socket
@@ -59,10 +59,10 @@ _NAME_SECONDS: Final = 60.0
 
 
 class HttpSender:
-    """One HTTP client for all subscribers. The caller bounds how many are in flight.
+    """An HTTP client for all subscribers; the caller bounds the requests in flight.
 
-    A name is resolved again at least every `name_seconds`, whatever connections are kept.
-    `proxy`: what is not in an allowed network is reached through it, by CONNECT.
+    A name is resolved again at least every `name_seconds`. `proxy`: reaches targets outside the
+    allowed networks, by CONNECT.
     """
 
     def __init__(
@@ -163,9 +163,9 @@ class HttpSender:
         )
 
     async def _is_behind_proxy(self, target: URL) -> bool:
-        """Return whether the proxy leads there. Raises AddressRefusedError for an address that no subscriber may have.
+        """Return whether the proxy serves the target. Raises AddressRefusedError.
 
-        A name that means nothing here is left to the proxy, which resolves it again in any case.
+        An unknown name is left to the proxy, which resolves it in any case.
         """
         host, port = target.raw_host, target.port
         if target.scheme == "http" or self._resolver is None or host is None or port is None:

@@ -1,4 +1,4 @@
-"""The outcome of an attempt at any kind of target, and what follows from it. Pure."""
+"""The outcome of an attempt at any kind of target, and the next step. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, next_delay
 CONNECT_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 15.0
 RESPONSE_BYTES_MAX: Final = 20_000
-"""Bounds of every attempt, whatever its target."""
+"""Bounds of every attempt, for any target."""
 
 
 class AttemptOutcome(StrEnum):
@@ -19,21 +19,21 @@ class AttemptOutcome(StrEnum):
     DELIVERED = "delivered"
     """The subscriber answered 2xx; a broker confirmed that it stored it."""
     REFUSED = "refused"
-    """Any other answer. A redirect is one too: it is never followed."""
+    """Any other answer, redirects included: they are never followed."""
     GONE = "gone"
     """410: the subscriber wants no more; its subscription is disabled."""
     TIMED_OUT = "timed_out"
     UNREACHABLE = "unreachable"
     """No connection: network, TLS, or the peer hung up. Before the three words below were there: any reason."""
     CONNECTION_REFUSED = "connection_refused"
-    """Its machine answers, and nothing listens there."""
+    """The machine answers, but the port is closed."""
     NAME_NOT_FOUND = "name_not_found"
     CERTIFICATE_NOT_TRUSTED = "certificate_not_trusted"
     """Its certificate is expired, for another name, or of an authority that is not known here."""
     ADDRESS_REFUSED = "address_refused"
-    """Every address of the host lies in a network that subscribers may not be in; nothing was sent."""
+    """Every address of the host is in a forbidden network; nothing was sent."""
     UNSIGNED = "unsigned"
-    """The subscription's secrets do not open with the master keys that we have; nothing was sent."""
+    """Our master keys do not open the subscription's secrets; nothing was sent."""
     UNROUTABLE = "unroutable"
     """A broker answered that it has nowhere to put it: no stream, exchange, queue or topic takes it."""
     NOT_STORED = "not_stored"
@@ -41,7 +41,7 @@ class AttemptOutcome(StrEnum):
     DENIED = "denied"
     """A broker refused the login, or this login the right to publish there."""
     CLIENT_MISSING = "client_missing"
-    """The notifier that tried lacks the client library of this kind of broker; nothing was sent."""
+    """The notifier lacks the client library of this broker; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,6 @@ class Answer:
     outcome: AttemptOutcome
     duration_seconds: float
     status_code: int | None = None
-    """Status code of HTTP."""
     retry_after_seconds: float | None = None
     response: bytes = field(default=b"", repr=False)
     detail: str = ""
@@ -75,7 +74,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Not sent: its subscription takes nothing this old."""
+    """Not sent: too old for its subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ NextStep = Finish | Cancel | RetryLater | GiveUp
 def next_step(
     outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float
 ) -> NextStep:
-    """Return what follows after `attempts` attempts, of which the last ended in `outcome`. `jitter` in 0..1."""
+    """Return the next step after `attempts` attempts, the last with `outcome`. `jitter` in 0..1."""
     match outcome:
         case AttemptOutcome.DELIVERED:
             return Finish()

@@ -16,10 +16,10 @@ _WORDS: Final[Mapping[str, str]] = {
     AttemptOutcome.DENIED: "broker refused the login",
     AttemptOutcome.CLIENT_MISSING: "client library missing",
 }
-"""Those that do not say it themselves."""
+"""Outcomes that need other words than their names."""
 
 
 def outcome_words(outcome: str | None, status_code: int | None = None) -> str:
-    """Say how a try ended: `answered 503`, `connection refused`."""
+    """Describe the end of a try: `answered 503`, `connection refused`."""
     words = _WORDS.get(outcome or "", (outcome or "").replace("_", " "))
     return f"{words} {status_code}" if status_code else words

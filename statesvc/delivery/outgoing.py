@@ -7,16 +7,16 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One message. `body` is the same at every attempt; `headers` are those of Standard Webhooks and sign it for this one."""
+    """A message. `body` is the same at every attempt; `headers` sign it for this attempt."""
 
     webhook_id: str
     type: str
     at: datetime
-    """Time at which what it reports was recorded."""
+    """When the reported change was recorded."""
     subject: str
-    """The id of what it is about: of the shipment, or of the subscription that is tried out."""
+    """Id of the shipment, or of the subscription in a test."""
     sequence: int | None = None
-    """Its place among all of its subject."""
+    """Position among the messages of its subject."""
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
 

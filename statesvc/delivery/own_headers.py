@@ -9,7 +9,7 @@ from typing import Final
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 VALUE_PATTERN: Final = r"^[!-~]([ -~]*[!-~])?$"
-"""Printable ASCII, no blanks at its ends: what every server reads as it was sent."""
+"""Printable ASCII without blanks at its ends, which every server reads unchanged."""
 NAME_CHARS_MAX: Final = 64
 VALUE_CHARS_MAX: Final = 2_000
 HEADERS_MAX: Final = 20
@@ -56,7 +56,7 @@ def checked_name(name: str) -> str:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Check all headers of one subscription. Raises ValueError, which repeats no value."""
+    """Check the headers of a subscription. Raises ValueError, which repeats no value."""
     if len({name.lower() for name in headers}) < len(headers):
         raise ValueError("a name stands there twice; case does not matter")
     for name in headers:

@@ -15,10 +15,10 @@ RETRY_AFTER_SECONDS_MAX: Final = 24 * 3600.0
 def next_delay_seconds(
     attempts: int, *, retry_after_seconds: float | None, jitter: float
 ) -> float | None:
-    """Return the seconds until the next try after `attempts` failed ones; None when that was the last.
+    """Return the seconds until the next try after `attempts` failed tries; None: that was the last.
 
-    `retry_after_seconds` (what the subscriber asked for) replaces the scheduled delay. `jitter` in 0..1 only ever adds, so
-    that no receiver is called earlier than it asked for.
+    `retry_after_seconds` of the subscriber replaces the scheduled delay. `jitter` in 0..1 only
+    ever adds, so that no call is earlier than the receiver asked.
     """
     if attempts >= ATTEMPTS_MAX:
         return None

@@ -1,7 +1,7 @@
 """Signatures of notifications. Pure.
 
-Standard Webhooks 1.0.0: symmetric (`v1`, HMAC-SHA256) and asymmetric (`v1a`, Ed25519). Beside it, where a subscriber asks for it, one that
-its receiver checks already: an HMAC-SHA256 of the body in a header of its own, as Shopify, GitHub and Stripe send it.
+Standard Webhooks 1.0.0: symmetric (`v1`, HMAC-SHA256) and asymmetric (`v1a`, Ed25519). On request
+also an HMAC-SHA256 of the body in a header of its own, as Shopify, GitHub and Stripe send it.
 """
 
 import base64
@@ -20,9 +20,10 @@ TIMESTAMP: Final = "{timestamp}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OlderSignature:
-    """A signature that a receiver checks already. Its key is the text of the secret, `whsec_` included, as those senders have it.
+    """An additional signature in another sender's form. Its key is the secret's text with `whsec_`.
 
-    A `prefix` with `{timestamp}` in it states the time of the attempt; what is signed is then `timestamp.body`.
+    A `prefix` with `{timestamp}` states the time of the attempt; the signed text is then
+    `timestamp.body`.
     """
 
     header: str
@@ -32,8 +33,8 @@ class OlderSignature:
     def signed(self, keys: Sequence[bytes], *, timestamp: int, body: bytes) -> str:
         """Return the header's value. `keys`: current first.
 
-        While two are live, a receiver that knows one signature gets that of the former, which it has; one that states the time takes a
-        list, so it gets both.
+        During a rotation a header with one signature uses the former key, which the
+        receiver has; a header with a time takes a list, so it gets both.
         """
         before, marker, behind = self.prefix.partition(TIMESTAMP)
         if not marker:
@@ -51,7 +52,7 @@ def shared_text(key: bytes) -> str:
 
 
 def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes) -> str:
-    """Return the `webhook-signature` header: one signature for each live key, so that a rotation breaks nobody.
+    """Return the `webhook-signature` header, with a signature for each live key.
 
     `timestamp`: Unix seconds of the attempt, which the receiver compares with its own clock.
     """

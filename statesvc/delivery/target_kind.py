@@ -1,4 +1,4 @@
-"""Kinds of targets other than HTTP, which add-ons bring: a check of their URLs, and what sends to them."""
+"""Kinds of targets other than HTTP, from add-ons: a check of their URLs, and a sender."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +13,7 @@ from statesvc.seams import left_out, parts, sentence
 
 
 class UrlFlawError(ValueError):
-    """The URL can't be a target's. The text says why and what to do, and does not repeat it."""
+    """An invalid URL. The text gives the reason and the remedy without repeating it."""
 
 
 class CheckedTarget(NamedTuple):
@@ -36,7 +36,7 @@ class TargetSender(AbstractAsyncContextManager[Any], Protocol):
 
 
 class TargetKind(Protocol):
-    """What an add-on brings to the seam `targets`."""
+    """The contract of the seam `targets`."""
 
     @property
     def schemes(self) -> Collection[str]:
@@ -53,7 +53,7 @@ class TargetKind(Protocol):
         connect_seconds: float,
         total_seconds: float,
     ) -> TargetSender:
-        """Return what sends to its targets, within the networks that are allowed."""
+        """Return a sender for its targets within the allowed networks."""
 
 
 def target_kinds() -> Mapping[str, TargetKind]:

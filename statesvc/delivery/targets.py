@@ -1,4 +1,4 @@
-"""Every kind of target that a subscription may have, behind one call. The URL's scheme says which it is."""
+"""Every kind of target of a subscription behind one call, chosen by the URL's scheme."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack

@@ -21,7 +21,10 @@ take them.
 
 @lru_cache(maxsize=1024)
 def webhook_url(text: str) -> URL:
-    """Parse a URL; the fragment is dropped, only what no request may hold is percent-encoded. Raises ValueError for no URL with a host."""
+    """Parse a URL without its fragment, percent-encoding where needed.
+
+    Raises ValueError without a host.
+    """
     parsed = URL(text)
     origin = _ORIGIN.match(text)
     if origin is None or not parsed.host:

@@ -20,7 +20,7 @@ READ_SECONDS: Final = 5.0
 
 
 class DatabaseGauges:
-    """The last reading. `volumes`: folders whose disks this process sees, by what they hold."""
+    """The last reading. `volumes`: folders of the disks that this process sees, by content."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class DatabaseGauges:
         telemetry.observe(gauges.DISK_FREE, self._disk_free)
 
     async def sample(self) -> None:
-        """Read anew, unless that was just done."""
+        """Read again, unless that was just done."""
         await self._sampled.sample()
 
     def _disk_free(self) -> Iterator[tuple[float, Values]]:

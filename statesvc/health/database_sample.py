@@ -1,4 +1,4 @@
-"""One reading of the database for its gauges and for the status of the service: loads nothing that reports it."""
+"""A reading of the database for its gauges and for the service's status."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar

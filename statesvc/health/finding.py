@@ -11,22 +11,22 @@ class Urgency(StrEnum):
     HUMAN = "human"
     """Waits for a decision that the service cannot take; or works with a weakness."""
     NOTE = "note"
-    """Worth knowing; nobody need do anything."""
+    """Worth knowing; no action is needed."""
     OK = "ok"
     """All is well. Of checks that say so; `GET /v1/status` has none."""
 
     @property
     def label(self) -> str:
-        """Label that says when to act, the same on the command line and in the console."""
+        """The urgency in words, the same on the command line and in the console."""
         return {"now": "NOW", "human": "TODAY"}.get(self.value, self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One sentence. `page`: of docs/runbook, without `.md`; None: nothing is to be done.
+    """A sentence. `page`: of docs/runbook, without `.md`; None: no action is needed.
 
-    `cause`: the page of another finding that this one follows from. Of subscriptions: the one that it is about, or the state that all of
-    them have.
+    `cause`: the page of the finding that causes this one. `of_subscriptions`: the subscription
+    concerned, or the state that all have.
     """
 
     urgency: Urgency
@@ -43,17 +43,17 @@ def ok(about: str, text: str) -> Finding:
 
 
 def warn(about: str, text: str) -> Finding:
-    """Report what works, but has a weakness that a human should know."""
+    """Report a working part with a weakness that an operator should know."""
     return Finding(urgency=Urgency.HUMAN, about=about, text=text)
 
 
 def fail(about: str, text: str) -> Finding:
-    """Report what must be repaired."""
+    """Report a part that must be repaired."""
     return Finding(urgency=Urgency.NOW, about=about, text=text)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Return them by urgency, those with a page first; what follows from another right behind it. A cause that was not found is none."""
+    """Sort by urgency, those with a page first; a consequence follows its cause."""
     order = list(Urgency)
     found = sorted(
         findings, key=lambda finding: (order.index(finding.urgency), finding.page is None)

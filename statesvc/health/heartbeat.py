@@ -1,6 +1,7 @@
-"""The heartbeat of one process: a statement every few seconds, not per message.
+"""The heartbeat of a process: a statement every few seconds, not per message.
 
-It says who is there and since when, for people; nothing is decided by it. Whether a message may be taken over depends on its lease alone.
+It shows people the running processes and decides nothing. Whether a message may be taken over
+depends on its lease alone.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from statesvc.health.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
 INGEST_BEAT_SECONDS: Final = 4.0
-"""Interval of a process that took pushes in the last minute, whose silence is the first to hurt."""
+"""Interval of a process that took pushes in the last minute: its silence matters first."""
 _RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 
@@ -35,7 +36,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """One start of one role in a process. `normalizers`: what a worker can read with, each as `carrier_id/version`."""
+    """A start of a role in a process.
+
+    `normalizers`: those a worker has, as `carrier_id/version`.
+    """
 
     worker_id: str
     role: str
@@ -49,9 +53,10 @@ class Incarnation:
 
 
 class Heartbeat:
-    """Beats from `start` to `stop` for all roles of the process, whatever the database does. `stopping` is set when it is to end.
+    """Beats from `start` to `stop` for all roles of the process, through database errors.
 
-    `deaths`: the file of a supervisor, whose dead children it reports.
+    `stopping` is set when it is to end. `deaths`: the file in which a supervisor notes dead
+    children.
     """
 
     def __init__(
@@ -76,7 +81,7 @@ class Heartbeat:
         self._ingest: Callable[[], IngestReport] | None = None
 
     def report_ingest(self, report: Callable[[], IngestReport]) -> None:
-        """Have each beat carry the report from now on."""
+        """Add the report to each beat from now on."""
         self._ingest = report
 
     async def start(self) -> None:
@@ -134,7 +139,7 @@ class Heartbeat:
         return 0.0
 
     async def _report_deaths(self, connection: AsyncConnection[Any], path: Path) -> None:
-        """Report the deaths that came since; each living sibling does, and the first one counts."""
+        """Report new deaths; each living sibling does, and the first report counts."""
         deaths, offset = read_deaths(path, self._deaths_read)
         if deaths:
             reporter = self._incarnations[0]

@@ -30,22 +30,18 @@ class IngestReport:
 
 
 class LastMinute:
-    """Counts pushes, and forgets them after a minute."""
-
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._slots: deque[tuple[float, Counter[str | None]]] = deque()
 
     def acknowledged(self) -> None:
-        """Count a push that got its ACK."""
         self._slot()[None] += 1
 
     def refused(self, code: str) -> None:
-        """Count a push that got none."""
         self._slot()[code] += 1
 
     def counts(self) -> tuple[int, dict[str, int]]:
-        """Return what was acknowledged, and what was refused, by code."""
+        """Return the acknowledged count, and the refused counts by code."""
         self._forget(self._now())
         total: Counter[str | None] = Counter()
         for _, counted in self._slots:

@@ -1,4 +1,4 @@
-"""Notices in the database. Writing one is part of the transaction that does what it reports."""
+"""Notices in the database, each written in the transaction that it reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One to write. `details`: text and numbers; nothing secret or personal."""
+    """A notice to write. `details`: text and numbers, nothing secret or personal."""
 
     kind: NoticeKind
     target: str
@@ -43,9 +43,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNotice:
-    """One that was written. `target` names what it is about, as operator actions do.
+    """A stored notice. `target` is named as in operator actions.
 
-    `seen_at` null: no one has marked it as seen; `notified_at` null: the operator's webhook (STATESVC_OPERATOR_URL) has not taken it.
+    `seen_at` null: not marked as seen; `notified_at` null: the operator's webhook
+    (STATESVC_OPERATOR_URL) has not taken it.
     """
 
     notice_id: int
@@ -75,7 +76,7 @@ async def write_notices(connection: Sender, notices: Sequence[Notice], *, now: d
 async def list_notices(
     connection: AsyncConnection[Any], *, unseen_only: bool, before: int = NEWEST, limit: int
 ) -> tuple[list[StoredNotice], int | None]:
-    """Return a page, the newest first, and the `before` of the next one (None: this is the last)."""
+    """Return a page, the newest first, and the next page's `before` (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(StoredNotice))
     await cursor.execute(
         _SQL["list_notices"], {"unseen_only": unseen_only, "before": before, "limit": limit + 1}
@@ -91,7 +92,7 @@ async def mark_seen(
     actor: str,
     details: Mapping[str, str] | None = None,
 ) -> StoredNotice | None:
-    """Mark a notice as seen; who saw it first stays. None: there is no such notice."""
+    """Mark a notice as seen; the first to see it stays on record. None: there is no such notice."""
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(StoredNotice))
         marked = await connection.execute(

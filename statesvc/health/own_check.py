@@ -9,7 +9,7 @@ from statesvc.health.finding import Finding
 
 
 class OwnCheck(NamedTuple):
-    """It reads for itself what it judges. `well`: what doctor says where nothing is found."""
+    """A check that reads its own data. `well`: doctor's line if it finds nothing."""
 
     about: str
     well: str

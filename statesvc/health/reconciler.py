@@ -1,9 +1,10 @@
-"""Check that the promises hold, by number: what was acknowledged against what is settled, what is due against what was notified.
+"""Counts that the promises hold: acknowledged against settled, due against notified.
 
-Nothing is lost, says the design; this counts it. An acknowledged message is settled, a dead letter, or waits; a notification that the log
-says is due has ended, or waits. The rest is `missing`, and a human's matter. What ingress acknowledged it counted itself, independently of
-the messages (`ack_count`), so a database that lost them, as a failover to a standby behind can, does not hide it. A process that is
-killed takes at most a few seconds of its counts along: the count is then too low, never too high.
+An acknowledged message is settled, a dead letter, or waits; a due notification has ended, or waits.
+The rest is `missing` and needs an operator. Ingress counts acknowledgements independently of the
+messages (`ack_count`), so a database that lost messages, as after a failover to a lagging standby,
+does not hide it. A killed process loses a few seconds of its counts at most: the count is then too
+low, never too high.
 """
 
 from dataclasses import asdict, dataclass
@@ -22,7 +23,7 @@ log = structlog.get_logger()
 
 MINUTE_SECONDS: Final = 60
 SETTLE_SECONDS: Final = 120.0
-"""Time after its minute at which a message is looked for. What waits longer is looked for again."""
+"""Time after its minute at which a message is checked; waiting messages are checked again."""
 CLOCKS_DIFFER: Final = timedelta(hours=1)
 """Between the database's clock and that of the machine that took a message, as long as neither is wrong."""
 ANY_TIME: Final = timedelta(days=3650)
@@ -50,12 +51,15 @@ class Reconciled:
     waiting: int
     missing: int
     young: bool = True
-    """True if what is missing may yet be found. Later it stays missing, whatever leaves the tables."""
+    """True if missing messages may yet be found; later they stay missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseStatus:
-    """Status of a promise, over the last days. `behind_seconds`: how long ago was what was counted last; None: nothing was yet."""
+    """Status of a promise over the last days.
+
+    `behind_seconds`: age of the last count; None: no count.
+    """
 
     promise: Promise
     expected: int
@@ -77,7 +81,7 @@ def reconciler(pool: Pool) -> Periodic:
 
 
 async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
-    """Run one pass; return what it counted. Nothing while another process does the same."""
+    """Run a pass; return its counts, none while another process runs one."""
     async with connection.transaction():
         begun = await (await connection.execute(_SQL["begin"])).fetchone()
         if begun is None or not begun[0]:

@@ -1,4 +1,4 @@
-"""Heartbeats of the last minutes: who has fallen silent, and which pushes were not acknowledged."""
+"""Heartbeats of the last minutes: silent processes, and unacknowledged pushes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class RunningProcess:
 
 
 class Deaths(NamedTuple):
-    """Deaths of a role on one machine within `REMEMBERED_SECONDS`, which its supervisor noted; how the last one was."""
+    """Deaths of a role on a machine within `REMEMBERED_SECONDS`, with the manner of the last."""
 
     role: str
     host: str
@@ -72,7 +72,7 @@ async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProces
 
 
 async def read_deaths(connection: AsyncConnection[Any]) -> list[Deaths]:
-    """Read who died lately, the most frequent first."""
+    """Read the recent deaths, the most frequent first."""
     asked = {"seconds_max": REMEMBERED_SECONDS}
     return [
         Deaths(*row) for row in await (await connection.execute(_SQL["deaths"], asked)).fetchall()
@@ -80,7 +80,7 @@ async def read_deaths(connection: AsyncConnection[Any]) -> list[Deaths]:
 
 
 class NotWritable(NamedTuple):
-    """Reason why the database takes no writes, and what to do about it."""
+    """The reason why the database takes no writes, and the remedy."""
 
     why: str
     remedy: str
@@ -120,7 +120,7 @@ def count_died(deaths: Sequence[Deaths]) -> Counter[str]:
 
 
 def last_minute(processes: Sequence[RunningProcess]) -> LastMinutePushes:
-    """Sum what those report that are not silent."""
+    """Sum the reports of processes that are not silent."""
     reports = [
         process.ingest
         for process in processes

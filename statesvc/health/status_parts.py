@@ -19,10 +19,13 @@ class StatusParts:
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         self.connection: Final = connection
         self.unread: Final[dict[str, str]] = {}
-        """Why a part was not read, by its name."""
+        """Reasons why parts were not read, by name."""
 
     async def part(self, name: str, read: Callable[[], Awaitable[T]], *, otherwise: T) -> T:
-        """Return what `read` returns; `otherwise` where the server can't answer. Raises psycopg.Error where the connection ended."""
+        """Return the result of `read`, or `otherwise` if the server cannot answer.
+
+        Raises psycopg.Error if the connection ended.
+        """
         try:
             async with self.connection.transaction():
                 await self.connection.execute(_SQL["wait_briefly"])

@@ -1,4 +1,4 @@
-"""Reasons why nothing could be stored, or sealed, in this database now: what `/readyz` answers, and `GET /v1/status` says first."""
+"""Reasons why this database cannot store or seal now, for `/readyz` and `GET /v1/status`."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -67,7 +67,7 @@ async def storage_findings(
 
 
 async def read_lock_fault(connection: AsyncConnection[Any]) -> str | None:
-    """Return who keeps everybody from storing messages; None: nobody does."""
+    """Return the session that keeps all others from storing messages; None: there is none."""
     row = await (await connection.execute(_SQL["locker"])).fetchone()
     if row is None:
         return None

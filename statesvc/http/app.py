@@ -73,7 +73,7 @@ def _refusing(allowed: Sequence[str]) -> Handler:
 
 
 class InFlight:
-    """The requests that are being answered now."""
+    """The requests in progress."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -92,12 +92,12 @@ class InFlight:
                 self._none.set()
 
     async def until_none(self, seconds: float) -> None:
-        """Wait until none is left, or for so long."""
+        """Wait until none is left, or until the time is over."""
         await set_within(self._none, seconds)
 
 
 class _Site(web.BaseSite):
-    """One address, whose connections are ours and not aiohttp's."""
+    """An address with our own connection class in place of aiohttp's."""
 
     def __init__(
         self,
@@ -124,9 +124,10 @@ class _Site(web.BaseSite):
 
 
 class Server:
-    """Serves an application on `host`, which may be several (`listen_hosts`). `port` 0 takes a free one; `start` answers the one taken.
+    """Serves an application on `host`, which may be several (`listen_hosts`).
 
-    `sharing`: what another process answers of the requests that come here. `gate`: which connections are taken.
+    `port` 0 takes a free port; `start` returns it. `sharing`: requests that another process
+    answers. `gate`: bounds of connections.
     """
 
     def __init__(
@@ -165,7 +166,7 @@ class Server:
     async def adopt(
         self, client: socket.socket, head: bytes, *, sharing: Sharing, is_shared: bool
     ) -> None:
-        """Serve a connection that another process accepted and began to read: `head` is what it read."""
+        """Serve a connection accepted by another process, which has read `head` of it."""
         if not self._started:
             client.close()
             return

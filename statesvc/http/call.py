@@ -1,4 +1,4 @@
-"""One call of an operation, by whichever face it came: HTTP, a form of the console, or a command in its own process."""
+"""A call of an operation, from any face: HTTP, a form of the console, or a local command."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ WHY_CHARS_MAX: Final = 1000
 
 @dataclass(slots=True, kw_only=True)
 class Call(Generic[P, B]):
-    """A call with its caller, and checked parameters and body. `status` and `headers` are for the answer: an operation may set them.
+    """A call with its caller, and checked parameters and body.
 
-    `said`: why the caller does it, where the body has no member for that. `accept`: the media type that the answer should have.
-    `known_tags`: of answers that the caller has (`If-None-Match`).
-    `is_recorded`: the call left an entry in the log, though it only reads.
+    An operation may set `status` and `headers` of the answer. `said`: the caller's reason,
+    where the body has no member for it. `accept`: the preferred media type. `known_tags`: those
+    of `If-None-Match`. `is_recorded`: the call left an entry in the log, though it only reads.
     """
 
     caller: Caller
@@ -40,7 +40,6 @@ class Call(Generic[P, B]):
 
 
 def why_details(said: str) -> Mapping[str, str]:
-    """Return the details of `Call.why`."""
     why = said.strip()
     if len(why) > WHY_CHARS_MAX or not why.isprintable():
         raise Problem(

@@ -1,4 +1,7 @@
-"""Samples of a call in curl, Python and Node, made of what the document says of it. `API` and `KEY` come from the environment."""
+"""Samples of a call in curl, Python and Node, made of its contract.
+
+`API` and `KEY` are variables.
+"""
 
 import json
 import pprint
@@ -32,7 +35,10 @@ class _Request:
 
 
 def code_samples(method: str, path: str, call: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return them as Redoc shows them (`x-codeSamples`). A stream has one for curl alone: it never ends."""
+    """Return them as Redoc shows them (`x-codeSamples`).
+
+    An endless stream has a sample for curl alone.
+    """
     request = _request(method, path, call)
     is_stream = any(
         "text/event-stream" in response.get("content", {})

@@ -1,4 +1,4 @@
-"""`/openapi.json`, and `/docs`, where `/` leads: the same for people, by Redoc. The page loads nothing from elsewhere."""
+"""`/openapi.json` and `/docs`, its page by Redoc, which loads nothing from other hosts."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence

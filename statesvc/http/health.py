@@ -1,8 +1,9 @@
 """Health checks: whether the process is alive, and whether it may get traffic.
 
-`/livez` depends on nothing: a database that is away must not restart processes. `/readyz` means that a push would be acknowledged now:
-it asks the database within one second whether it takes writes, and says no as soon as the process drains. Answers are remembered for a
-quarter of a second, so that no one can load the database through a call without a key.
+`/livez` depends on nothing: an unreachable database must not restart processes. `/readyz` means
+that a push would be acknowledged now: it asks the database within a second whether it takes writes,
+and fails as soon as the process drains. Answers are kept for a quarter of a second, so that calls
+without a key cannot load the database.
 """
 
 import asyncio
@@ -34,18 +35,19 @@ def shipped_migrations() -> frozenset[int]:
 
 
 class Ready(Protocol):
-    """The check behind `/readyz`."""
-
     async def failing(self) -> Mapping[str, str]:
         """Return why the process should get no traffic, by the name of the check; empty: it should."""
 
 
 Check = Callable[[], str | None]
-"""Says why the process cannot do its work, or None. It must not wait."""
+"""Returns the reason why the process cannot work, or None. It must not wait."""
 
 
 class Readiness:
-    """Check whether what the process writes would be stored now. `migrations` are the versions that the database must have."""
+    """Checks whether the database would store writes now.
+
+    `migrations`: the versions it must have.
+    """
 
     def __init__(
         self,
@@ -66,16 +68,14 @@ class Readiness:
         self._remembered: str | None = None
 
     def drain(self, why: str = "the process is stopping") -> None:
-        """Stop being ready; there is no way back."""
+        """Stop being ready, for good."""
         self._draining = why
 
     def watch(self, name: str, check: Check) -> None:
-        """Add a check, which is run each time."""
         self._checks[name] = check
 
     @property
     def is_draining(self) -> bool:
-        """True if the process is about to stop."""
         return self._draining is not None
 
     async def failing(self) -> dict[str, str]:
@@ -124,8 +124,6 @@ class Readiness:
 
 
 def health_routes(readiness: Ready) -> list[Route]:
-    """Return `/livez` and `/readyz` of any role."""
-
     async def livez(_request: web.Request) -> web.StreamResponse:
         return answer({"status": "alive"})
 

@@ -22,7 +22,7 @@ from statesvc.http.views import Views
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
-"""Answer of a call, and what it takes: values as JSON has them."""
+"""Parameters and answer of a call, as JSON values."""
 
 
 class Fetched(NamedTuple):
@@ -31,7 +31,10 @@ class Fetched(NamedTuple):
 
 
 class CallArguments(TypedDict):
-    """Arguments of a call. `given`: the parameters of path and query; `why`: of a call whose body has no member for it."""
+    """Arguments of a call.
+
+    `given`: path and query; `why`: for a call whose body has no such member.
+    """
 
     given: Mapping[str, Json]
     body: NotRequired[Mapping[str, Json] | None]
@@ -51,7 +54,7 @@ class InnerCalls:
         return None if scope is None else Scope(scope)
 
     def parts(self, name: str) -> CallParts:
-        """Return what its answers count, for a call that does work in parts. Raises KeyError."""
+        """Return the counters of a call that works in parts. Raises KeyError."""
         parts = self._routes[name].operation.parts
         if parts is None:
             raise KeyError(name)

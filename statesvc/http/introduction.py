@@ -51,4 +51,4 @@ TAGS: Final[Mapping[str, str]] = {
     "actions": "What operators did, and why.",
     "health": "For load balancers.",
 }
-"""By tag, in the order of the page: what its calls are for."""
+"""Purpose of each tag's calls, in the order of the page."""

@@ -1,6 +1,6 @@
-"""Middleware of every call: before its handler key and scope, parameters, body, deadline; after it the problem form.
+"""Middleware of every call: key, scope, parameters, body and deadline before, problems after it.
 
-What is wrong with a request is reported by place and rule, never with the rejected values.
+A faulty request is reported by place and rule, never with the rejected values.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.http.violation_text import violation_text
 
 LIMITED_KEY: Final = web.RequestKey("limited_key", str)
-"""The id of the key whose limits hold for the call."""
+"""The id of the key that limits the call."""
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
 _NUMBERS: Final[dict[type, re.Pattern[str]]] = {
@@ -39,7 +39,7 @@ _NUMBERS: Final[dict[type, re.Pattern[str]]] = {
 _BUSY_SECONDS: Final = 1
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
-"""The second is what aiohttp reports for a request without a Content-Type."""
+"""The second is aiohttp's value for a request without a Content-Type."""
 
 
 def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
@@ -76,7 +76,7 @@ def _is_list(annotation: object) -> bool:
 
 
 class Parameters:
-    """Parameters of a call in its path and query. Without a model it takes nothing in the query."""
+    """Parameters of a call in its path and query. Without a model the query must be empty."""
 
     def __init__(self, model: type[BaseModel] | None) -> None:
         self._model = model
@@ -179,7 +179,7 @@ async def whole_body(request: web.Request) -> bytes:
 
 
 def invalid(error: ValidationError, part: str, model: type[BaseModel]) -> Problem:
-    """Return the problem of what breaks the model; `part`: `query` or `body`."""
+    """Return the problem of an invalid part; `part`: `query` or `body`."""
     members = ", ".join(sorted(names_of(model)[0]))
     violations = []
     for flaw in error.errors(include_url=False, include_input=False):
@@ -283,7 +283,7 @@ def showing_limits(
 
 @web.middleware
 async def problems(request: web.Request, handler: NextHandler) -> web.StreamResponse:
-    """Turn everything that goes wrong into a problem. What the client sees never holds an exception's text."""
+    """Turn every error into a problem. The client never sees an exception's text."""
     try:
         return await handler(request)
     except (Problem, UnreadableArchiveError) as error:

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 of the routes, made from their operations and models: the document cannot disagree with what is checked, and sent."""
+"""OpenAPI 3.1 of the routes, made from the operations and models that also check requests."""
 
 import re
 from collections import Counter
@@ -124,7 +124,7 @@ class _Generator(GenerateJsonSchema):
         return described
 
     def int_schema(self, schema: IntSchema) -> JsonSchemaValue:
-        """Describe an integer; typed clients hold it in 32 bits unless `format` says more."""
+        """Describe an integer; typed clients hold it in 32 bits without a `format`."""
         described = super().int_schema(schema)
         if described.get("maximum", _INT32_MAX + 1) > _INT32_MAX:
             described["format"] = "int64"
@@ -173,7 +173,6 @@ def build_document(
     hooks: Sequence[Hook] = (),
     examples: Examples = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Build the whole document as JSON values."""
     listed = list(routes)
     schemas, definitions = _schemas(listed, hooks)
     _require_distinct(route.operation.operation_id for route in listed)
@@ -341,7 +340,7 @@ def _show(call: dict[str, Any], examples: Mapping[str, Any]) -> None:
 
 
 def _security(contract: Operation[Any]) -> list[dict[str, list[str]]]:
-    """Return the schemes, any one of which is enough; none: the call takes no key."""
+    """Return the schemes, each of which suffices; none: the call takes no key."""
     if contract.carrier_authenticated:
         return [{"carrier": []}, {"key": [Scope.INGEST.value]}]
     keys = [] if contract.scope is None else [{"key": [Scope(contract.scope).value]}]
@@ -389,7 +388,7 @@ def _header_schema(header: RequestHeader) -> dict[str, Any]:
 
 
 def _streamed(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of one event of a stream, whose `data` holds this as JSON."""
+    """Return the schema of a stream's event, whose `data` holds this as JSON."""
     members = {"event": {"type": "string"}, "id": {"type": "string"}}
     embedded = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
     return {

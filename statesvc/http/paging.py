@@ -137,15 +137,12 @@ def _number(cursor: str, bound_to: Mapping[str, Any]) -> int:
 
 
 def encode_position(position: object, bound_to: Mapping[str, Any]) -> str:
-    """Return the cursor that work in parts goes on with: a dataclass, whose fields are JSON values, times and ids."""
+    """Return the cursor of work in parts: a dataclass of JSON values, times and ids."""
     return encode_cursor([TypeAdapter(type(position)).dump_python(position, mode="json")], bound_to)
 
 
 def position_of(cursor: str, position: type[T], bound_to: Mapping[str, Any]) -> T:
-    """Decode what `encode_position` was given.
-
-    Raises the problem `invalid_cursor` for what is none of this work, or breaks a field's bounds.
-    """
+    """Decode a cursor of `encode_position`. Raises the problem `invalid_cursor` otherwise."""
     (members,) = decode_cursor(cursor, bound_to, fields=1)
     try:
         return TypeAdapter(position).validate_json(orjson.dumps(members))

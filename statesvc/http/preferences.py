@@ -1,6 +1,6 @@
-"""Words of a request that mean nothing here: a warning, or a refusal where the caller prefers `handling=strict` (RFC 7240).
+"""Unknown words of a request: a warning, or a refusal under `Prefer: handling=strict` (RFC 7240).
 
-Release 0.1.0 took them silently; in 0.3 strict is the default (docs/promises.md).
+Release 0.1.0 ignored them; in 0.3 strict is the default (docs/promises.md).
 """
 
 import re
@@ -56,7 +56,6 @@ def unknown_words(parameters: BaseModel) -> list[RequestWarning]:
 
 
 def unknown_word(warnings: Sequence[RequestWarning]) -> Problem:
-    """Return the problem of a strict call."""
     return Problem(
         Code.INVALID_REQUEST,
         "the parameters break the contract",
@@ -83,6 +82,6 @@ def with_warnings(value: object, warnings: Sequence[RequestWarning] | None) -> o
 
 
 async def show_preference(request: web.Request, response: web.StreamResponse) -> None:
-    """Say that the call was handled strictly; for `on_response_prepare`."""
+    """Report strict handling in the answer; for `on_response_prepare`."""
     if request.get(STRICT):
         response.headers["Preference-Applied"] = "handling=strict"

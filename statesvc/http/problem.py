@@ -1,7 +1,7 @@
-"""Every HTTP status code that this service answers with, and its errors as RFC 9457 problems.
+"""Every HTTP status code of this service, and its errors as RFC 9457 problems.
 
-A problem's `code` is stable and for programs; its `detail` is for the person who reads it and never holds personal data,
-a secret, or a stack trace.
+A problem's `code` is stable and for programs; its `detail` is for people and never holds personal
+data, a secret, or a stack trace.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A code's status, its title, which is the same each time, and what the caller can do."""
+    """A code's status, its constant title, and the caller's remedy."""
 
     status: HTTPStatus
     title: str
@@ -253,7 +253,6 @@ class Violation:
 
 
 PROBLEM: Final = web.ResponseKey("problem", str)
-"""The code of a problem on its response."""
 
 
 class Problem(Exception):  # noqa: N818 - the RFC's word
@@ -277,7 +276,6 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return int(PROBLEM_KINDS[self.code].status)
 
     def document(self) -> dict[str, Any]:
@@ -340,7 +338,7 @@ _AIOHTTP: Final[Mapping[int, tuple[Code, str]]] = {
 
 
 def from_aiohttp(error: web.HTTPException) -> Problem | None:
-    """Convert what aiohttp itself raises to a problem; None for what is no error (a redirect)."""
+    """Convert an aiohttp error to a problem; None for a redirect."""
     if error.status < HTTPStatus.BAD_REQUEST:
         return None
     if isinstance(error, web.HTTPMethodNotAllowed):

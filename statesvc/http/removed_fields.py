@@ -20,17 +20,17 @@ REMOVED: Final[Mapping[str, str]] = {
     "patience_seconds": "a replay waits for no outcome",
     "wait": "a replay waits for no outcome",
 }
-"""What happens instead, by name."""
+"""The replacement of each removed field."""
 REMOVED_CALLS: Final[Mapping[str, str]] = {
     "/v1/carriers/{carrier_id}/mappings/export": "add a row to the carrier's table by hand "
     "(docs/teaching-codes.md)",
 }
-"""What to do instead, by path: the answer of 404."""
+"""The replacement of each removed call by path, for the answer 404."""
 WARNING_HEADER: Final = "Statesvc-Warning"
 _ANSWERED: Final[Mapping[str, Mapping[str, str]]] = {
     "max_staleness": {"Statesvc-Staleness": "0"},
 }
-"""Headers that 0.1.0 promises to whoever sends the field."""
+"""Headers that 0.1.0 promises to senders of the field."""
 
 
 def removed(name: str) -> Any:  # noqa: ANN401 - as pydantic's own

@@ -1,4 +1,4 @@
-"""The calls of the role api, and what pages beside them are made with."""
+"""The calls of the role api, and the context for pages beside them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -24,7 +24,7 @@ NEWEST_ACTION: Final = ActionPosition(2**63 - 1, 2**31 - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAction:
-    """An action from its entry. `details` has its `why`, if one was given."""
+    """An action as its entry says. `details` has its `why`, if one was given."""
 
     recorded_at: datetime
     actor: str

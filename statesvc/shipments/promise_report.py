@@ -29,7 +29,7 @@ Connection = AsyncConnection[Any]
 
 
 class PromiseGroup(TypedDict):
-    """Promises of a group; null for a dimension that was not asked for."""
+    """Promises of one carrier, service, lane and month, or of all of a dimension that was not asked for (null)."""
 
     carrier_id: str | None
     service: Annotated[

@@ -47,6 +47,8 @@ def _names_first(schema: dict[str, Any]) -> None:
 
 
 class ParcelNumber(ClosedModel):
+    """A parcel, by its carrier and the number there."""
+
     carrier_id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")]
     tracking_number: Annotated[
         str,

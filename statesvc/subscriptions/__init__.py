@@ -1,1 +1,1 @@
-"""Subscriptions: who is notified of what, where it is sent, and with which secrets it is signed."""
+"""Subscriptions: their filters, targets and secrets."""

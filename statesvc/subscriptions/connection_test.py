@@ -1,6 +1,6 @@
-"""A test notification to a subscriber, also while it is paused or disabled. It is never retried and does not count.
+"""A test notification to a subscriber, even a paused or disabled one. Never retried or counted.
 
-It is listed with the attempts; the newest of each subscription only, because it proves nothing.
+It is listed with the attempts, the newest of each subscription only, because it proves nothing.
 """
 
 import secrets
@@ -74,7 +74,10 @@ async def record_test(
     actor: str = "",
     why: str = "",
 ) -> None:
-    """List it with the attempts, and forget the oldest of more than `RECORDED_MAX`. One that says why is an operator action too."""
+    """List it with the attempts, at most `RECORDED_MAX`.
+
+    A test with a reason is an operator action too.
+    """
     async with connection.transaction():
         await connection.execute(
             _SQL["record"],

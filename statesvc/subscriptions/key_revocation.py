@@ -1,8 +1,9 @@
-"""Grants of an owner's keys to its subscriptions, and what ends with a key.
+"""Rights of an owner's keys over its subscriptions, and the end of a key.
 
-A subscription sends no more than the live keys of its owner may read: `subscriptions` for any, `read` for full payloads, `pii` for
-personal fields. That is checked when it is made, widened or resumed, and when a key is revoked: subscriptions that the owner's remaining
-keys do not cover are disabled in the same transaction, so nothing is sent from the next claim on. A key that is replaced before it is
+A subscription sends only what the live keys of its owner may read: `subscriptions` for any, `read`
+for full payloads, `pii` for personal fields. That is checked when it is made, widened or resumed.
+Revoking a key disables the subscriptions that the remaining keys do not cover in the same
+transaction, so they send nothing from the next claim on. A key that is replaced before it is
 revoked changes nothing. Lock order: ARCHITECTURE.md.
 """
 
@@ -25,7 +26,7 @@ from statesvc.log.fanouts import open_details
 
 _SQL = queries("statesvc.subscriptions", "key_revocation")
 EXPIRY: Final = "expiry"
-"""Actor that revokes keys whose time is over."""
+"""Actor that revokes expired keys."""
 _EXPIRY_SECONDS: Final = 900.0
 _EXPIRY_RETRY_SECONDS: Final = 30.0
 WHY: Final = "its owner has no live key any more with all the scopes that it needs"
@@ -36,7 +37,10 @@ _WHAT_TO_DO: Final = (
 
 
 class NotGrantedError(RuntimeError):
-    """A subscription would send what its owner, or the caller, may not read. `scope` is the missing one."""
+    """A subscription would send more than its owner, or the caller, may read.
+
+    `scope` is missing.
+    """
 
     def __init__(self, scope: Scope, who: str) -> None:
         super().__init__(f"{_REASONS[scope]}; {who} lacks it")
@@ -59,7 +63,6 @@ def needed(payload: str, *, pii: bool) -> list[Scope]:
 
 
 def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
-    """Raise NotGrantedError for the first missing scope."""
     for scope in needs:
         if scope not in held:
             raise NotGrantedError(scope, who)
@@ -104,7 +107,7 @@ async def revoke_key(
 
 
 async def revoke_expired(connection: AsyncConnection[Any]) -> list[str]:
-    """End the keys whose time is over, with the subscriptions that lived by them; return their ids."""
+    """End expired keys, with the subscriptions that depended on them; return their ids."""
     expired = [key_id for (key_id,) in await (await connection.execute(_SQL["expired"])).fetchall()]
     return [
         key_id

@@ -22,9 +22,10 @@ _SQL = queries("statesvc.subscriptions", "recorded_attempts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAttempt:
-    """One try at one notification, or a test, which is of no shipment.
+    """A try at a notification, or a test, which belongs to no shipment.
 
-    Once the notification has ended, the log has it: in the entry with the try `last_number`; `recorded_at` is of it.
+    Once the notification has ended, its entry in the log lists the try; `recorded_at` is the
+    entry's.
     """
 
     webhook_id: str
@@ -41,13 +42,16 @@ class RecordedAttempt:
     tracking_number: str | None = field(repr=False)
     last_number: int | None
     covering_id: str
-    """The `webhook_id` of that entry: another notification may have stood for this one."""
+    """The `webhook_id` of that entry, perhaps of a covering notification."""
     sealed_part: bytes | None = field(repr=False)
     sealed_key: bytes | None = field(repr=False)
     """Key of its shipment; None once erased."""
 
     def part(self, keyring: Keyring) -> Part | None:
-        """Return what is stored of this try; None where it is erased or was never stored. `SealError` where it was changed."""
+        """Return the stored part of this try; None: erased or never stored.
+
+        Raises SealError if changed.
+        """
         if self.shipment_id is None or self.sealed_part is None or self.sealed_key is None:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
@@ -70,14 +74,17 @@ class RecordedAttempt:
         return parts_by_number(part, covered).get(self.number)
 
     def response(self, keyring: Keyring) -> Response | None:
-        """Return what its receiver answered, as `part`."""
+        """Return the receiver's answer, as `part`."""
         part = self.part(keyring)
         return None if part is None else Response.of(part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterSummary:
-    """Limiter of a subscription, over all notifiers. No `notifiers`: nothing was sent lately, so how fast it may be notified is unknown."""
+    """Limiter of a subscription, over all notifiers.
+
+    No `notifiers`: idle, so its pace is unknown.
+    """
 
     limit: Annotated[
         int,
@@ -109,7 +116,10 @@ async def read_attempts(
     before: tuple[datetime, str, int] | None,
     limit: int,
 ) -> list[RecordedAttempt]:
-    """Return what was tried, the newest first. `before`: recorded_at, webhook-id and number of the last one seen."""
+    """Return the tries, the newest first.
+
+    `before`: recorded_at, webhook-id and number of the last seen.
+    """
     recorded_at, webhook_id, number = before or (None, None, None)
     cursor = connection.cursor(row_factory=class_row(RecordedAttempt))
     await cursor.execute(
@@ -127,7 +137,7 @@ async def read_attempts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """Time of one request to a receiver, how long it took, and how it ended."""
+    """A request to a receiver: start, duration and outcome."""
 
     started_at: datetime
     duration_ms: int
@@ -135,12 +145,11 @@ class Try:
 
     @property
     def ended_at(self) -> datetime:
-        """A millisecond after it began, at least."""
+        """At least a millisecond after it began."""
         return self.started_at + timedelta(milliseconds=max(self.duration_ms, 1))
 
     @property
     def is_delivered(self) -> bool:
-        """True if the receiver took it."""
         return self.outcome == AttemptOutcome.DELIVERED
 
 
@@ -154,7 +163,7 @@ class RecentTries:
 
 
 async def read_recent_tries(connection: AsyncConnection[Any], subscription_id: UUID) -> RecentTries:
-    """Return what was sent lately, as far as the bound."""
+    """Return the recent tries, up to the bound."""
     ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
     cursor = connection.cursor(row_factory=class_row(Try))
     await cursor.execute(

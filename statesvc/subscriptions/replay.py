@@ -1,10 +1,11 @@
-"""Sending a subscriber again what it missed in a range of time, or was sent in it already.
+"""Sending a subscriber the notifications of a time range again, missed or delivered.
 
-Notifications that were written go back into the outbox under their webhook-id. Changes of status that were never written, because the
-subscription was disabled, are made from the log under the id that they would have had: a receiver that dedupes on it sees each once. A
-range is replayed in pages, each a transaction with its own operator action, from a position that the caller passes back: a call that is
-cut off loses nothing, and a repeated one puts nothing twice. Updates that left the status as it was are replayed where they were written;
-the log does not single them out.
+Existing notifications go back into the outbox under their webhook-id. Changes during a disabled
+time are made from the log under the id that they would have had: a receiver that dedupes sees each
+once. A range is replayed in pages, each a transaction with its own operator action, from a position
+that the caller passes back: an interrupted call loses nothing, and a repeated one sends nothing
+twice. Updates without a change of status are replayed only where they were written, because the log
+does not list them.
 """
 
 import time
@@ -30,7 +31,7 @@ from statesvc.log.parcel_log import parcels_of, read_present_parcels
 
 PAGE_ROWS: Final = 500
 WINDOW_ROWS: Final = 20_000
-"""Transitions that one page reads: a filter that fits few of them costs no more."""
+"""Transitions that a page reads: a narrow filter costs no more."""
 CALL_ROWS: Final = 20_000
 CALL_SECONDS: Final = 15.0
 
@@ -50,7 +51,10 @@ START: Final = ReplayPosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """Range to replay. `until` is exclusive; `open_end`: everything up to now. `delivered_too`: also what the subscriber has taken."""
+    """Range to replay.
+
+    `until` is exclusive; `open_end`: up to now. `delivered_too`: delivered ones again.
+    """
 
     subscription_id: UUID
     since: datetime
@@ -65,23 +69,21 @@ class ReplayRequest:
 
 @dataclass(slots=True)
 class RangeProgress:
-    """Result of one call, or of its dry run. `after` None: the range is done."""
+    """Result of a call, or of its dry run. `after` None: the range is done."""
 
     matched: int = 0
     put: int = 0
     """Now in the outbox, or to be put there."""
     never_written: int = 0
-    """Number of those that are changes while nothing was collected."""
+    """Number of those that were never written, because the subscription was disabled."""
     waiting: int = 0
     """Were in the outbox anyway."""
     delivered: int = 0
-    """Were left out, because the subscriber has them."""
+    """Left out, because the subscriber has them."""
     after: ReplayPosition | None = START
 
 
 class SubscriptionStatus(NamedTuple):
-    """Status of a subscription that is not deleted."""
-
     created_at: datetime
     disabled: bool
     now: datetime
@@ -104,7 +106,7 @@ async def replay(
     archive: History,
     after: ReplayPosition = START,
 ) -> RangeProgress:
-    """Replay from `after` on, within the bounds of one call. Raises UnreadableArchiveError."""
+    """Replay from `after` on, within the bounds of a call. Raises UnreadableArchiveError."""
     await archive.restore_period(connection, max(request.since, after.at), request.until)
     progress, deadline = RangeProgress(after=after), time.monotonic() + CALL_SECONDS
     while (
@@ -181,7 +183,7 @@ async def _page(
 
 
 async def _silent(connection: AsyncConnection[Any], missed: Sequence[_Found]) -> set[_Found]:
-    """Return those that nobody was to be notified of, as it was asked for when their event was submitted."""
+    """Return those submitted with `notify=false`."""
     if not missed:
         return set()
     rows = [(one.shipment_id, one.sequence, one.at) for one in missed]
@@ -199,7 +201,7 @@ async def _silent(connection: AsyncConnection[Any], missed: Sequence[_Found]) ->
 async def _said_before(
     connection: AsyncConnection[Any], subscription_id: UUID, missed: Sequence[_Found]
 ) -> set[_Found]:
-    """Return those that another source of the parcel had said before, where the subscription wants each status once."""
+    """Return those that another source of the parcel had reported, if each status is sent once."""
     row = await (
         await connection.execute(_SQL["once"], {"subscription_id": subscription_id})
     ).fetchone()
@@ -265,7 +267,7 @@ async def _put(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentAgain:
-    """Who puts notifications of a subscription back, and what their dead letters say of it."""
+    """The actor of a replay, and the note on its dead letters."""
 
     subscription_id: UUID
     actor: str
@@ -278,7 +280,7 @@ async def put_again(
     again: SentAgain,
     wanted: Sequence[tuple[UUID, int, datetime, bool]],
 ) -> Sequence[Any]:
-    """Put shipment, sequence, time and whether it was written of each back into the outbox. Returns what was put, for `record_again`."""
+    """Put these notifications back into the outbox; return the rows for `record_again`."""
     current = await read_status(connection, again.subscription_id)
     if current is None:
         return []
@@ -293,7 +295,7 @@ async def put_again(
 async def record_again(
     connection: AsyncConnection[Any], rows: Sequence[Any], action: Action
 ) -> None:
-    """Append the fan-outs of what was put, and the operator's action. Raises ArchivedHistoryError."""
+    """Append the fan-outs and the operator's action. Raises ArchivedHistoryError."""
     now = await (await begin_batch(connection)).rows()
     leaf_hashes = await append_fanouts(
         connection, fanouts_again(rows, recorded_at=now.recorded_at), now=now

@@ -1,6 +1,7 @@
-"""Sending one notification again, under its id: as a replay of it alone, by the same limiter and with the same retries.
+"""Sending a single notification again under its id, through the same limiter and retries.
 
-What waits already is not put twice: it is due at once. What is being sent now is not either: its end is waited for, but not for long.
+A waiting notification becomes due at once, and is not put twice. The end of a send in progress is
+waited for briefly.
 """
 
 import asyncio

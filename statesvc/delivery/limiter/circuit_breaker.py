@@ -47,13 +47,15 @@ class CircuitBreaker:
         self._changed_at = float("-inf")
 
     def refuses_until(self, now: float) -> float | None:
-        """Return when a probe may be sent; None: at once. A time counted from a future one holds nothing: a clock was ahead."""
+        """Return when a probe may be sent; None: at once.
+
+        A future time counts as past: a clock was ahead.
+        """
         if self.open_until is None or self._changed_at > now + CLOCK_SECONDS_MAX:
             return None
         return self.open_until
 
     def probing(self) -> None:
-        """Note that the probe is under way."""
         self.state = BreakerState.HALF_OPEN
 
     def unprobed(self) -> None:
@@ -61,7 +63,7 @@ class CircuitBreaker:
         self.state = BreakerState.OPEN
 
     def finished(self, *, failed: bool, is_probe: bool, started_at: float, now: float) -> None:
-        """Note the end of an attempt. Only the probe ends an open state; one that began before the last change says nothing new."""
+        """Note the end of an attempt. Only the probe ends an open state."""
         if is_probe:
             if failed:
                 self._open_seconds = min(OPEN_SECONDS_MAX, self._open_seconds * LONGER_FACTOR)

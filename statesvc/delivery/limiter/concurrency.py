@@ -1,14 +1,15 @@
-"""Limit of a receiver's concurrent requests: additive increase, multiplicative decrease, as in Vector's ARC.
+"""Limit of a receiver's concurrent requests: additive increase, multiplicative decrease.
 
-The measure is the receiver's latency. Requests that begin within about one round trip are a crowd; when nine tenths of it have been
-answered the limit moves once: up by one when it was reached and answers came as fast as usual, down by a tenth when they were slower than
-their usual spread allows. It is halved at once when the receiver said or showed that it is overloaded. Requests that began before the
-last move belong to the former limit and do not count; those still in progress count with the time they have taken so far, because early
-answers alone are the fast ones.
+As in Vector's ARC, the measure is the receiver's latency. Requests that begin within about one
+round trip are a crowd; when nine tenths of it have been answered the limit moves once: up by one
+when it was reached and answers came as fast as usual, down by a tenth when they were slower than
+their usual spread allows. It is halved at once when the receiver signals overload. Requests that
+began before the last move do not count; those in progress count with their time so far, because
+early answers alone are the fast ones.
 
-The usual latency is measured with a small crowd: now and then one is half as large. A mean of all would learn the queue that we cause as
-normal, and creep up until the receiver breaks. If half as many are no faster, then the receiver is slower for reasons of its
-own, and that is the new usual.
+The usual latency is measured with a small crowd: now and then a crowd is half as large. A mean of
+all would learn our own queue as normal, and creep up until the receiver breaks. If half as many are
+no faster, the receiver itself is slower, and that is the new usual.
 """
 
 import math
@@ -27,12 +28,12 @@ MEASURING_FACTOR: Final = 0.5
 DEVIATIONS: Final = 2.5
 SPREAD_SHARE_MIN: Final = 0.1
 SPREAD_SECONDS_MIN: Final = 0.005
-"""Slower by less than one of these is noise, however even the latency was before."""
+"""A smaller increase is noise, however even the latency was before."""
 SPREAD_SHARE_MAX: Final = 0.5
 """Slower by more than this is not usual, however irregular it was: over a window's many answers chance averages out."""
 WEIGHT: Final = 0.4
 OUTLIER_FACTOR: Final = 2.0
-"""A measure counts at most as this many times the mean: one that met a pause of the receiver says little."""
+"""A measure counts at most as this many times the mean: a pause of the receiver is an outlier."""
 OWN_REASONS_SHARE: Final = 0.8
 """Half the crowd, but still more than this of the latency: it is not our crowd that makes it."""
 ANSWERED_SHARE: Final = 0.9
@@ -69,14 +70,14 @@ class Mark:
 
 @dataclass(slots=True)
 class _Crowd:
-    """Requests that began at one limit. `until`: once it has enough, later ones are not waited for."""
+    """Requests that began at one limit. `until`: later ones are not waited for."""
 
     number: int
     until: float
     is_full: bool = False
     under_way: int = 0
     began_sum: float = 0.0
-    """Sum of the start times of those under way."""
+    """Sum of the start times of those in progress."""
     answered: int = 0
     seconds_sum: float = 0.0
 
@@ -90,7 +91,7 @@ class _Crowd:
 
 
 class Concurrency:
-    """The limit of one receiver, between 1 and `maximum`."""
+    """The limit of a receiver, between 1 and `maximum`."""
 
     def __init__(self, *, maximum: int = MAXIMUM) -> None:
         self._maximum = float(max(1, min(maximum, MAXIMUM)))
@@ -103,14 +104,12 @@ class Concurrency:
 
     @property
     def limit(self) -> int:
-        """Requests that may be in flight."""
         return max(
             1, int(self._limit if self._measuring is None else self._limit * MEASURING_FACTOR)
         )
 
     @property
     def level(self) -> int:
-        """The limit between measures."""
         return int(self._limit)
 
     @property
@@ -119,7 +118,6 @@ class Concurrency:
         return None if self._usual is None else self._usual.seconds
 
     def started(self, in_flight: int, *, now: float) -> Mark:
-        """Note the start of a request, `in_flight` with it."""
         crowd = self._crowd
         if not crowd.size and self._usual is not None:
             crowd.until = now + self._usual.seconds
@@ -188,7 +186,6 @@ class Concurrency:
         self._next(max(1.0, limit), now)
 
     def _next(self, limit: float, now: float) -> None:
-        """Begin the next crowd."""
         self._limit = min(self._maximum, limit)
         self._since_measure += 1
         until = math.inf if self._usual is None else now + self._usual.seconds

@@ -1,7 +1,7 @@
-"""All limiters of one process, under its bound.
+"""All limiters of a process, under its bound.
 
-No subscription holds more than a quarter, so three that hang leave room for all others; retries hold no more than two fifths,
-so that news never waits behind them.
+A subscription holds at most a quarter, so three that hang leave room for the others; retries hold
+at most two fifths, so that new notifications never wait behind them.
 """
 
 import math
@@ -22,7 +22,7 @@ from statesvc.delivery.limiter.subscription_limiter import (
 )
 
 FORGOTTEN_AFTER_SECONDS: Final = 600.0
-"""A limiter that was idle for longer starts afresh: what it learned is too old to be trusted."""
+"""A limiter idle for longer starts afresh: its knowledge is too old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Permits:
 
     @property
     def unsettled(self) -> int:
-        """Claimed, and not settled yet."""
+        """Claimed, and not settled."""
         return self._unsettled
 
     def offer(self, now: float, *, limit: int) -> Offer:
-        """Return what the next claim may take, `limit` at most."""
+        """Return the offer to the next claim, at most `limit`."""
         fresh = Allowance(free=min(FRESH.free, self.share), retries=FRESH.retries)
         known = {
             subscription_id: limiter.allowance(now)
@@ -90,7 +90,7 @@ class Permits:
         self._limiters[subscription_id].give(permit, end)
 
     def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None:
-        """Note that what came of it is committed."""
+        """Note that the outcome is committed."""
         self._unsettled -= 1
         self._limiters[subscription_id].settled(end)
 
@@ -107,7 +107,7 @@ class Permits:
         )
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:
-        """Note what a claim found, after its permits were taken. Return True to claim again at once."""
+        """Note a claim's result, after its permits were taken. True: claim again at once."""
         full = found.total() >= offer.free
         self._wants_more = full or (self._retries > 0 and found_retries.total() >= offer.retries)
         passed = [
@@ -121,13 +121,13 @@ class Permits:
         return any(passed) or (full and offer.free > 0)
 
     def wait_for(self, offer: Offer) -> None:
-        """Claim again, as soon as a permit is free, for subscriptions that this offer gives nothing."""
+        """Claim for subscriptions without a share of this offer as soon as a permit is free."""
         for one, allowance in offer.known.items():
             if not allowance.free:
                 self._limiters[one].wants_more = True
 
     def seconds_until_retry(self, now: float) -> float:
-        """Return the time until a budget that keeps retries back allows one more; infinite: none does."""
+        """Return the seconds until a budget allows another retry; infinite: none is held back."""
         waits = [
             wait
             for limiter in self._limiters.values()
@@ -136,7 +136,7 @@ class Permits:
         return min(waits, default=math.inf)
 
     def forget_idle(self, now: float) -> list[UUID]:
-        """Drop limiters that were idle for long. Return whose."""
+        """Drop limiters that were idle for long; return their subscriptions."""
         since = now - FORGOTTEN_AFTER_SECONDS
         idle = [
             subscription_id
@@ -148,7 +148,6 @@ class Permits:
         return idle
 
     def states(self) -> dict[UUID, LimiterState]:
-        """Return the state to show of each."""
         return {
             subscription_id: limiter.state for subscription_id, limiter in self._limiters.items()
         }

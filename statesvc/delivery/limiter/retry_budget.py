@@ -18,21 +18,22 @@ class RetryBudget:
         self._counted_at: float | None = None
 
     def available(self, now: float) -> int:
-        """Return the retries that may start now."""
         self._accrue(now)
         return int(self._balance)
 
     def seconds_until_next(self, now: float) -> float:
-        """Return the time until one more may start without any first attempt; 0: now."""
+        """Return the seconds until another retry may start without a first attempt; 0: now."""
         self._accrue(now)
         return max(0.0, (1.0 - self._balance) / FLOOR_PER_SECOND)
 
     def first(self) -> None:
-        """Note that a first attempt starts."""
         self._balance = min(BALANCE_MAX, self._balance + SHARE)
 
     def retry(self, now: float) -> None:
-        """Note that a retry starts. Never refused here: a claim that was under way is honoured, the next one waits for it."""
+        """Note that a retry starts.
+
+        Never refused: claimed retries are honoured, the next claim waits.
+        """
         self._accrue(now)
         self._balance -= 1.0
 

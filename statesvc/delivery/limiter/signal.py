@@ -11,18 +11,15 @@ _MAY_ASK_TO_WAIT = frozenset({429, 503})
 
 
 class Signal(Enum):
-    """Ordered by nothing: each kind is used for something else."""
-
     OK = auto()
-    """It took the notification: its latency counts."""
+    """The receiver took the notification: its latency counts."""
     OVERLOADED = auto()
     """It is too busy or broken: fewer at a time."""
     REFUSED = auto()
-    """It did not want this one, or could not be asked: says nothing about how many it bears."""
+    """The receiver rejected this notification, or was not asked: no sign of its capacity."""
 
 
 def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
-    """Return what the end of an attempt means for the next ones."""
     match outcome:
         case AttemptOutcome.DELIVERED:
             return Signal.OK

@@ -1,4 +1,4 @@
-"""The limiter of one subscription: how many more may be sent to it now, and what each answer changes."""
+"""The limiter of a subscription: the present allowance, and the effect of each answer."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -47,8 +47,6 @@ class AttemptEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterState:
-    """State of a limiter, as it is shown."""
-
     limit: int
     in_flight: int
     mean_latency_seconds: float | None
@@ -57,23 +55,23 @@ class LimiterState:
 
 
 FRESH: Final = Allowance(free=Concurrency().limit, retries=1)
-"""Allowance of a subscription that this process knows nothing of yet."""
+"""Allowance of a subscription that is new to this process."""
 
 
 @dataclass(slots=True)
 class SubscriptionLimiter:
-    """`share`: what it may hold at most, of those that are sent and of those that are not settled yet."""
+    """`share`: the most it may hold in flight and unsettled."""
 
     share: int
     concurrency: Concurrency = field(init=False)
     breaker: CircuitBreaker = field(init=False, default_factory=CircuitBreaker)
     in_flight: int = field(init=False, default=0)
     unsettled: int = field(init=False, default=0)
-    """In flight, and ended but not settled yet."""
+    """In flight, and ended but not settled."""
     wants_more: bool = field(init=False, default=False)
-    """The last claim may have left something for want of a permit: claim again as soon as one is free."""
+    """The last claim may have left some for want of a permit: claim again when a permit is free."""
     withheld_retries: bool = field(init=False, default=False)
-    """The last claim might take no retries: one that begins or ends may allow some."""
+    """The last claim took no retries: the start or end of an attempt may allow some."""
     last_used_at: float = field(init=False, default=float("-inf"))
     _budget: RetryBudget = field(init=False, default_factory=RetryBudget)
     _retries: int = field(init=False, default=0)
@@ -84,7 +82,6 @@ class SubscriptionLimiter:
         self.concurrency = Concurrency(maximum=self.share)
 
     def allowance(self, now: float) -> Allowance:
-        """Return what the next claim may take."""
         if self._asked_to_wait or self.breaker.state is BreakerState.HALF_OPEN:
             return Allowance(free=0, retries=0, in_flight=self.in_flight)
         if self.breaker.state is BreakerState.OPEN:
@@ -101,7 +98,7 @@ class SubscriptionLimiter:
         return Allowance(free=free, retries=retries, in_flight=self.in_flight)
 
     def claimed(self, allowance: Allowance, *, found: int, found_retries: int) -> bool:
-        """Note what a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
+        """Note a claim's result. True: claim again, because retries have their turn now."""
         self.wants_more = found >= allowance.free or bool(
             self._retries and found_retries >= allowance.retries
         )
@@ -115,7 +112,7 @@ class SubscriptionLimiter:
         return self._budget.seconds_until_next(now)
 
     def take(self, now: float, *, is_retry: bool) -> Permit | None:
-        """Take a permit for what a claim brought; None where an answer came meanwhile that forbids it."""
+        """Take a permit for a claimed notification; None: an answer has forbidden it meanwhile."""
         if self._asked_to_wait:
             return None
         is_probe = False
@@ -174,12 +171,12 @@ class SubscriptionLimiter:
             self.concurrency = Concurrency(maximum=self.share)
 
     def settled(self, end: AttemptEnd | None) -> None:
-        """Note that what came of an attempt is committed, so a pause that was asked for with it rules every notifier now."""
+        """Note a committed outcome: its pause now applies to every notifier."""
         self.unsettled -= 1
         self._asked_to_wait -= end is not None and end.asks_to_wait
 
     def is_idle(self, since: float) -> bool:
-        """Return whether nothing was sent since, nothing is under way, and no breaker holds anything back."""
+        """Return whether it sent nothing since, has none in progress, and no breaker is open."""
         return (
             not self.unsettled
             and self.last_used_at < since
@@ -188,7 +185,7 @@ class SubscriptionLimiter:
 
     @property
     def is_limited(self) -> bool:
-        """True if what is sent now may have waited for the receiver."""
+        """True if a send now may have waited for the receiver."""
         is_full = self.wants_more or self.in_flight >= self.concurrency.limit
         return is_full or bool(self._asked_to_wait) or self.breaker.state is not BreakerState.CLOSED
 

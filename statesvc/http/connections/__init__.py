@@ -1,1 +1,1 @@
-"""The connections of clients: how many a process takes, and how one moves to another process of this machine."""
+"""Client connections: their bounds, and their move to another process of this machine."""

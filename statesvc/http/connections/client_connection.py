@@ -25,7 +25,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def _refusal(code: Code, detail: str) -> bytes:
-    """Format an answer that needs no request."""
+    """Format an answer without a request."""
     answer = Problem(code, detail, headers={"Connection": "close"}).response()
     lines = [
         f"HTTP/1.1 {answer.status} {answer.reason}",
@@ -76,7 +76,7 @@ class Sharing:
 
 
 class ClientConnection(web.RequestHandler):
-    """One connection. `is_shared`: it has carried requests of both processes."""
+    """A connection. `is_shared`: it has carried requests of both processes."""
 
     __slots__ = (
         *(
@@ -133,7 +133,7 @@ class ClientConnection(web.RequestHandler):
             self._await_head()
 
     def begin(self, head: bytes) -> None:
-        """Go on with an adopted connection. `head`: what another process has read of it, which comes before what is read here."""
+        """Continue an adopted connection. `head`: bytes that the other process has read."""
         early, self._early = self._early or b"", None
         if self.transport is not None and (head or early):
             self.data_received(head + early)
@@ -146,7 +146,7 @@ class ClientConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def keep_body(self) -> None:
-        """Read no more of the body for now: what the client sends stays in the network."""
+        """Stop reading the body for now; the client's bytes stay in the network."""
         self._pause_transport_reading()
 
     def take_body(self) -> None:
@@ -211,7 +211,7 @@ class ClientConnection(web.RequestHandler):
         self.force_close()
 
     def _give(self, sharing: Sharing, head: bytes) -> bool:
-        """Move the connection; return False where it must stay: nobody takes it, or its last answer is not out yet."""
+        """Move the connection; return False if nobody takes it, or its last answer is not out."""
         transport = self.transport
         if (
             transport is None
@@ -237,7 +237,7 @@ class ClientConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no HTTP without quoting any of it. Anyone may send it, so it is counted and logged as a refusal is."""
+        """Answer malformed HTTP without quoting it; count and log it as a refusal."""
         if status != HTTPStatus.BAD_REQUEST:
             return super().handle_error(request, status, exc, message)
         self._gate.refused("malformed_request")

@@ -1,7 +1,8 @@
-"""Bounds of a process's connections: how many, how many from one address, and how long a request's head may take to come.
+"""Bounds of a process's connections: in all, per address, and the time for a request's head.
 
-Every connection is a file of the process; when it has no file left it can take none, and no database connection either. So the bound lies
-below the limit of the system, and one address has a share of it. Proxies of our own stand for many and have no share.
+Every connection is a file of the process; without a free file it can open no database connection
+either. So the bound lies below the limit of the system, and an address has a share of it. Our own
+proxies carry many clients and have no share.
 """
 
 import ipaddress
@@ -14,7 +15,7 @@ from typing import Final
 HEAD_SECONDS: Final = 10.0
 FILES_WANTED: Final = 65_536
 FILES_RESERVED: Final = 128
-"""For the database, logs, archives and what libraries open."""
+"""For the database, logs, archives and libraries."""
 CONNECTIONS_MAX: Final = 10_000
 _IPV6_SHARE: Final = 64
 """A subscriber of IPv6 has a network of this size at least."""
@@ -39,7 +40,7 @@ def connections_allowed(wanted: int | None, files: int) -> int:
 
 
 class ConnectionGate:
-    """Counts connections. `refused` hears the cause of each refusal."""
+    """Counts connections. `refused` receives the cause of each refusal."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class ConnectionGate:
             del self._by_address[share]
 
     def _share(self, peer: object) -> str:
-        """Return whose share it is; empty: no one's."""
+        """Return the share of the peer; empty: none."""
         if not isinstance(peer, tuple):
             return ""
         try:

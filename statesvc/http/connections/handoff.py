@@ -1,8 +1,8 @@
-"""Sockets of clients, handed from one process of this machine to another over a unix socket.
+"""Client sockets, handed from a process of this machine to another over a unix socket.
 
-Each is one frame: the number of bytes that were read of the connection, whether both processes have answered requests of it, those bytes;
-the socket itself comes along (SCM_RIGHTS). So the process that answers talks to the client itself: what it streams, how slowly it is
-read and where the client is needs no one in between. Both ends give and take; `api` listens, `ingress` connects, repeatedly.
+A frame holds the number of bytes read, whether both processes have answered requests, and those
+bytes; the socket comes along (SCM_RIGHTS). So the answering process talks to the client directly.
+Both ends give and take; `api` listens, `ingress` connects, repeatedly.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 class Handoff:
-    """One end. `adopt` must be set before `run`."""
+    """An end of the channel. `adopt` must be set before `run`."""
 
     def __init__(self, path: Path, *, listens: bool, adopt: Adopt) -> None:
         self._path = path
@@ -43,7 +43,6 @@ class Handoff:
 
     @property
     def is_up(self) -> bool:
-        """The other process is there."""
         return self._channel is not None
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
@@ -65,7 +64,7 @@ class Handoff:
             await self._keep(lambda: _connect(self._path))
 
     def stop(self) -> None:
-        """End `run`; what was given is still read by the other end."""
+        """End `run`; the other end still reads frames that were sent."""
         self._stopping.set()
 
     async def _keep(self, join: Callable[[], Coroutine[None, None, socket.socket]]) -> None:
@@ -123,7 +122,6 @@ class _Channel:
         self._loop.add_reader(joined, self._read)
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
-        """Enqueue a copy of the socket, and send what can be sent."""
         if self.lost.done() or len(self._frames) >= QUEUE_MAX:
             return False
         self._frames.append((os.dup(fd), _HEADER.pack(len(head), is_shared) + head))
@@ -132,7 +130,7 @@ class _Channel:
         return True
 
     def close(self) -> None:
-        """Close it, and what could not be sent any more."""
+        """Close it; unsent frames are dropped."""
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
@@ -158,7 +156,7 @@ class _Channel:
             self._adopt(socket.socket(fileno=self._fds.popleft()), head, is_shared)
 
     def _frame(self) -> tuple[bytes, bool] | None:
-        """Return the next frame that is whole."""
+        """Return the next complete frame."""
         if len(self._received) < _HEADER.size:
             return None
         count, is_shared = _HEADER.unpack_from(self._received)

@@ -1,1 +1,1 @@
-"""API keys: how they are stored and looked up, what each may ask, and short-lived tokens made with them."""
+"""API keys: storage, lookup, limits, and short-lived tokens made with them."""

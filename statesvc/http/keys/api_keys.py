@@ -40,7 +40,6 @@ class Caller:
     actor: str
 
     def has(self, scope: Scope) -> bool:
-        """Return whether the caller may do this."""
         return scope in self.scopes
 
 
@@ -106,7 +105,7 @@ class Keys:
         return await self._look_up(key_id, None)
 
     async def require(self, request: web.Request, scope: Scope) -> Caller:
-        """Return the caller, who has the scope; otherwise raise the problem 401 or 403."""
+        """Return the caller if it has the scope; raise the problem 401 or 403 otherwise."""
         caller = await self.caller(request)
         if caller is None:
             raise Problem(
@@ -167,7 +166,6 @@ def _why_unknown(request: web.Request) -> str:
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:
-    """Raise the problem of a missing scope."""
     if not caller.has(scope):
         raise Problem(
             Code.MISSING_SCOPE,

@@ -1,6 +1,7 @@
-"""Limits of one API key in a process: calls at a time, calls that compute at a time, calls per second.
+"""Limits of an API key in a process: concurrent calls, concurrent computed calls, calls per second.
 
-Ingest is not limited here: what a poller pushes is admitted as webhooks are. Streams have limits of their own.
+Ingest is not limited here: a poller's pushes are admitted as webhooks are. Streams have limits of
+their own.
 """
 
 import math
@@ -23,7 +24,7 @@ _KEYS_MAX: Final = 4096
 
 
 class KeyLimits:
-    """The limits and what each key has taken of them."""
+    """The limits, and the use of each key."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class KeyLimits:
 
     @contextmanager
     def call(self, key_id: str, *, is_computed: bool) -> Iterator[None]:
-        """Count one call while it lasts. Raises the problem `too_many_requests`."""
+        """Count a call while it lasts. Raises the problem `too_many_requests`."""
         self._take(key_id)
         if self._calls[key_id] >= self._calls_max:
             raise self._refusal(
@@ -70,7 +71,7 @@ class KeyLimits:
                     del counter[key_id]
 
     def headers(self, key_id: str) -> dict[str, str]:
-        """Return what the key may still ask, as draft-ietf-httpapi-ratelimit-headers has it."""
+        """Return the remaining quota, as in draft-ietf-httpapi-ratelimit-headers."""
         left = self._left_of(key_id, self._now())
         full_seconds = math.ceil((self._burst - left) / self._per_second)
         window_seconds = math.ceil(self._burst / self._per_second)

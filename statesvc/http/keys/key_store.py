@@ -1,8 +1,9 @@
-"""API keys at rest, and what each may do. Only SHA-256 of a key is stored; the key is shown once, when it is made.
+"""API keys at rest and their scopes. Only SHA-256 of a key is stored; the key is shown once.
 
-Form: `ss_<key id>_<secret>`; the id is public (logs and lists name it), the secret has 256 random bits, so that a plain hash
-is enough. Creating a key is an operator action in the log; so is revoking it (`statesvc/subscriptions/key_revocation.py`), which ends
-what its owner may no longer have.
+Form: `ss_<key id>_<secret>`; the id is public (logs and lists name it), the secret has 256 random
+bits, so that a plain hash is enough. Creating a key is an operator action in the log; so is
+revoking it (`statesvc/subscriptions/key_revocation.py`), which ends rights that its owner loses
+with it.
 """
 
 import hashlib
@@ -79,9 +80,9 @@ async def create_key(
     expires_at: datetime | None = None,
     why: str = "",
 ) -> tuple[str, str]:
-    """Make a key; return its id and the key itself, which nobody can read again. One transaction, committed by the caller.
+    """Make a key; return its id and the key, which cannot be read again. The caller commits.
 
-    `owner` None: the key's own id, so that no two keys share what they own by chance.
+    `owner` None: the key's own id, so that keys do not share resources by chance.
     """
     listed = sorted(set(scopes))
     if not listed:
@@ -132,7 +133,7 @@ async def owner_called(connection: AsyncConnection[Any], called: str) -> str:
 
 
 async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
-    """Return all keys, revoked ones too, the newest first."""
+    """Return all keys, revoked keys too, the newest first."""
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(SQL["list_all"])
     return [

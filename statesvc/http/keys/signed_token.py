@@ -1,7 +1,8 @@
-"""Short-lived rights that are handed out as text: what the bearer may do, until when, signed. Nothing of it is stored.
+"""Short-lived signed rights as text: a purpose and an expiry. Not stored.
 
-A token is a JSON web token (RFC 7519, HS256). It is good for one purpose, its `aud`; it names the API key that made it, so it ends with
-that key, too. Its claims are readable by anyone who has it, so they hold nothing secret.
+A token is a JSON web token (RFC 7519, HS256). It is good for a single purpose, its `aud`; it names
+the API key that made it, so it ends with that key, too. Its claims are readable by its bearer, so
+they hold no secret.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,6 @@ class TokenSigner:
         self._key = key
 
     def sign(self, purpose: str, claims: Mapping[str, Any], *, expires_at: datetime) -> str:
-        """Make a token. `claims` are JSON values."""
         return jwt.encode({**claims, "exp": expires_at, "aud": purpose}, self._key, _ALGORITHM)
 
     def read(self, purpose: str, token: str) -> Mapping[str, Any]:
