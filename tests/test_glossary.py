@@ -27,6 +27,7 @@ HOMES: Final = {
         "statesvc/addons/archive",
         "statesvc/privacy",
         "statesvc/api/legal_hold_operations.py",
+        "statesvc/api/erasure_words.py",
     ),
     "lease": ("statesvc/queue", "statesvc/worker", "statesvc/notifier"),
     "outbox": ("statesvc/append", "statesvc/notifier", "statesvc/queue", "statesvc/maintenance"),
