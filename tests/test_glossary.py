@@ -26,6 +26,7 @@ HOMES: Final = {
         "statesvc/bodies",
         "statesvc/addons/archive",
         "statesvc/privacy",
+        "statesvc/api/erasure_words.py",
         "statesvc/api/legal_hold_operations.py",
         "statesvc/api/erasure_words.py",
     ),
