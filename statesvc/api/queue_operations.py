@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from statesvc.api.operating_words import seen_ago, several_versions
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.database.wakeups.channels import READY_NOW
@@ -30,6 +31,7 @@ from statesvc.queue.carrier_quota import (
 from statesvc.queue.depths import QueueDepths, read_depths
 
 WHY_LENGTH_MAX: Final = 1000
+_TROUBLE: Final = ("silent", "stopping", "foreign", "alive")
 _QUEUE: Final = "queue"
 _NOTICES: Final = "notices"
 
@@ -96,15 +98,54 @@ async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
         return await read_depths(connection, count_max=context.limits.counted)
 
 
-@operation("GET /v1/workers", scope="ops", tag=_QUEUE)
+@operation(
+    "GET /v1/workers",
+    scope="ops",
+    tag=_QUEUE,
+    view=(
+        Sentences(several_versions),
+        Table(
+            "role",
+            "state",
+            Column(seen_ago, "Seen"),
+            "host",
+            Column("pid", "PID"),
+            Column("started_at", "Started"),
+            Column("leases", "Holds"),
+            Column("leases_lost", "Lost in a day"),
+            Column("version", wide=True),
+            Column("worker_id", "Process"),
+            empty="No process has sent a heartbeat within a day.",
+        ),
+        Sentences(
+            "Messages taken over within an hour from a worker whose lease had ended: {rescues_last_hour}."
+        ),
+    ),
+    commands=(Command(name="workers", renamed={"items": "workers"}),),
+    pages=(
+        ConsolePage(
+            path="/console/workers",
+            title="Workers",
+            menu="Workers",
+            group="Operators",
+            runbook=("RoleDown",),
+            is_live=True,
+        ),
+    ),
+)
 async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage:
     """List workers.
+
+    Those in trouble first.
 
     Each process sends a heartbeat every 10 s, an ingress every 4 s; its row goes with a clean exit, or after a day without one. `silent`:
     three heartbeats are missing. A worker in another language shows only while it holds messages.
     """
     async with context.pool.connection() as connection:
-        workers = await worker_list.list_workers(connection)
+        workers = sorted(
+            await worker_list.list_workers(connection),
+            key=lambda worker: (_TROUBLE.index(worker.state), worker.role or "", worker.worker_id),
+        )
         rescues = await rescues_last_hour(connection)
     return {"items": workers, "next_cursor": None, "rescues_last_hour": rescues}
 

@@ -7,12 +7,13 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
+from statesvc.api.operating_words import would_hold, would_release
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command
+from statesvc.http.faces import Command, Form
 from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
@@ -43,6 +44,8 @@ WHY_LENGTH_MAX = 1000
 GUARD_MESSAGES_MAX: Final = 5_000
 _DIAL: Final = frozenset({"stable", "candidate", "percent", "shadow", "guard", "fallback_seconds"})
 _TAG: Final = "rollouts"
+_HELD: Final = Sentences("{carrier_id}: held; in effect at the next claim")
+_RELEASED: Final = Sentences("{carrier_id}: released; in effect at the next claim")
 _ONE: Final = "/v1/rollouts/{carrier_id}"
 
 
@@ -278,14 +281,39 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
             summary="keep a carrier's messages, process none",
             fields=("why",),
             fixed={"hold": True},
-            view=Sentences("{carrier_id}: held; in effect at the next claim"),
+            view=_HELD,
         ),
         Command(
             name="rollout release",
             summary="process them again",
             fields=("why",),
             fixed={"hold": False},
-            view=Sentences("{carrier_id}: released; in effect at the next claim"),
+            view=_RELEASED,
+        ),
+    ),
+    forms=(
+        Form(
+            path="/console/carriers/{carrier_id}/hold",
+            title="Hold {carrier_id}",
+            button="Hold it",
+            fixed={"hold": True},
+            preview="get_queue",
+            would=Sentences(would_hold),
+            view=_HELD,
+            then="/console/carriers/{carrier_id}",
+            section="/console/carriers",
+            is_drastic=True,
+        ),
+        Form(
+            path="/console/carriers/{carrier_id}/release",
+            title="Release {carrier_id}",
+            button="Release it",
+            fixed={"hold": False},
+            preview="get_queue",
+            would=Sentences(would_release),
+            view=_RELEASED,
+            then="/console/carriers/{carrier_id}",
+            section="/console/carriers",
         ),
     ),
 )

@@ -43,7 +43,7 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             calls_api=True,
         ),
         "workers": ListedCommand(
-            "statesvc.cli.workers",
+            "statesvc.cli.declared",
             "the running processes, and when each was last seen",
             calls_api=True,
         ),

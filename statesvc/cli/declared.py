@@ -16,6 +16,7 @@ from statesvc.http.faces import Command
 from statesvc.http.views import Views, draw, is_refused
 
 _PAGE: Final = 200
+_NONE: Final[Mapping[str, str]] = {}
 _OF_A_PAGE: Final = frozenset({"items", "next_cursor"})
 
 
@@ -117,9 +118,13 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
         cursor = operation.fields.get("cursor")
         is_whole = cursor is not None and cursor.place == "query" and "cursor" not in taken
         answer = await _answer(calls, operation, stated, why=why, is_whole=is_whole)
-    if options.json:
-        answer = _renamed(answer, command)
-    return _write(answer, command.view or operation.view, stated, as_json=options.json)
+    return _write(
+        answer,
+        command.view or operation.view,
+        stated,
+        as_json=options.json,
+        renamed=command.renamed,
+    )
 
 
 async def _answer(
@@ -169,24 +174,35 @@ async def whole(calls: Calls, operation: ListedOperation, given: Mapping[str, Js
     return {**answer, "next_cursor": None}
 
 
-def _renamed(answer: Json, command: Command) -> Json:
-    def renamed(members: Mapping[str, Json]) -> Json:
-        return {command.renamed.get(name, name): value for name, value in members.items()}
+def _renamed(answer: Json, names: Mapping[str, str]) -> Json:
+    """Return the answer, or the rows of a list, with other names for members."""
+    match answer:
+        case dict():
+            return {
+                names.get(name, name): _renamed(value, names) if name == "items" else value
+                for name, value in answer.items()
+            }
+        case list():
+            return [_renamed(row, names) for row in answer]
+        case _:
+            return answer
 
-    if not command.renamed or not isinstance(answer, dict):
-        return answer
-    if "items" not in answer:
-        return renamed(answer)
-    return {**answer, "items": [renamed(row) for row in answer["items"]]}
 
-
-def _write(answer: Json, view: Views, stated: Mapping[str, Json], *, as_json: bool) -> int:
+def _write(
+    answer: Json,
+    view: Views,
+    stated: Mapping[str, Json],
+    *,
+    as_json: bool,
+    renamed: Mapping[str, str] = _NONE,
+) -> int:
     """Write the answer; return 1 where it says that something was not done."""
     blocks = draw(view, answer, stated)
     is_failure = is_refused(blocks) and not stated.get("dry_run")
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
     if as_json:
-        write_json(answer if listed is None or answer.keys() - _OF_A_PAGE else listed)
+        printed = answer if listed is None or answer.keys() - _OF_A_PAGE else listed
+        write_json(_renamed(printed, renamed))
     else:
         write_blocks(blocks, is_failure=is_failure)
     if listed is not None and answer.get("next_cursor"):

@@ -15,6 +15,7 @@ from statesvc.addons.console.screen import (
     FormAction,
     Input,
     PageRequest,
+    Redirect,
     Screen,
     Values,
 )
@@ -48,12 +49,13 @@ class CarrierScreens:
         quiet = sorted(line.carrier_id for line in board.lines if line.is_quiet)
         return {"lines": lines, "quiet": quiet, "all_held": board.all_held, "all": ALL}
 
-    async def show_one(self, visit: PageRequest) -> Mapping[str, Any]:
+    async def show_one(self, visit: PageRequest) -> Mapping[str, Any] | Redirect:
         """Show one carrier, with its candidate's differences and its codes."""
+        if visit.path("carrier_id") == "all":
+            return Redirect(LIST)
         carrier = self._carrier(visit)
         carrier_id = carrier.carrier_id
-        async with self.pool.connection() as connection:
-            line = (await read_board(connection, [carrier_id])).lines[0]
+        line = await self._line(carrier_id)
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier_id)
         diffs = None
         if rollout["candidate"] is not None:
@@ -76,45 +78,6 @@ class CarrierScreens:
             "mappings": draw(list_code_mappings.view, mappings) if mappings["items"] else [],
             "quota": next((one for one in quotas if one["carrier_id"] == carrier_id), None),
         }
-
-    async def would_hold(self, visit: PageRequest, _values: Values) -> DryRun:
-        lines = await self._lines(visit)
-        ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
-        pushed = sum(line.hours[-1].accepted for line in lines)
-        refusal = (
-            "It is on hold already."
-            if all(line.rollout.hold for line in lines) and not self._means_all(visit)
-            else None
-        )
-        return DryRun(
-            sentences=[
-                f"Messages of {self._name(visit)} are still acknowledged and stored, and none is processed until a release.",
-                f"{ready:,} that are ready now would wait, and what comes: {pushed:,} came within this hour.",
-                "Nothing is lost. In effect at the next claim of every worker.",
-            ],
-            refusal=refusal,
-        )
-
-    async def hold(self, visit: PageRequest, values: Values) -> Done:
-        """Turn the kill switch on."""
-        return await self._turn(
-            visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold."
-        )
-
-    async def would_release(self, visit: PageRequest, _values: Values) -> DryRun:
-        lines = await self._lines(visit)
-        held = sum(line.depths["held"] for line in lines if line.depths is not None)
-        return DryRun(
-            sentences=[
-                f"{held:,} messages of {self._name(visit)} that wait are processed, the oldest first, and so is what comes."
-            ]
-        )
-
-    async def release(self, visit: PageRequest, values: Values) -> Done:
-        """Turn the kill switch off."""
-        return await self._turn(
-            visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released."
-        )
 
     async def rollout_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """Return the inputs, filled with the present rollout."""
@@ -179,7 +142,7 @@ class CarrierScreens:
         rollout = await visit.call_api(
             "GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id
         )
-        line = (await self._lines(visit))[0]
+        line = await self._line(carrier.carrier_id)
         change = _changes_of(values)
         wanted = checked_body(RolloutChange, {**change, "why": values["why"]})
         refused = "; ".join(each.why for each in refusals(_wanted_rollout(wanted), carrier))
@@ -199,9 +162,10 @@ class CarrierScreens:
         return DryRun(sentences=sentences, refusal=refused or None)
 
     async def rollout(self, visit: PageRequest, values: Values) -> Done:
-        return await self._turn(
-            visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed."
-        )
+        carrier_id = visit.path("carrier_id")
+        change = {**_changes_of(values), "why": values["why"]}
+        await visit.call_api("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
+        return Done(sentence="The rollout is changed.", then=f"{LIST}/{carrier_id}")
 
     async def quota_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """Return the inputs, filled with the present quota."""
@@ -227,25 +191,9 @@ class CarrierScreens:
         await visit.call_api("PUT /v1/quotas/{carrier_id}", _quota(values), carrier_id=carrier_id)
         return Done(sentence="The quota is set.", then=f"{LIST}/{carrier_id}")
 
-    async def _turn(self, visit: PageRequest, change: Mapping[str, Any], sentence: str) -> Done:
-        carrier_id = visit.path("carrier_id")
-        await visit.call_api("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
-        return Done(
-            sentence=sentence, then=LIST if self._means_all(visit) else f"{LIST}/{carrier_id}"
-        )
-
-    async def _lines(self, visit: PageRequest) -> Sequence[CarrierLine]:
-        wanted = (
-            sorted(self.carriers) if self._means_all(visit) else [self._carrier(visit).carrier_id]
-        )
+    async def _line(self, carrier_id: str) -> CarrierLine:
         async with self.pool.connection() as connection:
-            return (await read_board(connection, wanted)).lines
-
-    def _means_all(self, visit: PageRequest) -> bool:
-        return visit.path("carrier_id") == "all"
-
-    def _name(self, visit: PageRequest) -> str:
-        return "every carrier" if self._means_all(visit) else self._carrier(visit).name
+            return (await read_board(connection, [carrier_id])).lines[0]
 
     def _carrier(self, visit: PageRequest) -> Carrier:
         carrier = self.carriers.get(visit.path("carrier_id"))
@@ -334,23 +282,6 @@ def carrier_pages(
             section=LIST,
         ),
     ], [
-        FormAction(
-            path=ONE + "/hold",
-            title="Hold {carrier_id}",
-            button="Hold it",
-            dry_run=pages.would_hold,
-            carry_out=pages.hold,
-            is_drastic=True,
-            **about,
-        ),
-        FormAction(
-            path=ONE + "/release",
-            title="Release {carrier_id}",
-            button="Release it",
-            dry_run=pages.would_release,
-            carry_out=pages.release,
-            **about,
-        ),
         FormAction(
             path=ONE + "/rollout",
             title="Change the rollout of {carrier_id}",

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.addons.console.screen import MenuGroup, PageRequest, Screen
+from statesvc.addons.console.screen import PageRequest, Screen
 from statesvc.http.keys.key_store import Scope
 
 QUEUE: Final = "/console/queue"
-WORKERS: Final = "/console/workers"
 _STATES: Final = ("ready", "leased", "scheduled", "held")
 
 
@@ -27,28 +26,6 @@ async def show_queue(visit: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def show_workers(visit: PageRequest) -> Mapping[str, Any]:
-    """Show every process, those in trouble first."""
-    found = await visit.call_api("GET /v1/workers")
-    order = ("silent", "stopping", "foreign", "alive")
-    workers = sorted(
-        found["items"],
-        key=lambda worker: (
-            order.index(worker["state"]),
-            worker["role"] or "",
-            worker["worker_id"],
-        ),
-    )
-    versions = sorted(
-        {
-            worker["version"]
-            for worker in workers
-            if worker["version"] is not None and worker["state"] == "alive"
-        }
-    )
-    return {"workers": workers, "versions": versions, "rescues": found["rescues_last_hour"]}
-
-
 def work_pages() -> list[Screen]:
     return [
         Screen(
@@ -58,14 +35,5 @@ def work_pages() -> list[Screen]:
             scope=Scope.OPS,
             show=show_queue,
             menu="Queue",
-        ),
-        Screen(
-            path=WORKERS,
-            title="Workers",
-            template="workers.html",
-            scope=Scope.OPS,
-            show=show_workers,
-            menu="Workers",
-            group=MenuGroup.OPERATORS,
         ),
     ]

@@ -83,9 +83,11 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
         await _confirm(page, "Take it back")
         await _says(page, "revision 2; in effect")
         await _with_keys(page, "Carriers", "ups", "Hold", button="Hold it", is_drastic=True)
-        await _says(page, "UPS is on hold.")
+        await _says(page, "ups: held; in effect at the next claim")
         await _with_keys(page, "Release", button="Release it")
-        await expect(page.get_by_role("status")).to_contain_text("UPS is released.")
+        await expect(page.get_by_role("status")).to_contain_text(
+            "ups: released; in effect at the next claim"
+        )
         await _with_keys(
             page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause"
         )

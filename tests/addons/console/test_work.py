@@ -37,10 +37,10 @@ async def test_a_carrier_is_held_and_released_with_a_why(tab: Tab) -> None:
     assert "Nothing is lost" in would
     assert not (await rollout_of(tab.api.connection, "ups")).held
     after = await tab.act("/console/carriers/ups/hold", why="their feed is broken")
-    assert "UPS is on hold." in after
+    assert "ups: held; in effect at the next claim" in after
     assert "their feed is broken" in after
     assert (await rollout_of(tab.api.connection, "ups")).held
-    assert "UPS is on hold." not in await tab.text("/console/carriers/ups")
+    assert "ups: held" not in await tab.text("/console/carriers/ups")
     await tab.act("/console/carriers/ups/release", why="they repaired it")
     assert not (await rollout_of(tab.api.connection, "ups")).held
     record = await tab.text("/console/record?target=carrier")
@@ -49,7 +49,8 @@ async def test_a_carrier_is_held_and_released_with_a_why(tab: Tab) -> None:
 
 async def test_every_carrier_is_held_at_once(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    assert "Every carrier is on hold." in await tab.act("/console/carriers/all/hold", why="drill")
+    await tab.act("/console/carriers/all/hold", why="drill")
+    assert "Every carrier is on hold." in await tab.text("/console/carriers")
     assert (await rollout_of(tab.api.connection, "ups")).held
 
 

@@ -31,10 +31,10 @@ async def test_workers_show_their_state_their_leases_and_what_was_taken_from_the
         for w in shown["items"]
     ]
     assert rows == [
-        ("stopping", "stopping", 0, 0, "worker"),
-        ("alive", "alive", 3, 0, "worker"),
-        ("node", "foreign", 2, 0, None),
         ("silent", "silent", 0, 2, "worker"),
+        ("stopping", "stopping", 0, 0, "worker"),
+        ("node", "foreign", 2, 0, None),
+        ("alive", "alive", 3, 0, "worker"),
     ]
-    assert 50 <= shown["items"][3]["seen_seconds_ago"] < 60
+    assert 50 <= shown["items"][0]["seen_seconds_ago"] < 60
     assert shown["rescues_last_hour"] == 1

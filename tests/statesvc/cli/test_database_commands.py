@@ -145,7 +145,8 @@ async def test_workers_are_listed(
     database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(database, monkeypatch)
-    assert await shell.json("workers") == {"workers": [], "rescues_last_hour": 0}
+    nobody = await shell.json("workers")
+    assert (nobody["workers"], nobody["rescues_last_hour"]) == ([], 0)
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(
             "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"

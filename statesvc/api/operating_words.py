@@ -1,0 +1,43 @@
+"""Holds of carriers and running processes in words, alike on the command line and on the console."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statesvc.background.duration import duration
+
+
+def would_hold(queue: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a hold would do, of the queue and the `carrier_id`, which may be `all`."""
+    yield "Messages are still acknowledged and stored, and none is processed until a release."
+    yield f"{_waiting(queue, 'ready'):,} that are ready now would wait. Nothing is lost. In effect at the next claim of every worker."
+
+
+def would_release(queue: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{_waiting(queue, 'held'):,} messages that wait are processed, the oldest first, and so is what comes."
+
+
+def _waiting(queue: Mapping[str, Any], state: str) -> int:
+    wanted = queue["carrier_id"]
+    return sum(
+        lane[state]
+        for carrier_id, lane in queue["carriers"].items()
+        if wanted in {"all", "*", carrier_id}
+    )
+
+
+def several_versions(workers: Mapping[str, Any]) -> Iterator[str]:
+    """Say that processes of several releases run."""
+    versions = sorted(
+        {
+            each["version"]
+            for each in workers["items"]
+            if each["version"] and each["state"] == "alive"
+        }
+    )
+    if len(versions) > 1:
+        yield f"Several versions run: {', '.join(versions)}."
+
+
+def seen_ago(worker: Mapping[str, Any]) -> str | None:
+    seconds = worker["seen_seconds_ago"]
+    return None if seconds is None else f"{duration(seconds)} ago"
