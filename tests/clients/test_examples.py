@@ -12,8 +12,10 @@ from typing import Final
 import pytest
 
 from tests.clients.installed_client import CLIENTS
+from tests.clients.planted_errors import PLANTED
 
 ROOT: Final = CLIENTS.parent
+PLANTED_HEAD: Final = "from uuid import UUID\nfrom statesvc_client import Client\nclient = Client('http://a.example')\n"
 FRAGMENTS: Final = {
     "CONTRIBUTING.md": "quotes the service, where mypy reads it",
     "docs/brokers.md": "stands in an application of Django and Celery",
@@ -49,12 +51,16 @@ def programs() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("own_processes")
-def test_all_programs_in_python_type_check(installed_client: Path, tmp_path: Path) -> None:
+def test_all_programs_in_python_type_check_and_each_planted_error_is_found(
+    installed_client: Path, tmp_path: Path
+) -> None:
     paths = []
     for name, program in programs():
         paths.append(tmp_path / f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}.py")
         paths[-1].write_text(program)
     assert len(paths) > 50
+    planted = tmp_path / "planted.py"
+    planted.write_text(PLANTED_HEAD + "\n".join(call for call, _ in PLANTED.values()))
     command: list[str | Path] = [
         sys.executable,
         "-m",
@@ -67,11 +73,14 @@ def test_all_programs_in_python_type_check(installed_client: Path, tmp_path: Pat
     ]
     environment = {**os.environ, "MYPYPATH": str(installed_client)}
     ended = subprocess.run(
-        [*command, *paths],
+        [*command, planted, *paths],
         env=environment,
         capture_output=True,
         text=True,
         timeout=170,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout[-4000:]
+    found = re.findall(r"(\w+)\.py:(\d+): error", ended.stdout)
+    first = PLANTED_HEAD.count("\n") + 1
+    lines = range(first, first + len(PLANTED))
+    assert set(found) == {("planted", str(line)) for line in lines}, ended.stdout[-4000:]
