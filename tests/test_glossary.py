@@ -18,6 +18,7 @@ HOMES: Final = {
         # the kill switch
         "statesvc/reading",
         "statesvc/api/rollout_operations.py",
+        "statesvc/api/operating_words.py",
         "statesvc/api/service_status.py",
         "statesvc/api/status_facts.py",
         "statesvc/health",
