@@ -1,4 +1,4 @@
-"""Checks of the archives of bodies and of the log: how far they came, what is late or failed, which files are missing or altered."""
+"""Checks of the archives of bodies and of the log: progress, delays, failures, missing files."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -109,7 +109,7 @@ def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Fin
 
 
 def _failures(ledger: Sequence[DayRecord]) -> Iterator[Finding]:
-    """Report failures of days that are still in the database; what failed and was done later is over."""
+    """Report failures of days that are still in the database; later successes end a failure."""
     for archive in islice(
         (archive for archive in ledger if archive.failures and archive.dropped_at is None),
         NAMED_MAX,
@@ -224,6 +224,6 @@ def _troubled_months(ledger: Sequence[LogMonth]) -> Iterator[Finding]:
 
 
 def _size_fault(entries: ArchivePath, size_bytes: int) -> str | None:
-    """Return what is wrong with the size of a month's entries and their index together."""
+    """Return the fault in the size of a month's entries and their index together."""
     index = index_of(entries)
     return size_fault(entries, size_bytes - (size_of(index) if index.exists() else 0))

@@ -192,7 +192,7 @@ async def _verify(settings: Settings, folder: ArchivePath, *, as_json: bool) -> 
 async def _fault_of(
     connection: AsyncConnection[tuple[object, ...]], folder: ArchivePath, archive: DayRecord
 ) -> dict[str, str]:
-    """Return what is wrong with the file, by its name; nothing where it is well, or where there is none."""
+    """Return the file's fault by its name; None: it is sound, or there is none."""
     if archive.file_name is None or archive.sha256 is None:
         return {}
     fault = await asyncio.to_thread(file_fault, folder / archive.file_name, archive.sha256)

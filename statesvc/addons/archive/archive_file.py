@@ -1,6 +1,6 @@
-"""The archive file of one day: sealed bodies in the order of their message ids, with an index to read one without the others.
+"""The archive file of a day: sealed bodies in the order of their message ids, with an index.
 
-docs/body-archive.md describes the bytes. Everything here blocks: callers on an event loop use a thread.
+docs/body-archive.md describes the bytes. All calls block: callers on an event loop use a thread.
 """
 
 import hashlib
@@ -37,7 +37,10 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class ArchiveFileError(Exception):
-    """The file is cut short, altered, or no archive. Names a place in the file, nothing of its content."""
+    """The file is cut short, altered, or no archive.
+
+    Names a place in the file, never its content.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class FinishedFile:
 
 
 class ArchiveWriter:
-    """Writes one file from its beginning to its end; the index waits in a temporary file next to it."""
+    """Writes a file from beginning to end; the index waits in a temporary file next to it."""
 
     def __init__(self, path: Path, day: date) -> None:
         self._file: IO[bytes] = os.fdopen(
@@ -118,7 +121,7 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Reads one file: a record by its message id, or all in their order. Raises `ArchiveFileError` on anything that is not as written."""
+    """Reads a file: a record by its message id, or all in order. Raises ArchiveFileError."""
 
     def __init__(self, path: ArchivePath) -> None:
         self._file: IO[bytes] = path.open("rb")
@@ -157,7 +160,7 @@ class ArchiveReader:
         return map(self._record, range(self.records))
 
     def sha256(self) -> bytes:
-        """Read the whole file anew and return its digest, after checking it against the one that the file carries."""
+        """Read the whole file again and return its digest, checked against the stored digest."""
         digest, offset, end = hashlib.sha256(), 0, self.size_bytes - _FOOTER.size + _DIGEST_AT
         while offset < end:
             chunk = self._read(offset, min(_CHUNK_BYTES, end - offset))

@@ -1,4 +1,4 @@
-"""What `statesvc status` says of the archives."""
+"""Findings about the archives for `statesvc status`."""
 
 from typing import Any, Final
 

@@ -36,7 +36,6 @@ class ArchiveRefusedError(RuntimeError):
 
     @classmethod
     def of(cls, folder: ArchivePath, error: OSError) -> Self:
-        """Make it of what the system or the store said."""
         return cls(
             str(error)
             if isinstance(error, ObjectStoreError)
@@ -65,7 +64,10 @@ class ArchiveIdentity:
         return MARKER + self.keyring.digest(b"archive")[:8].hex()
 
     async def require(self) -> None:
-        """Check the archive's identity. Raises ArchiveRefusedError. Marks a folder that is new, or whose marker alone is missing."""
+        """Check the archive's identity. Raises ArchiveRefusedError.
+
+        Marks a folder that is new, or lacks only its marker.
+        """
         refusal = await (await self.connection.execute(SQL["sealing_refusal"])).fetchone()
         if refusal is not None:
             raise ArchiveRefusedError(f"the log is not sealed: {refusal[0]}")
@@ -84,7 +86,7 @@ class ArchiveIdentity:
         await self.connection.execute(SQL["note_refusal"], {"why": str(error)[:500]})
 
     async def end_refusal(self) -> None:
-        """Note that the archive was found to be what it should be."""
+        """Note that the identity is confirmed again."""
         await self.connection.execute(SQL["end_refusal"])
 
 
@@ -118,7 +120,10 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
 
 
 def file_of_ledger_fault(file: ArchivedFile, sizes: Mapping[str, int]) -> str | None:
-    """Return what of a file, or of a month's files, is missing or not as long as it was; None: nothing. `sizes`: what is in the folder."""
+    """Return the missing file, or the file of another size; None: none.
+
+    `sizes`: those in the folder.
+    """
     names = (
         LOG_FILES.file_names(file.name)
         if file.name.endswith(LOG_FILES.suffixes[0])
@@ -163,7 +168,6 @@ async def read_refusal(connection: Connection) -> ArchiveRefusal | None:
 
 
 async def read_archive_failures(connection: Connection) -> list[ArchiveFailure]:
-    """Return the failures of both archives."""
     return [
         ArchiveFailure(*row)
         for row in await (await connection.execute(SQL["read_failures"])).fetchall()

@@ -39,9 +39,10 @@ _STOP_SECONDS: Final = 5.0
 
 
 class LogArchiver(Periodic):
-    """Starts `statesvc archive log` once an hour where a month is due, in a process of its own: the worker's memory does not grow by it.
+    """Starts `statesvc archive log` once an hour if a month is due, in its own process.
 
-    `stop` ends that process; the next pass continues. Of several workers one archives, the others find it at work.
+    So the worker's memory does not grow. `stop` ends that process; the next pass continues. Of
+    several workers only one archives.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class LogArchiver(Periodic):
             raise
 
     async def once(self) -> int | None:
-        """Run a pass where one is due, and return its exit code; None: nothing is due, or it was stopped."""
+        """Run a due pass and return its exit code; None: none is due, or it was stopped."""
         async with await connect_direct(
             self._dsn, application_name="statesvc log archive", limits=_LOG_LIMITS
         ) as connection:
@@ -100,7 +101,10 @@ class LogArchiver(Periodic):
 
 
 async def _end(child: Process) -> None:
-    """End the child; nothing is half done afterwards: every step commits as a whole, files appear complete."""
+    """End the child.
+
+    Every step commits as a whole and files appear complete, so nothing is left half done.
+    """
     with contextlib.suppress(ProcessLookupError):
         child.terminate()
         try:
@@ -111,7 +115,7 @@ async def _end(child: Process) -> None:
 
 
 class _StoppedError(Exception):
-    """Between two batches, by `stop`."""
+    """Stopped between two batches."""
 
 
 class BodyArchiver(Periodic):
@@ -149,7 +153,7 @@ class BodyArchiver(Periodic):
         )
 
     async def _pass(self) -> float | None:
-        """Run a pass; what failed, or was busy, is tried again soon."""
+        """Run a pass; failed and busy periods are tried again soon."""
         try:
             outcome = await self.once()
         except _StoppedError:
@@ -178,14 +182,14 @@ class BodyArchiver(Periodic):
         return outcome
 
     async def _rest(self) -> None:
-        """Rest as long as the batch before took."""
+        """Rest for as long as the last batch took."""
         if await set_within(self.stopping, time.monotonic() - self._worked_since):
             raise _StoppedError
         self._worked_since = time.monotonic()
 
 
 def archive_jobs(launch: Launch, base: Runtime) -> list[Component]:
-    """Return what archives bodies, and months of the log where that is set; nothing where there is no place for archives."""
+    """Return the jobs that archive bodies and, if configured, months of the log."""
     settings = launch.settings
     folder = archive_folder(settings)
     if folder is None:

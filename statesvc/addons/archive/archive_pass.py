@@ -44,11 +44,11 @@ log = structlog.get_logger()
 
 
 class PeriodFailedError(RuntimeError):
-    """A period cannot be archived now; it is tried again. The message holds nothing of what is archived but ids and places."""
+    """A period cannot be archived now; it is tried again. The message holds ids and places only."""
 
 
 class NotVerifiedError(PeriodFailedError):
-    """A file is not what the database has: it is written anew."""
+    """A file differs from the database: it is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,10 @@ class ArchiveProgress:
 
 @dataclass(slots=True, kw_only=True)
 class ArchivePassResult:
-    """Result of a pass, by the first days of the periods. `busy`: verified ones, whose tables others would not let go.
+    """Result of a pass, by the first days of the periods.
 
-    `refused`: why the place is not the archive, so that the pass ended there.
+    `busy`: verified periods whose tables are locked. `refused`: the reason why the place was
+    refused, which ended the pass.
     """
 
     refused: str | None = None
@@ -88,7 +89,7 @@ async def run_in_archive(
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLedger:
-    """The steps that every ledger has, each one statement of the archive's own."""
+    """The steps that every ledger has, each a statement of its own."""
 
     statements: Queries
 
@@ -104,11 +105,11 @@ class ArchiveLedger:
         )
 
     async def forget_written(self, connection: Connection, period: date) -> None:
-        """Note that the files are not what the database has: they are written anew."""
+        """Note that the files differ from the database: they are written again."""
         await connection.execute(self.statements["forget_written"], {"period": period})
 
     async def note_failure(self, connection: Connection, period: date, why: str) -> None:
-        """Note a failure. `why` holds nothing of what is archived but ids and places."""
+        """Note a failure. `why` holds ids and places only."""
         await connection.execute(
             self.statements["note_failure"], {"period": period, "failure": why[:500]}
         )
@@ -116,7 +117,7 @@ class ArchiveLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivePass(ABC, Generic[P]):
-    """One pass of a leader."""
+    """A pass of a leader."""
 
     identity: ArchiveIdentity
     ledger: ArchiveLedger
@@ -143,14 +144,14 @@ class ArchivePass(ABC, Generic[P]):
 
     @abstractmethod
     async def write(self, period: P, prefix: str) -> Mapping[str, bytes]:
-        """Write the files, whose names begin so, publish and note them; return their digests."""
+        """Write files with this prefix, publish and note them; return their digests."""
 
     @abstractmethod
     async def verify(self, period: P, path: ArchivePath) -> None:
-        """Compare what the files hold with the database. Raises NotVerifiedError."""
+        """Compare the files with the database. Raises NotVerifiedError."""
 
     async def may_leave(self, period: P, sha256: bytes) -> bool:  # noqa: ARG002 - for the archive that gives notice
-        """Return whether nothing but the tables' other users is in the way."""
+        """Return whether only other users of the tables are in the way."""
         return True
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The bodies of one day's partition, read in the order of their ids, in batches bounded by rows and bytes."""
+"""The bodies of a day's partition, by id, in batches bounded by rows and bytes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,10 @@ class DayBatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotBody:
-    """A body of the partition, with what its key is wrapped in. `held`: a legal hold stands on a shipment that it names."""
+    """A body of the partition, with its wrapped key.
+
+    `held`: a legal hold is on one of its shipments.
+    """
 
     message_id: UUID
     received_at: datetime
@@ -58,7 +61,7 @@ class BodyBatch:
     keys: Mapping[UUID, SealingKey | None] = field(repr=False)
 
     def body_key(self, body: HotBody, keyring: Keyring) -> SealingKey | None:
-        """Return the body's key; None: erased. Raises `SealError`."""
+        """Return the body's key; None: erased. Raises SealError."""
         return unwrap_body_key(
             body.sealed_key,
             body.shipments,

@@ -1,4 +1,7 @@
-"""The ledger of archived days. Every step is one statement, so after a crash the next archiver continues from its row."""
+"""The ledger of archived days.
+
+Every step is a statement, so a crash leaves a row to continue from.
+"""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -93,7 +96,7 @@ async def expiring_days(connection: Connection, *, keep_months: int) -> list[Arc
 async def drop_expired_messages(connection: Connection) -> date | None:
     """Drop the verdicts of the month whose bodies have expired, and return it; None: none is due.
 
-    Raises where the lock does not come at once.
+    Raises if the lock is not free at once.
     """
     row = await (await connection.execute(_SQL["drop_expired_messages"])).fetchone()
     return None if row is None else row[0]
@@ -116,7 +119,7 @@ async def expire_day(connection: Connection, day: date, *, holds_known: int) -> 
 
 
 async def undeleted_days(connection: Connection) -> list[ArchivedDay]:
-    """Return expired archives whose file is still to be deleted."""
+    """Return expired archives with files to delete."""
     return [
         ArchivedDay(*row)
         for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()
@@ -130,7 +133,7 @@ async def note_deleted(connection: Connection, day: date) -> None:
 async def longest_unchecked(
     connection: Connection, *, days: int
 ) -> tuple[ArchivedDay, bytes] | None:
-    """Return the file that was not checked for the longest time, more than `days`, and what its digest must be."""
+    """Return the file that was not checked for longest, for more than `days`, and its digest."""
     row = await (
         await connection.execute(_SQL["longest_unchecked"], {"days": days}, binary=True)
     ).fetchone()
@@ -142,7 +145,6 @@ async def note_checked(connection: Connection, day: date, *, fault: str | None) 
 
 
 async def archives(connection: Connection) -> list[DayRecord]:
-    """Return the whole ledger, the oldest day first."""
     return await (
         await connection.cursor(binary=True, row_factory=class_row(DayRecord)).execute(
             _SQL["archives"]

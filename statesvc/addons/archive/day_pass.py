@@ -1,4 +1,4 @@
-"""One pass of the archiver: write > verify > drop the days that are due, expire those whose months are over, check one old file."""
+"""A pass of the archiver: write > verify > drop due days, expire old months, check an old file."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +52,7 @@ from statesvc.files.body_record import BodyRecord
 log = structlog.get_logger()
 
 CHECKED_DAYS: Final = 30
-"""Every file is read again at least this often: one that nobody checks is lost without anyone's noticing."""
+"""Every file is read again at least this often, so that a loss is noticed."""
 _RECORDS_AT_ONCE: Final = 500
 Connection = AsyncConnection[Any]
 
@@ -69,7 +69,7 @@ class BodyArchiving:
     drop_tries: int = TRIES
     batches: DayBatchLimits = field(default_factory=DayBatchLimits)
     report: Callable[[int, int], None] = lambda _done, _total: None
-    """Told how many of the days that are due are done."""
+    """Receives the number of due days that are done."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -295,7 +295,7 @@ async def _verify(
 
 
 class _Records:
-    """The file's records in their order, one ahead."""
+    """The file's records in order, read one ahead."""
 
     def __init__(self, archive: ArchiveReader) -> None:
         self._all: Iterator[BodyRecord] = iter(archive)

@@ -1,7 +1,7 @@
-"""A month's entries as one Parquet file, sorted by log index; any Parquet reader understands it.
+"""A month's entries as a Parquet file, sorted by log index; any Parquet reader understands it.
 
-Row groups are ranges of the log, so a few are read for a page of it. Every page has a checksum, every entry its leaf hash: what is
-read is never anything else than what was written, and a file that was changed is named with the place.
+Row groups are ranges of the log, so few are read for a page of it. Every page has a checksum, every
+entry its leaf hash: a changed file is refused with the place of the change.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ class EntryFileWriter:
         self._writer.write_table(_table(entries), row_group_size=max(1, len(entries)))
 
     def add_metadata(self, metadata: Mapping[bytes, bytes]) -> None:
-        """Add to the footer what is known only now."""
+        """Add late metadata to the footer."""
         self._writer.add_key_value_metadata(dict(metadata))
 
     def close(self) -> None:
@@ -252,7 +252,7 @@ class EntryFile:
             yield list(zip(shipments, versions, canonicals, strict=True))
 
     def group(self, group: RowGroup) -> list[LogEntry]:
-        """Return all entries of a row group, each as it was hashed. The last one read is cached."""
+        """Return all checked entries of a row group. The last group is cached."""
         if self._last is None or self._last[0] != group.number:
             self._last = (group.number, self._read(group))
         return self._last[1]
@@ -306,7 +306,7 @@ class EntryFile:
 
 
 def _entries(table: pa.Table) -> list[LogEntry]:
-    """Read entries in the order of their indexes; what names no kind is left out, and is missed by its count."""
+    """Read entries by index; an unknown kind is left out, and the counts then differ."""
     entries: list[LogEntry] = []
     for name, kind in KINDS_BY_NAME.items():
         part = table.filter(pc.equal(table["entry"], name))

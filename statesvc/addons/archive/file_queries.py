@@ -46,7 +46,7 @@ def of_range(path: ArchivePath, begin: int, end: int) -> list[LogEntry]:
 
 
 def of_period(path: ArchivePath, since: datetime, until: datetime) -> list[UUID]:
-    """Return the shipments of which something was said in a period."""
+    """Return the shipments with a status change in a period."""
     with open_file(path) as file:
         return sorted(UUID(shipment_id) for shipment_id in file.spoken_of(since, until))
 

@@ -1,8 +1,8 @@
-"""Dedupe keys of shipments whose entries are all archived become eight bytes each in the shipment's own row.
+"""Packing of dedupe keys of archived shipments: eight bytes each in the shipment's own row.
 
-A pass walks all keys in their order, in short transactions, each of which packs and deletes the same keys (functions/packed_keys.sql in
-`migrations/`): a crash between two of them loses nothing, and the next pass begins anew. What is packed is gone from the walk, so a pass
-reads what is hot, and what stays.
+A pass walks all keys in order, in short transactions, each of which packs and deletes the same keys
+(functions/packed_keys.sql in `migrations/`), so a crash loses nothing, and the next pass begins
+again. Packed keys leave the walk.
 """
 
 from typing import Any, Final
@@ -16,12 +16,15 @@ _KEYS_AT_ONCE: Final = 20_000
 
 
 async def is_packing_due(connection: AsyncConnection[Any]) -> bool:
-    """Return whether a month is gone whose shipments' keys were not packed since."""
+    """Return whether keys of an archived month are still unpacked."""
     return bool(await _rows(connection, "unpacked"))
 
 
 async def pack_keys(connection: AsyncConnection[Any], *, keys_at_once: int = _KEYS_AT_ONCE) -> int:
-    """Run one pass; return how many keys it packed. The connection is in autocommit, and its session leads the archive of the log."""
+    """Run a pass; return the number of packed keys.
+
+    The connection is in autocommit, and its session leads the archive of the log.
+    """
     months = [month for (month,) in await _rows(connection, "unpacked")]
     carrier_id, event_id, done = "", "", 0
     while True:

@@ -1,6 +1,6 @@
-"""Giving up an archived file that no backup has either: archiving goes on without it.
+"""Giving up an archived file without a backup: archiving continues without it.
 
-Nothing else changes. What was in the file stays unreadable and `verify` names it; if the file turns up after all, it is read as before.
+Its entries stay unreadable and `verify` names it; if the file turns up, it is read as before.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ _SQL = queries("statesvc.addons.archive", "lost_files")
 
 
 class NotLostError(RuntimeError):
-    """The file is no archived one, or is there as it was written."""
+    """The file is not archived, or is intact."""
 
 
 async def give_up(
     connection: AsyncConnection[Any], folder: ArchivePath, file_name: str, *, actor: str, why: str
 ) -> str:
-    """Give up the file, and return what is wrong with it. Raises NotLostError, OSError."""
+    """Give up the file, and return its fault. Raises NotLostError, OSError."""
     row = await (
         await connection.execute(_SQL["find_archived"], {"file_name": file_name}, binary=True)
     ).fetchone()

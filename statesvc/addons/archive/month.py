@@ -1,4 +1,4 @@
-"""The entries of one month as the database has them, in the order of the log, range by range."""
+"""The entries of a month in the database, in the order of the log, range by range."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _SQL = queries("statesvc.addons.archive", "month")
 _BOUNDS: Final = entry_statements(_SQL["batch_bounds"])
 _ENTRIES: Final = entry_statements(_SQL["entries"])
 RANGE_INDEXES: Final = 8_192
-"""Indexes at which batches begin, in one range and so in one row group: some 10 MB."""
+"""Indexes in a range and so in a row group: some 10 MB."""
 _INDEX: Final = attrgetter("index")
 
 
@@ -40,7 +40,7 @@ class MonthExtent:
 
 
 async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExtent | None:
-    """Return the month's extent; None: nothing was recorded then. Raises NotSealedError."""
+    """Return the month's extent; None: it has no entries. Raises NotSealedError."""
     batches: list[int] = []
     counts: dict[str, int] = {}
     for name, statement in _BOUNDS.items():

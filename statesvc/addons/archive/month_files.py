@@ -37,7 +37,6 @@ class IndexRanges:
         self.ranges: list[LeafRange] = []
 
     def add(self, indexes: Iterable[int]) -> None:
-        """Add indexes, ascending."""
         for index in indexes:
             if self.ranges and self.ranges[-1].end == index:
                 self.ranges[-1] = LeafRange(self.ranges[-1].begin, index + 1)
@@ -45,7 +44,7 @@ class IndexRanges:
                 self.ranges.append(LeafRange(index, index + 1))
 
     def outside(self, size: int) -> list[LeafRange]:
-        """Return what of a tree of this size is not here."""
+        """Return the leaves of a tree of this size that are not here."""
         ends = [0, *(run.end for run in self.ranges)]
         begins = [*(run.begin for run in self.ranges), size]
         return [
@@ -72,7 +71,7 @@ class TreeCover:
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
-        """Parse the footer. Raises ValueError, KeyError or TypeError for what `metadata` never wrote."""
+        """Parse the footer. Raises ValueError, KeyError or TypeError for other content."""
         document = orjson.loads(text)
         return cls(
             document["size"],
@@ -220,7 +219,7 @@ def _difference(expected: list[LogEntry], written: list[LogEntry]) -> str:
 
 
 def _compare_index(path: ArchivePath, entries: list[LogEntry], begin: int) -> None:
-    """Check that the index finds what is there: by some shipments of each range."""
+    """Check the index by some shipments of each range."""
     wanted: dict[UUID, set[int]] = {}
     for row, entry in enumerate(entries, start=begin):
         for shipment_id in entry.shipments():

@@ -1,4 +1,7 @@
-"""The ledger of archived months. Every step is one statement, so a crash leaves a row from which the next archiver goes on."""
+"""The ledger of archived months.
+
+Every step is a statement, so a crash leaves a row to continue from.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +50,6 @@ class WrittenMonth:
 
 
 async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> list[Month]:
-    """Return months to archive, the oldest first."""
     cursor = await connection.execute(_SQL["due_months"], {"hot_months": hot_months})
     return [Month(*row) for row in await cursor.fetchall()]
 
@@ -98,7 +100,7 @@ async def drop_month(
 
 
 async def clock(connection: AsyncConnection[Any], *, hot_months: int) -> tuple[datetime, datetime]:
-    """Return the time, and since when a shipment of which something was said counts as active."""
+    """Return the time, and since when a statement makes a shipment count as active."""
     row = await (await connection.execute(_SQL["clock"], {"hot_months": hot_months})).fetchone()
     if row is None:
         raise LookupError("a SELECT without FROM has one row")

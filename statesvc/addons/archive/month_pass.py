@@ -1,6 +1,6 @@
-"""One pass of the archiver of the log: write > verify > give notice > take out of the database, for each month that is due.
+"""A pass of the log archiver for each due month: write > verify > notice > leave the database.
 
-Then the dedupe keys of shipments that ended with them are packed.
+Then the dedupe keys of shipments that left are packed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -60,14 +60,14 @@ class LogArchiving:
 
 @dataclass(slots=True, kw_only=True)
 class MonthPassResult(ArchivePassResult):
-    """Result of a pass. `leaving`: verified months whose notice is not over; `waiting`: those that are not wholly sealed."""
+    """`leaving`: verified months in their notice; `waiting`: months that are not wholly sealed."""
 
     leaving: list[date] = field(default_factory=list)
     waiting: list[date] = field(default_factory=list)
     entries: int = 0
     stayed: int = 0
     packed: int = 0
-    """Dedupe keys of shipments that are gone."""
+    """Dedupe keys of shipments that left."""
 
 
 async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:

@@ -1,6 +1,7 @@
-"""Index of a month's file by shipment: a second Parquet file, sorted by shipment, of which a lookup reads one row group.
+"""Index of a month's file by shipment: a second Parquet file; a lookup reads one row group.
 
-A bloom filter in the file itself would only say which row groups may hold it, and a busy shipment is in many.
+A bloom filter in the file would only name the row groups that may hold a shipment, and a busy
+shipment is in many.
 """
 
 from collections.abc import Iterable
@@ -57,7 +58,6 @@ class ShipmentIndexWriter:
         )
 
     def write(self, path: Path) -> None:
-        """Write the whole file."""
         table = pa.Table.from_batches(self._chunks, schema=_SCHEMA)
         table = table.take(
             pc.sort_indices(table, sort_keys=[("shipment_id", "ascending"), ("row", "ascending")])

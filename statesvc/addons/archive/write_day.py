@@ -1,7 +1,7 @@
-"""Writing a day's archive: each body opened, compressed and sealed again under its own key, so that erasing still reaches it.
+"""Writing a day's archive: each body is compressed and sealed again under its own key.
 
-No plaintext touches the disk. A body whose key was erased is left out; one that does not open although its key exists is not thrown away:
-it is written as it was.
+So erasing still reaches it. No plaintext touches the disk. A body whose key was erased is left out;
+a body that does not open although its key exists is written as it was.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenDay:
-    """A complete file on the disk, not verified yet."""
+    """A complete file on the disk, to be verified."""
 
     file_name: str
     finished: FinishedFile
@@ -52,7 +52,10 @@ async def write_day(
     limits: DayBatchLimits,
     pause: Pause,
 ) -> WrittenDay:
-    """Write the file, whose name begins with `prefix`, and publish it; a crash leaves one that is ignored."""
+    """Write and publish the file, whose name begins with `prefix`.
+
+    A crash leaves an ignored file.
+    """
     fates: Counter[Fate] = Counter()
     with BODY_FILES.unfinished(folder, prefix) as files:
         with ArchiveWriter(files.paths[0], day) as writer:

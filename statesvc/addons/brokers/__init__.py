@@ -1,8 +1,8 @@
 """Message brokers as subscribers: NATS JetStream, RabbitMQ, Kafka, and Celery on RabbitMQ or Redis.
 
-The notifier does for them what it does for a webhook; only the attempt itself is different: a CloudEvent, or a task for Celery, that is
-published and confirmed over a connection that stays open. Another broker is a module here, with `check` and `connect`, and a line in
-`table.BROKERS`.
+The notifier treats them like webhooks; only the attempt differs: a CloudEvent, or a task for
+Celery, published and confirmed over a kept connection. Another broker is a module here, with
+`check` and `connect`, and a line in `table.BROKERS`.
 """
 
 from typing import Final

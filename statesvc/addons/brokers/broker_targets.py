@@ -13,8 +13,6 @@ from statesvc.delivery.target_kind import CheckedTarget, UrlFlawError
 
 
 class BrokerTargets:
-    """The brokers of `BY_SCHEME`."""
-
     @property
     def schemes(self) -> Collection[str]:
         return BY_SCHEME.keys()

@@ -1,6 +1,6 @@
 """URLs of brokers: `scheme://[user:password@]host[:port]/path?options`. Pure.
 
-What is stored and shown is the URL without its login; the login is sealed.
+The URL is stored and shown without its login; the login is sealed.
 """
 
 from collections.abc import Collection, Mapping
@@ -29,7 +29,10 @@ class BrokerUrl:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def segments(self, *names: str) -> tuple[str, ...]:
-        """Return the segments of the path, one for each name. `UrlFlawError` where there are more or fewer."""
+        """Return the segments of the path, one for each name.
+
+        Raises UrlFlawError for another number.
+        """
         if len(self.path) != len(names):
             raise UrlFlawError(
                 f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash inside a part"
@@ -37,7 +40,7 @@ class BrokerUrl:
         return self.path
 
     def check_options(self, known: Collection[str]) -> None:
-        """Check the options. `UrlFlawError` where it has some that mean nothing here."""
+        """Check the options. Raises UrlFlawError for unknown ones."""
         for name in self.options:
             if name not in known:
                 raise UrlFlawError(

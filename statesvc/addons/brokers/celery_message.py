@@ -1,8 +1,8 @@
-"""Notifications as tasks of Celery's, in its message protocol 2: one argument, the notification's JSON. Pure.
+"""Notifications as Celery tasks, in message protocol 2, with the JSON as the only argument. Pure.
 
-The id of the task is the webhook-id, at every attempt. The body holds the bytes of the notification as they are; what Celery would log or
-show of the arguments (`argsrepr`) holds nothing of it. No header is an integer: our AMQP client writes those in types that Celery's cannot
-read.
+The id of the task is the webhook-id, at every attempt. The body holds the bytes of the notification
+as they are; `argsrepr`, which Celery logs and shows, holds nothing of it. No header is an integer:
+our AMQP client writes types that Celery's cannot read.
 """
 
 import base64
@@ -51,7 +51,7 @@ def task_body(event: CloudEvent) -> bytes:
 
 
 def redis_message(event: CloudEvent, *, task: str, queue: str) -> bytes:
-    """Return the whole message as kombu lays it out in Redis. Its delivery tag is one of this copy, not of the task."""
+    """Return the message as kombu lays it out in Redis. Its delivery tag belongs to this copy."""
     properties: Mapping[str, Any] = {
         "correlation_id": event.id,
         "reply_to": "",

@@ -30,7 +30,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> rabbitmq.RabbitMq:
-    """Open one connection with one channel that confirms."""
+    """Open a connection with a confirming channel."""
     task = url.options[TASK_OPTION]
 
     def message_of(event: CloudEvent) -> aio_pika.Message:

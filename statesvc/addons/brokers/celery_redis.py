@@ -1,7 +1,8 @@
 """Celery on Redis: `celery+rediss://[user:password@]host[:6379]/database/queue?task=NAME`.
 
-A task is pushed onto its queue's list, as kombu does it. Redis answers once it has it; whether that outlives a crash is up to its
-`appendfsync`. Nothing is sent twice over a connection: an answer that does not come ends it, and the attempt.
+A task is pushed onto its queue's list, as kombu does it. Redis answers once it has it; whether that
+outlives a crash depends on its `appendfsync`. A connection is given up with the attempt whose
+answer is missing.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "CeleryRedis":
-    """Open one connection, logged in, to the database."""
+    """Open a connection, logged in, to the database."""
     connection: Any = _Connection(
         await dialler.open(url.host, url.port, tls=url.tls),
         db=int(url.path[0]),
@@ -52,7 +53,7 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Cel
 
 
 class CeleryRedis:
-    """An open connection, for one task and queue. Publishers take turns: an answer belongs to the command before it."""
+    """An open connection, for a task and queue. Publishers take turns: answers come in order."""
 
     def __init__(self, connection: "_Connection", *, queue: str, task: str) -> None:
         self._connection: Any = connection
@@ -62,7 +63,6 @@ class CeleryRedis:
 
     @property
     def is_open(self) -> bool:
-        """True if commands can be sent."""
         return bool(self._connection.is_connected)
 
     async def publish(self, event: CloudEvent) -> str:

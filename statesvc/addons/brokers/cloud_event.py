@@ -1,6 +1,6 @@
-"""Notifications as CloudEvents 1.0 in binary content mode: the body is the data, everything else is an attribute. Pure.
+"""Notifications as CloudEvents 1.0 in binary content mode: data in the body, attributes beside it.
 
-Each broker's module maps the attributes as its protocol binding says.
+Each broker's module maps the attributes by its protocol binding. Pure.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class CloudEvent:
 
     id: str
     partition_key: str
-    """Key of what is ordered among itself."""
+    """Messages with the same key keep their order."""
     attributes: Mapping[str, str]
     signature: Mapping[str, str]
     data: bytes = field(repr=False)

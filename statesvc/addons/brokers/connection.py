@@ -1,4 +1,4 @@
-"""Interface of a broker's module: an open connection that publishes with confirms, or says why it cannot."""
+"""Interface of a broker's module: an open connection that publishes with confirms."""
 
 from typing import Protocol
 
@@ -27,21 +27,21 @@ class Connection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """False once nothing can be published over it any more."""
+        """False once it can no longer publish."""
 
     async def publish(self, event: CloudEvent) -> str:
-        """Publish; return what the broker said of where it is, once it is stored.
+        """Publish; return the broker's account of the message's place, once it is stored.
 
-        `PublishRefusedError`, or an OSError where nothing is known.
+        Raises PublishRefusedError, or OSError if the outcome is unknown.
         """
 
     async def close(self) -> None:
-        """Close the connection. What waits for a confirmation gets none."""
+        """Close the connection; pending confirmations are lost."""
 
 
 class Client(Protocol):
     def check(self, url: BrokerUrl, login: Login | None) -> None:
-        """Check a URL. `UrlFlawError` where nothing can be published to it."""
+        """Check a URL. Raises UrlFlawError if it names no target."""
 
     async def connect(self, url: BrokerUrl, login: Login | None, dialler: Dialler) -> Connection:
         """Open a connection. `PublishRefusedError` where the broker does not let us in, an OSError where there is none."""

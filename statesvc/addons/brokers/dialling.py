@@ -21,7 +21,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Dialler:
-    """`tls_context`: what certificates are checked against; by default the system's authorities (SSL_CERT_FILE names others)."""
+    """`tls_context`: trusted certificates; by default the system's (SSL_CERT_FILE names others)."""
 
     def __init__(
         self, allowed: Sequence[Network] = (), *, tls_context: ssl.SSLContext | None = None
@@ -48,7 +48,10 @@ class Dialler:
     async def open(
         self, host: str, port: int, *, tls: bool, encrypt_later: bool = False
     ) -> Streams:
-        """Open streams to it. `encrypt_later`: with `tls`, the caller encrypts once the protocol says so."""
+        """Open streams to it.
+
+        `encrypt_later`: with `tls`, the caller encrypts when the protocol asks.
+        """
         connected = await self.connect(host, port, tls=tls)
         try:
             if tls and not encrypt_later:

@@ -1,7 +1,8 @@
-"""NATS JetStream: `nats://[user:password@|token@]host[:4222]/subject[?stream=NAME]`, `nats+tls://` where it must be encrypted.
+"""NATS JetStream: `nats://[user:password@|token@]host[:4222]/subject[?stream=NAME]`.
 
-The message is stored when the stream's PubAck came. It carries the webhook-id as `Nats-Msg-Id`, by which the stream itself drops what is
-published again within its duplicate window. Attributes are headers `ce-...` (CloudEvents' binding for NATS, binary mode).
+`nats+tls://` where it must be encrypted. The message is stored when the stream's PubAck came. It
+carries the webhook-id as `Nats-Msg-Id`, by which the stream itself drops repeated messages within
+its duplicate window. Attributes are headers `ce-...` (CloudEvents' binding for NATS, binary mode).
 """
 
 import asyncio
@@ -33,14 +34,13 @@ _PINGS_MAX: Final = 2
 _WRONG_STREAM: Final = 10060
 """JetStream's own number for an expected stream that the subject does not belong to."""
 _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-"""No wildcards, and nothing that begins with `$` or `_INBOX`: there the server itself is spoken to."""
+"""No wildcards, and no `$` or `_INBOX` prefix: those address the server itself."""
 _STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LEFT_AS_IT_IS: Final = "!#$&'()*+,/:;=?@[]~"
 """Characters that the binding does not percent-encode in a header, besides letters and digits."""
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
-    """Check a URL. `UrlFlawError` where nothing can be published to it."""
     del login
     (subject,) = url.segments("subject")
     url.check_options({"stream"})
@@ -53,7 +53,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "JetStream":
-    """Open one connection, for one subject. It is not opened again by itself."""
+    """Open a connection for a subject. It does not reconnect by itself."""
     reader, writer = await dialler.open(url.host, url.port, tls=url.tls, encrypt_later=True)
     connection = JetStream(url)
     try:
@@ -65,7 +65,6 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Jet
 
 
 def headers_of(event: CloudEvent) -> dict[str, str]:
-    """Map the attributes as the binding does; `datacontenttype` is one like the others."""
     mapped = event.headers("ce-")
     return {name: quote(value, safe=_LEFT_AS_IT_IS) for name, value in mapped.items()} | {
         "ce-datacontenttype": CONTENT_TYPE,
@@ -85,7 +84,7 @@ class JetStream:
     async def open(
         self, transport: "_GivenTransport", login: Login | None, dialler: Dialler
     ) -> None:
-        """Log in. `PublishRefusedError` where that is refused."""
+        """Log in. Raises PublishRefusedError."""
         self._transport = transport
         self._client._transport = transport  # noqa: SLF001 - the client offers no way to be given a connection
         try:
@@ -157,7 +156,7 @@ class JetStream:
         self._wake_all()
 
     async def _heard_error(self, error: Exception) -> None:
-        """Note what the server reports besides its answers; all that is published here goes to one subject."""
+        """Note errors outside of answers; all messages here go to one subject."""
         if "permissions violation" in str(error).lower():
             self._denied = "this login may not publish to the subject, or not receive on its inbox"
             self._wake_all()
@@ -183,7 +182,7 @@ def _credentials(login: Login | None) -> Mapping[str, Any]:
 
 
 def _acknowledged(data: bytes) -> str:
-    """Return where the message is, from a PubAck."""
+    """Return the message's place from a PubAck."""
     try:
         answer = orjson.loads(data)
         error = answer.get("error")
@@ -215,7 +214,7 @@ def _acknowledged(data: bytes) -> str:
 
 
 class _GivenTransport(TcpTransport):
-    """Over a connection that is there. `must_encrypt`: nothing is written before the server has agreed to encrypt."""
+    """Over an existing connection. `must_encrypt`: nothing is written before the server agrees."""
 
     def __init__(self, reader: StreamReader, writer: StreamWriter, *, must_encrypt: bool) -> None:
         # in place of the parent's, which sets just these, to None
@@ -224,7 +223,6 @@ class _GivenTransport(TcpTransport):
         self._must_encrypt = must_encrypt
 
     def abort(self) -> None:
-        """Close the connection at once."""
         assert self._io_writer is not None  # noqa: S101 - it was given
         self._io_writer.transport.abort()
 

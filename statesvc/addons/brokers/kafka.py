@@ -32,7 +32,6 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
-    """Check a URL. `UrlFlawError` where nothing can be published to it."""
     (topic,) = url.segments("topic")
     url.check_options({"sasl"})
     if not _TOPIC.fullmatch(topic):
@@ -48,7 +47,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Kafka":
-    """Make a producer of its own, for one topic."""
+    """Make a producer for a topic."""
     watch = _Watch(dialler)
     _watch.set(watch)
     producer = AIOKafkaProducer(
@@ -74,7 +73,6 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Kaf
 
 
 def headers_of(event: CloudEvent) -> list[tuple[str, bytes]]:
-    """Map the attributes as the binding does."""
     mapped = {**event.headers("ce_"), "content-type": CONTENT_TYPE}
     return [(name, value.encode()) for name, value in mapped.items()]
 
@@ -90,7 +88,7 @@ class Kafka:
 
     @property
     def is_open(self) -> bool:
-        """True until something was left open: a new producer forgets what this one may still send."""
+        """True until a message was left open: a new producer then replaces this one."""
         return self._is_open
 
     async def publish(self, event: CloudEvent) -> str:
@@ -111,7 +109,7 @@ class Kafka:
         ).decode()
 
     async def close(self) -> None:
-        """Close the producer, and drop what it would still send."""
+        """Close the producer, and drop its unsent messages."""
         self._is_open = False
         await self._producer.stop()
 
@@ -162,7 +160,6 @@ _REFUSALS: Final = (
 
 
 def _meaning(error: Exception) -> Exception:
-    """Return what follows from what the client raised."""
     for kinds, outcome, detail in _REFUSALS:
         if isinstance(error, kinds):
             return PublishRefusedError(outcome, detail)
@@ -177,7 +174,7 @@ def _meaning(error: Exception) -> Exception:
 
 
 class _Watch:
-    """Opener of a producer's connections, and the last thing that went wrong with one, which the client keeps to itself."""
+    """Opener of a producer's connections; keeps the last error, which the client hides."""
 
     def __init__(self, dialler: Dialler) -> None:
         self.dialler = dialler

@@ -1,4 +1,4 @@
-"""All links of a process: one for each target, open while it is used, and what a notifier needs of them: an answer for each attempt."""
+"""All links of a process: one for each target, open while it is used."""
 
 import asyncio
 import random
@@ -32,11 +32,11 @@ Connect = Callable[[], Awaitable[Connection]]
 
 
 class Link:
-    """One target: its connection, left open, and opened again after a loss.
+    """A target and its kept connection, reopened after a loss.
 
-    Publishers that need a connection while one is being opened wait for that one. After a failure the next is opened
-    after a pause, which doubles and is jittered: a broker that comes back does not face all its publishers at once.
-    `connect` opens a connection; it may take `connect_seconds`.
+    Publishers share a connection in the making. After a failure the next is opened after a
+    pause, which doubles and is jittered, so that a returning broker does not face all its
+    publishers at once. `connect` may take `connect_seconds`.
     """
 
     def __init__(self, connect: Connect, *, connect_seconds: float) -> None:
@@ -54,11 +54,13 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """True if a connection is there."""
         return self._connection is not None and self._connection.is_open
 
     async def publish(self, event: CloudEvent) -> str:
-        """Publish as the connection does, or raise as opening one does. A publisher that stops waiting gives up a silent connection."""
+        """Publish, or raise as connecting does.
+
+        A publisher's timeout gives up a silent connection.
+        """
         self.in_use += 1
         started = _now()
         try:
@@ -134,7 +136,10 @@ class _Held:
 
 
 class Links:
-    """`source`: what CloudEvents say they come from. Links that idle are closed, the longest idle first where there are too many."""
+    """`source`: of CloudEvents.
+
+    Idle links are closed, the longest idle first if there are too many.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
-"""RabbitMQ: `amqp://[user:password@]host[:5672]/vhost/exchange[?routing_key=..]`, `amqps://` encrypted.
+"""RabbitMQ: `amqp://[user:password@]host[:5672]/vhost/exchange[?routing_key=..]`, `amqps://`.
 
-The message is persistent and published as mandatory on a channel that confirms: it is stored when the broker confirms it, which it does for
-durable queues after the disk or a quorum has it. What no queue takes is returned, and named so. Attributes are headers `cloudEvents_...`,
-which AMQP 1.0 consumers get as application properties (CloudEvents' binding for AMQP).
+The message is persistent and published as mandatory on a confirming channel: the broker confirms it
+for durable queues after the disk or a quorum has it. An unroutable message is returned and
+reported. Attributes are headers `cloudEvents_...`, which AMQP 1.0 consumers get as application
+properties (CloudEvents' binding for AMQP).
 """
 
 from asyncio import StreamReader, StreamWriter
@@ -31,7 +32,6 @@ MessageOf = Callable[[CloudEvent], aio_pika.Message]
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
-    """Check a URL. `UrlFlawError` where nothing can be published to it."""
     vhost, exchange = url.segments("vhost", "exchange")
     url.check_options({"routing_key"})
     check_login(login)
@@ -45,7 +45,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 def check_names(vhost: str, *names: str) -> None:
-    """Raise `UrlFlawError` where a name cannot be one of RabbitMQ's."""
+    """Raise UrlFlawError for an invalid name."""
     if not vhost:
         raise UrlFlawError("must name the virtual host; the default one is written %2F")
     if any(len(name.encode()) > _NAME_BYTES_MAX for name in (vhost, *names)):
@@ -53,13 +53,13 @@ def check_names(vhost: str, *names: str) -> None:
 
 
 def check_login(login: Login | None) -> None:
-    """Raise `UrlFlawError` where the login lacks its password."""
+    """Raise UrlFlawError for a login without a password."""
     if login is not None and login.password is None:
         raise UrlFlawError("names a user without a password")
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "RabbitMq":
-    """Open one connection with one channel that confirms."""
+    """Open a connection with a confirming channel."""
     return await open_exchange(
         url,
         login,
@@ -79,7 +79,7 @@ async def open_exchange(
     routing_key: str,
     message_of: MessageOf,
 ) -> "RabbitMq":
-    """Connect to one exchange of the virtual host that is the first part of the URL's path."""
+    """Connect to an exchange of the virtual host in the URL's path."""
     connection = _Connection(address(url, login), transport_factory=_Given(dialler, tls=url.tls))
     try:
         await connection.connect()
@@ -107,9 +107,9 @@ async def open_exchange(
 
 
 def address(url: BrokerUrl, login: Login | None) -> URL:
-    """Return the URL for the client.
+    """Return the URL for the client, without other options.
 
-    Only what it needs, as options of a subscriber's URL would name files of ours, or switch off checks.
+    A subscriber's options could name our files, or switch off checks.
     """
     who = (
         ""
@@ -139,8 +139,6 @@ def _message_of(event: CloudEvent) -> aio_pika.Message:
 
 
 class RabbitMq:
-    """An open connection, to one exchange."""
-
     def __init__(
         self,
         connection: aio_pika.Connection,
@@ -187,7 +185,7 @@ class _Connection(aio_pika.Connection):
 
 
 class _Given(TransportFactory):
-    """Connections that our own check let through."""
+    """Connections that passed our address check."""
 
     def __init__(self, dialler: Dialler, *, tls: bool) -> None:
         self._dialler = dialler
@@ -226,7 +224,7 @@ _REFUSALS: Final = (
     ),
     (aiormq.exceptions.ChannelPreconditionFailed, AttemptOutcome.REFUSED, None),
 )
-"""Refusals of the broker, what they mean, and our words where it has none of its own."""
+"""Refusals of the broker, their meaning, and our words if it has none."""
 
 
 def _refusal(error: BaseException) -> PublishRefusedError | None:

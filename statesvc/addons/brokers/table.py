@@ -23,8 +23,6 @@ class Scheme:
 
 
 class ClientMissingError(Exception):
-    """The client library is not installed here."""
-
     def __init__(self, broker: "Broker") -> None:
         super().__init__(
             f"{broker.name} needs its client, which is not installed here: pip install 'statesvc[{broker.extra}]'"
@@ -33,7 +31,10 @@ class ClientMissingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """`extra`: of our package; `package`: what it installs; `module`: where its client is used; `loggers`: what its client logs to."""
+    """`extra`: of our package, which installs `package`.
+
+    Its client is in `module` and logs to `loggers`.
+    """
 
     name: str
     extra: str
@@ -53,7 +54,7 @@ class Broker:
         return _client(self.module, *self.loggers)
 
     def read(self, url: URL) -> BrokerUrl:
-        """Parse one of its URLs. `UrlFlawError` where it is not of the common form."""
+        """Parse a URL. Raises UrlFlawError for another form."""
         scheme = self.schemes[url.scheme]
         return read_url(url, default_port=scheme.port, tls=scheme.tls)
 

@@ -1,7 +1,7 @@
-"""Evidence about one shipment that stands by itself: what was said, when we knew it, what we concluded, what we sent, with proofs.
+"""Self-contained evidence about a shipment: statements, times, conclusions, notifications, proofs.
 
-`gather` reads it in one snapshot, `bundle` seals it, `check_bundle` verifies it anywhere; `evidence_report` puts it into words for people,
-which `evidence_forms` and `pdf` print.
+`gather` reads it in one snapshot, `bundle` seals it, `check_bundle` verifies it anywhere;
+`evidence_report` words it for people, `evidence_forms` and `pdf` print it.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Entries whose batch says an earlier time than batches that were sealed before it: back-dated, or a clock was wrong."""
+"""Back-dated entries: their batch has an earlier time than batches sealed before it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,13 +11,13 @@ from statesvc.log.batch_row import LONGEST_TRANSACTION
 
 _SQL = queries("statesvc.addons.evidence", "back_dated")
 BACK_DATED: Final = "recorded_after"
-"""The field of a bundle's entry that names one: entries that were recorded then stand before it in the log."""
+"""The field of a bundle's entry that names a later time before it in the log."""
 
 
 async def read_back_dated(
     connection: AsyncConnection[Any], indexes: Sequence[int]
 ) -> dict[int, str]:
-    """Return those among the entries at these positions, each with the latest time that stands before it in the log."""
+    """Return the back-dated entries at these positions, each with the latest time before it."""
     parameters = {"indexes": list(indexes), "longest": LONGEST_TRANSACTION}
     rows = await (await connection.execute(_SQL["back_dated"], parameters)).fetchall()
     return {
@@ -43,7 +43,7 @@ def back_dated_entries(
 
 
 def is_plausible(entry: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Return whether an entry that is named says an earlier time than those before it."""
+    """Return whether a stated back-dated entry has an earlier time than the entries before it."""
     return (
         datetime.fromisoformat(document["recorded_at"])
         < datetime.fromisoformat(entry[BACK_DATED]) - LONGEST_TRANSACTION

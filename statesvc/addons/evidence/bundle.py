@@ -1,8 +1,9 @@
-"""The document: JSON that stands by itself. Pure.
+"""The evidence document, self-contained JSON. Pure.
 
-`entries` are leaves of the log's tree, each with the very text that its hash is of, its place, and the path to the signed root. Personal
-parts and bodies come with the salt of their commitment, so that they prove themselves; a reader who may not see them gets none, and the
-proofs hold all the same. `seal` signs the digest of everything else, so that no field can be changed, proven or not.
+`entries` are leaves of the log's tree, each with its hashed text, its place, and the path to the
+signed root. Personal parts and bodies come with the salt of their commitment, so that they prove
+themselves; a reader without the scope gets none, and the proofs hold all the same. `seal` signs the
+digest of everything else, so that no field can be changed.
 """
 
 import hashlib
@@ -22,19 +23,18 @@ EvidencePart = Literal["document", "annex"]
 """Part of a PDF: its at most 18 pages, or everything."""
 
 OPENED: Final = "opened"
-"""The first of the words of the `..._state` fields: whether what an entry is committed to is shown."""
+"""The first word of `..._state` fields: the committed content is shown."""
 WITHHELD: Final = "withheld"
 """From a reader without the scope `pii`."""
 ERASED: Final = "erased"
 NONE: Final = "none"
-"""There was never any."""
 SHARED: Final = "shared"
-"""It is about other people's shipments too."""
+"""The content is about other people's shipments too."""
 UNAVAILABLE: Final = "unavailable"
 
 
 def digest_of(bundle: Bundle) -> bytes:
-    """Compute SHA-256 over the canonical JSON (RFC 8785) of everything but the seal. Raises TypeError for what has no canonical form."""
+    """Compute SHA-256 over the canonical JSON (RFC 8785) without the seal. Raises TypeError."""
     return hashlib.sha256(
         canonical_bytes({name: value for name, value in bundle.items() if name != SEAL})
     ).digest()

@@ -31,7 +31,6 @@ class BundleEntry:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> "BundleEntry":
-        """Parse an entry of the bundle's JSON."""
         part = (
             {}
             if entry["part"] is None
@@ -53,7 +52,6 @@ class BundleEntry:
 
     @property
     def at(self) -> datetime:
-        """Time at which the event happened."""
         return datetime.fromisoformat(self.document["occurred_at"])
 
     @property

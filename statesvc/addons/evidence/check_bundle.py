@@ -1,6 +1,7 @@
-"""Verifying a bundle, with the log's public key and nothing else. Pure: no database, no network, no clock.
+"""Verification of a bundle with the log's public key alone. Pure: no database, network or clock.
 
-The verifier is `verify_evidence.py`, the file that ships in the zip. Here is what it leaves out because it takes the service's own code.
+The verifier is `verify_evidence.py`, the file in the zip. This module adds checks that need the
+service's own code.
 """
 
 import base64
@@ -58,9 +59,9 @@ def check(
     trust: Trust | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> list[BundleFlaw]:
-    """Return everything that does not hold; empty: the holder of these keys sealed it, and its entries are in their log.
+    """Return all flaws; none: the holder of these keys sealed it, and its entries are in their log.
 
-    What the verifier in the zip checks, and what takes the service's own code. `files`: those that came with it, by name.
+    Runs the zip's verifier and the service's own checks. `files`: the other files by name.
     """
     try:
         bundle = orjson.loads(document)
@@ -79,7 +80,7 @@ def check(
 
 
 def remarks(document: bytes) -> list[BundleFlaw]:
-    """Return what a human should look at in a bundle that `check` finds nothing wrong with: sealed as it stands, and strange."""
+    """Return remarks for a human about a bundle without flaws: sealed, but strange."""
     bundle = orjson.loads(document)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     return [
@@ -94,9 +95,9 @@ def remarks(document: bytes) -> list[BundleFlaw]:
 def _flaws(
     bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None
 ) -> Iterator[BundleFlaw]:
-    """Yield the flaws that the verifier in the zip leaves out.
+    """Yield the flaws that the zip's verifier leaves out.
 
-    Of the time stamp, what ids and states follow from, and whom the fan-outs name.
+    Of the time stamp, of derived ids and states, and of the fan-outs' receivers.
     """
     head = open_checkpoint(bundle["log"]["checkpoint"], keys).checkpoint
     yield from _stamp(bundle, head, keys, trust)
@@ -155,7 +156,7 @@ def _stamp(
 
 
 def _state(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
-    """Check that ids follow from what they are made of, and the state from the events."""
+    """Check that ids follow from their parts, and the state from the events."""
     stated = bundle["shipment"]
     wanted = str(id_of(stated["carrier_id"], stated["tracking_number"], stated["discriminator"]))
     if stated["shipment_id"] != wanted:
@@ -193,7 +194,7 @@ def _messages(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterato
 
 
 def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
-    """Check what subscribers were sent: to whom, by the fan-outs; the body of each try, opened by the salt in the part of its entry."""
+    """Check the notifications: receivers by the fan-outs, and the body of each try by its salt."""
     paired = [
         (document, (f"/entries/{place}", bundle["entries"][place]))
         for place, document in enumerate(documents)

@@ -32,7 +32,7 @@ DOCUMENT_FILE: Final = "evidence.pdf"
 
 
 def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what follows from a bundle's entries and the merchant's statement: its members `stripe` and `place_agreement`."""
+    """Return the bundle's members `stripe` and `place_agreement`."""
     events = [BundleEntry.of(entry) for entry in bundle["entries"] if entry["kind"] == "event"]
     milestones = Milestones.of(bundle["shipment"], events)
     statement = read_statement(bundle)
@@ -51,7 +51,7 @@ def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
 def stripe_fields(
     shipment: Mapping[str, Any], milestones: Milestones, statement: MerchantStatement | None
 ) -> dict[str, str | None]:
-    """Return the members of Stripe's `evidence` that are known here. None: nothing was stated that would fill it.
+    """Return the known members of Stripe's `evidence`; None: unknown.
 
     `shipping_documentation` names the file: Stripe wants the id of its upload there.
     """

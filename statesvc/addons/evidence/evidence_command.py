@@ -1,4 +1,4 @@
-"""`statesvc evidence CARRIER TRACKING --out FILE`: one document that stands by itself; what the file is called says which."""
+"""`statesvc evidence CARRIER TRACKING --out FILE`; the file's extension chooses the form."""
 
 import argparse
 import asyncio
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file, and its annex where that is one of its own."""
+    """Write the file, and its annex if that is separate."""
     if options.out is None:
         options.out = Path(
             _ODD.sub("-", f"evidence-{options.carrier_id}-{options.tracking_number}")[:100] + ".zip"
@@ -138,7 +138,7 @@ def _member(pointer: str) -> str:
 
 
 def _page_one(form: str, content: bytes) -> list[str]:
-    """Return what the first page says, as far as the form holds it as text."""
+    """Return the first page's sentences, as far as the form holds them as text."""
     if form == ".zip":
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             content = archive.read(BUNDLE_FILE)

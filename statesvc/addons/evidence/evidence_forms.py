@@ -1,4 +1,4 @@
-"""The forms in which evidence is handed out, by media type: each is made of the bundle, and sealed with it where both are in one file."""
+"""The forms of evidence by media type, each made of the bundle and sealed with it."""
 
 import io
 import zipfile
@@ -34,7 +34,10 @@ class EvidenceFile:
 def print_form(
     gathered: GatheredEvidence, media_type: str, part: EvidencePart = "document"
 ) -> EvidenceFile:
-    """Print the evidence in one form; `part` is of a PDF. Raises TypesettingError, NoTypesetterError."""
+    """Print the evidence in a form; `part`: of a PDF.
+
+    Raises TypesettingError, NoTypesetterError.
+    """
     return (
         _annex(gathered)
         if part == "annex" and media_type == FORMS[".pdf"]
@@ -95,7 +98,10 @@ _PRINTERS: Final[Mapping[str, Callable[[GatheredEvidence], EvidenceFile]]] = dic
 
 
 def html_of(report: EvidenceReport) -> bytes:
-    """Print a page that needs nothing else. Every value is escaped: carriers and customers wrote most of them."""
+    """Print a self-contained page.
+
+    Every value is escaped: carriers and customers wrote most of them.
+    """
     sections = [*details_of(report), verification_of(report), *annex_of(report)]
     return _template().render(report=report, sections=sections, words=words).encode()
 

@@ -1,4 +1,4 @@
-"""A bundle in words for people: what happened, when, and how to check it. Pure, and made of the bundle alone."""
+"""A bundle in words for people: the events, their times, and how to check it. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ class SentBodyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionLine:
-    """An operator's action, or what the service noticed by itself."""
+    """An operator's action, or an observation of the service."""
 
     index: int
     at: str
@@ -87,7 +87,7 @@ class EvidenceReport:
 
 
 def report_of(bundle: Bundle) -> EvidenceReport:
-    """Build the report on a bundle that was gathered by this release, or by an earlier one."""
+    """Build the report on a bundle of this release or an earlier one."""
     shipment = bundle["shipment"]
     entries = [BundleEntry.of(entry) for entry in bundle["entries"]]
     events = sorted(
@@ -121,7 +121,7 @@ def report_of(bundle: Bundle) -> EvidenceReport:
 
 
 def page_one_of(bundle: Bundle) -> dict[str, Any]:
-    """Return what the first page says in sentences, for a reader without the page: the bundle's member `page_one`."""
+    """Return the first page as sentences: the bundle's member `page_one`."""
     report = report_of(bundle)
     summary = report.summary
     return {
@@ -133,7 +133,7 @@ def page_one_of(bundle: Bundle) -> dict[str, Any]:
 
 
 def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
-    """Yield the head that everything is proved against."""
+    """Yield the head of all proofs."""
     head = read_checkpoint(bundle["log"]["checkpoint"])
     yield "Log", head.origin
     yield "Entries in the log", f"{head.size:,}"
@@ -243,7 +243,7 @@ def _conclusion(entry: BundleEntry, places: Mapping[str, Sequence[int]]) -> Stat
 
 
 def _cause(transition: Mapping[str, Any], places: Sequence[int]) -> str:
-    """Return what came together and moved the state, as positions in the log."""
+    """Return the positions of the entries that moved the state together."""
     if len(places) > 1:
         return (
             f"the {len(places)} entries {min(places)} to {max(places)}, which came in one message"

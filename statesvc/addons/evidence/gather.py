@@ -1,4 +1,4 @@
-"""Reading everything about one shipment in one snapshot, up to the newest signed head."""
+"""Reading of everything about a shipment in one snapshot, up to the newest signed head."""
 
 import base64
 import hashlib
@@ -70,7 +70,7 @@ class UnknownShipmentError(RuntimeError):
 
 
 class SeveralShipmentsError(RuntimeError):
-    """The number was used more than once, and nobody said which parcel is meant."""
+    """The number was used more than once, and the request does not choose a parcel."""
 
     def __init__(self, shipments: Sequence[StoredShipment]) -> None:
         named = "; ".join(
@@ -84,9 +84,10 @@ class SeveralShipmentsError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A request for evidence. `personal`: with personal parts and bodies. `archive`: the folder of older bodies.
+    """A request for evidence. `personal`: with personal parts and bodies. `archive`: older bodies.
 
-    `as_of`: only what was sealed by then. `statement`: what the merchant states, which the bundle repeats as such.
+    `as_of`: only entries sealed by then. `statement`: the merchant's, which the bundle repeats
+    as such.
     """
 
     carrier_id: str
@@ -101,7 +102,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class GatheredEvidence:
-    """A bundle before it is sealed, and who seals it."""
+    """A bundle and its signers."""
 
     bundle: Bundle
     signers: Sequence[NoteSigner] = field(repr=False)

@@ -25,7 +25,7 @@ _HANDLED: Final = frozenset(Status) - {Status.UNKNOWN, Status.INFO_RECEIVED, Sta
 
 @dataclass(frozen=True, slots=True)
 class CorrectedDelivery:
-    """A delivery that was reported and does not count any more. `reads`: what it says now; None: nothing, it was taken back."""
+    """A delivery that no longer counts. `reads`: its present status; None: it was taken back."""
 
     entry: BundleEntry
     correction: BundleEntry
@@ -34,10 +34,10 @@ class CorrectedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Milestones:
-    """`readings`: the status that each scan still stands for, by event id; one that was taken back is missing.
+    """`readings`: the present status of each scan by event id, without those taken back.
 
-    `flags`: what each scan raised. `steps`: the scan that stands for each step of a parcel's way. `targets`: the number of the statement
-    that each correction corrects, by event id.
+    `flags`: those that each scan raised. `steps`: the scan of each step of a parcel's way.
+    `targets`: the number of the statement that each correction corrects, by event id.
     """
 
     readings: Mapping[str, Status]

@@ -1,4 +1,4 @@
-"""Bodies that subscribers were sent: for each attempt the one that its own commitment fits, or why it is not shown."""
+"""Bodies sent to subscribers: for each attempt the body that fits its commitment, or the reason."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedAttempt:
-    """One attempt as the log has it. `sent` None: its part does not open any more, for the reason `state`."""
+    """An attempt in the log. `sent` None: its part does not open, for the reason `state`."""
 
     number: int
     committed: str
@@ -44,7 +44,7 @@ class LoggedAttempt:
 
     @classmethod
     def of(cls, key: NotificationKey, one: LoggedTry) -> "LoggedAttempt":
-        """Make it from the entry that lists it; one without a part was made after the shipment was erased."""
+        """Make it from the entry that lists it; without a part, the shipment was erased before."""
         salted_part, state = one.entry
         number = one.document["number"]
         found = None
@@ -71,9 +71,9 @@ async def read_sent(
     reader: Reader,
     entries: Sequence[tuple[Document, tuple[bytes | None, str]]],
 ) -> list[dict[str, Any]]:
-    """Return what was sent by notification, and once for each body where its attempts were sent several. `entries`: with salted parts.
+    """Return the sent bodies by notification, each once. `entries`: with salted parts.
 
-    All of it is from the entries; only the receivers' names are not.
+    All of it is from the entries, except for the receivers' names.
     """
     events = {
         document["version"]: document for document, _ in entries if document["entry"] == "event"
@@ -200,7 +200,7 @@ def _shown(
 def _candidates(
     reader: Reader, notifications: Sequence[Notification], tried: LoggedAttempt, past: Past | None
 ) -> Iterator[tuple[str, bool]]:
-    """Yield what may have been sent, and whether that is the change alone."""
+    """Yield bodies that may have been sent, and whether each is the change alone."""
     yield from ((body_of(each).decode(), True) for each in notifications)
     if tried.sent is not None and tried.sent.stored is not None:
         yield tried.sent.stored, False

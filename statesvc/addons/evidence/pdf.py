@@ -1,7 +1,7 @@
-"""The report as PDF files, in any script: one file, or the document and its annex where together they are too long.
+"""The report as PDF in any script: one file, or the document and its annex if it is too long.
 
-Card networks bound what a bank may hand in: from 19 pages on Mastercard charges for it. So the document never has more than 18;
-what does not fit is in the annex.
+Card networks bound a bank's documents: from 19 pages on Mastercard charges for it. So the document
+never has more than 18; the rest is in the annex.
 """
 
 import re
@@ -87,7 +87,6 @@ class NoTypesetterError(RuntimeError):
 
 
 def require_typesetter() -> None:
-    """Raise NoTypesetterError where no PDF can be made."""
     if find_spec("typst") is None:
         raise NoTypesetterError
 
@@ -122,7 +121,7 @@ def print_report(report: EvidenceReport) -> PrintedReport:
 
 
 def annex_pages(report: EvidenceReport) -> PrintedPages:
-    """Print all statements, what we concluded, sent and did, of any length. Raises TypesettingError."""
+    """Print all statements, conclusions, notifications and actions. Raises TypesettingError."""
     sections = [*details_of(report), verification_of(report), *annex_of(report)]
     return _typeset(report, sections, is_annex=True)
 
@@ -179,7 +178,6 @@ def _cut(value: Any) -> Any:  # noqa: ANN401 - lists of lists of text
 def _document(
     report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool
 ) -> dict[str, Any]:
-    """Build what `evidence.typ` reads."""
     document = {
         "title": report.title,
         "reference": report.reference,
@@ -223,7 +221,7 @@ def _run(document: Mapping[str, Any]) -> PrintedPages | None:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Replace characters that the fonts lack by their code points, so that nothing is lost, and none reorders the text."""
+    """Replace characters without a glyph, or that reorder text, by their code points."""
     match value:
         case str():
             return (
@@ -253,7 +251,7 @@ def _is_covered(character: int) -> bool:
 
 @cache
 def _coverage() -> tuple[Sequence[int], Sequence[int]]:
-    """Read first and last characters of what the fonts print, written by `tests/evidence_fonts.py`."""
+    """Read the ranges of printable characters, written by `tests/evidence_fonts.py`."""
     lines = (
         (files("statesvc.addons.evidence") / "fonts" / "coverage.csv")
         .read_text("ascii")

@@ -25,7 +25,7 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlaceComparison:
-    """One part of the place. `why`: what is missing where it cannot be compared."""
+    """One part of the place. `why`: the missing value if it cannot be compared."""
 
     part: str
     carrier: str | None

@@ -9,12 +9,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def carriers_words(entry: BundleEntry) -> str:
-    """Return what the carrier wrote, without the layout of its own page; empty where it wrote nothing, or this reader may not see it."""
+    """Return the carrier's text without its layout; empty: none, or hidden from this reader."""
     return " ".join((entry.part.get("description") or "").split())
 
 
 def words_of(entry: BundleEntry) -> str:
-    """Return what a statement says: the status that it was read as, and the carrier's words."""
+    """Return the status of a statement, and the carrier's words."""
     document = entry.document
     status = spaced(document["status"]) if document.get("status") else spaced(document["kind"])
     return ": ".join(filter(None, (status, carriers_words(entry))))

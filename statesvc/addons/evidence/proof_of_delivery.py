@@ -31,13 +31,11 @@ PUSHED: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("trackResponse/shipment/*/package/*/deliveryInformation/signature/image", "signature"),
     ],
 }
-"""Paths into carriers' JSON that hold it (`*`: each member of a list), and what is there."""
+"""Paths into carriers' JSON that hold it (`*`: each member of a list), with their content."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryProof:
-    """One picture, or a link to one. `image_format` None: a link."""
-
     what: str
     message_id: str
     link: str = ""
@@ -83,7 +81,7 @@ def _values(document: Any, path: Sequence[str]) -> Iterator[str]:  # noqa: ANN40
 
 
 def _proof(value: str, what: str, message_id: str) -> DeliveryProof | None:
-    """Return what the value is, unless it is a placeholder."""
+    """Return the proof in the value, unless it is a placeholder."""
     if value.startswith("https://"):
         return DeliveryProof(what, message_id, link=value)
     if len(value) > _IMAGE_BYTES_MAX * 4 / 3:

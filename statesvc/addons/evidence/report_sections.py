@@ -1,4 +1,4 @@
-"""The sections that follow the first page: what they are called, and their tables. Once for the HTML page and the PDF. Pure."""
+"""The sections after the first page with their tables, for the HTML page and the PDF. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,15 +11,15 @@ from statesvc.addons.evidence.proof_of_delivery import DeliveryProof
 _SAID: Final = ("No.", "Happened", "What", "Where", "Recorded", "Entry")
 _SAID_WIDTHS: Final = (7, 32, 44, 25, 33, 10)
 _CODE_CHARS_MAX: Final = 16
-"""Length of a code that stands next to what it means."""
+"""Length of a code printed next to its meaning."""
 _TOLD_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """One heading and what is under it. `columns` empty: the rows are names and values. `widths`: in proportion.
+    """A heading and its content. `columns` empty: names and values. `widths`: in proportion.
 
-    `quotes`: a note and a text, which is raw. `begins_page`: the annex, which is for whoever checks.
+    `quotes`: a note and a raw text. `begins_page`: the annex, for those who check.
     """
 
     heading: str
@@ -33,7 +33,10 @@ class ReportSection:
 
 
 def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[ReportSection]:
-    """Return what the carrier said, and what contradicts it. `key_only`: at most as many statements, those that matter most first."""
+    """Return the carrier's statements and contradictions.
+
+    `key_only`: at most as many, the key ones first.
+    """
     shown = report.statements
     texts = [words.BOTH_CLOCKS]
     zones = {line.zone for line in shown}
@@ -99,7 +102,7 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
 
 
 def annex_of(report: EvidenceReport) -> list[ReportSection]:
-    """Return what we concluded, sent and did."""
+    """Return our conclusions, notifications and actions."""
     concluded = [
         (line.recorded, line.what, line.code, str(line.index)) for line in report.conclusions
     ]
@@ -150,7 +153,6 @@ def annex_of(report: EvidenceReport) -> list[ReportSection]:
 
 
 def verification_of(report: EvidenceReport) -> ReportSection:
-    """Return how to check it, against which head."""
     return ReportSection(
         heading="How to verify this",
         texts=words.HOW_TO_VERIFY,
@@ -182,7 +184,7 @@ def _happened(line: StatementLine) -> str:
 
 
 def _what(line: StatementLine) -> str:
-    """Return what it says with the code: the codes of carriers may be whole sentences, so they have no column."""
+    """Return the text with its code: carriers' codes may be sentences, so they have no column."""
     is_long = len(line.code) > _CODE_CHARS_MAX
     what = line.what if is_long or not line.code else f"{line.what} ({line.code})"
     return "\n".join(filter(None, (what, line.note, f"code: {line.code}" if is_long else "")))

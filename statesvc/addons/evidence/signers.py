@@ -1,4 +1,4 @@
-"""Who signed, as far as it still stands, and who else is named. Pure."""
+"""The signer of the delivery that counts, and other names. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def why_unsigned(events: Sequence[BundleEntry], milestones: Milestones) -> str:
 
 
 def _standing(events: Sequence[BundleEntry], milestones: Milestones) -> list[BundleEntry]:
-    """Return the statements without the deliveries that do not count any more, and what was added to those."""
+    """Return the statements without deliveries that no longer count, and their enrichments."""
     withdrawn = {corrected.entry.document["event_id"] for corrected in milestones.corrected}
     return [
         entry

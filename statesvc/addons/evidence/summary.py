@@ -1,4 +1,7 @@
-"""The first page: the case, the answer, what speaks against it, who said what, whether the addresses agree, and how we know. Pure."""
+"""The first page: case, answer, objections, signers, addresses, and the basis of our knowledge.
+
+Pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -175,7 +178,7 @@ def _lead(
 def _latest(
     shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
 ) -> BundleEntry:
-    """Return the last statement that says the status, as it reads after corrections."""
+    """Return the last statement of the status, as it reads after corrections."""
     saying = [
         entry
         for entry in events
@@ -292,7 +295,7 @@ def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
 
 
 def _other_services(last: str, events: Sequence[BundleEntry]) -> str:
-    """Return what the carrier also called it: a parcel may be moved to another service on its way."""
+    """Return other names of the carrier's service: a parcel may change service on its way."""
     named = {
         service_key(service): service
         for entry in events
@@ -363,7 +366,6 @@ def _street(
 def _knowledge(
     bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
 ) -> Iterator[str]:
-    """Yield how we know."""
     received = sorted(entry.document["received_at"] for entry in events)
     messages = len({entry.document["message_id"] for entry in events})
     span = (

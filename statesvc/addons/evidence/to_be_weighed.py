@@ -1,4 +1,4 @@
-"""Objections to the answer of the first page, or what a reader must know to weigh it: by time, place and statement. Pure."""
+"""Objections to the first page's answer, and other facts to weigh: time, place, statement. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +25,6 @@ def remarks_of(
     milestones: Milestones,
     compared: Sequence[PlaceComparison],
 ) -> Iterator[str]:
-    """Yield a sentence or two for each."""
     shipment = bundle["shipment"]
     by_flag = _scans_by_flag(entries, milestones)
     for corrected in milestones.corrected[:_NAMED_MAX]:
@@ -93,7 +92,6 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
 
 
 def _corrected(corrected: CorrectedDelivery) -> str:
-    """Describe a delivery that was taken back."""
     correction = corrected.correction.document
     at = f"{stated_time(corrected.entry.document)} (statement {corrected.entry.number})"
     by = f"{utc(correction['received_at'])} (statement {corrected.correction.number})"
@@ -116,7 +114,7 @@ def _sentence(text: str) -> str:
 
 
 def used_twice(bundle: Mapping[str, Any], events: Sequence[BundleEntry]) -> str:
-    """Return which of the parcels of its number this is; empty where it is the only one."""
+    """Return the parcel's rank among those of its number; empty: it is the only one."""
     others = bundle.get("others") or ()
     if not others:
         return ""

@@ -1,4 +1,4 @@
-"""Notifications of subscribers, in words: of a shop's own systems, what its customer could know. Pure."""
+"""Notifications in words: from a shop's own systems, hints of its customer's knowledge. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ _NAMED_MAX: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldLine:
-    """One try at telling somebody, or why there was none. `at`: as text; `status`: what it told; `webhook_id`: its id."""
+    """A try at a notification, or the reason why there was none.
+
+    `status`: the one that it reported.
+    """
 
     index: int
     sort: str
@@ -36,14 +39,14 @@ def told_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> lis
 
 
 def receivers_of(bundle: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of the subscriptions, by their ids; of one without a name its host."""
+    """Return the names of the subscriptions by id, or their hosts."""
     return {each["subscription_id"]: each["receiver"] for each in bundle["sent"]} | dict(
         bundle.get("receivers") or {}
     )
 
 
 def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[str]:
-    """Return what stands on the first page: who was told of the state that the shipment has, and who was not."""
+    """Return the first page's lines: the systems notified of the present state, and the others."""
     lines = told_lines(bundle, entries)
     if not lines:
         silent = any(entry.document.get("notify") is False for entry in entries)

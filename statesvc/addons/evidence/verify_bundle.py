@@ -1,4 +1,4 @@
-"""`statesvc verify --bundle FILE --key KEY`: one evidence file, without any database."""
+"""`statesvc verify --bundle FILE --key KEY`: checks an evidence file without a database."""
 
 import argparse
 import io
@@ -21,7 +21,7 @@ UNPACKED_BYTES_MAX: Final = 1 << 30
 
 
 class NotEvidenceError(ValueError):
-    """The file is no evidence, so nothing in it holds or does not hold."""
+    """The file is no evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class EvidenceFiles:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def remarks(self) -> Iterator[BundleFlaw]:
-        """Yield documents that the zip should have."""
+        """Yield documents that the zip lacks."""
         for name in self.digests:
             if self.files and name not in self.files:
                 yield BundleFlaw(f"/documents/{name}", "is not in the zip, so it was not checked")
 
 
 def verify_bundle(options: argparse.Namespace) -> int:
-    """Verify the file and print what is wrong with it; return the exit code."""
+    """Verify the file and print its flaws; return the exit code."""
     if not options.key:
         raise CommandError(
             "--bundle needs --key, the log's public key from a source that you trust", exit_code=2

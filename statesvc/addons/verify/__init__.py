@@ -1,6 +1,6 @@
-"""Verifying the whole log: entries against batches, batches against the tree, the tree against its signed heads and one stored elsewhere.
+"""Verification of the whole log: entries, batches, the tree, signed heads and a stored head.
 
-Believes nothing in the database but what a signature vouches for, and names the places that are wrong.
+It trusts only what a signature covers, and names each wrong place.
 """
 
 from typing import Final

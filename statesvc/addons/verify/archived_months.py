@@ -1,6 +1,7 @@
-"""The archived months as the verification reads them: their files as a whole, and their entries by batch and by shipment.
+"""The archived months for the verification: whole files, and entries by batch and by shipment.
 
-What cannot be read is a fault with its place, and excuses what is then missing there: one lost file is one finding, not thousands.
+An unreadable file is a fault with its place, and excuses the entries missing there: a lost file is
+a single finding.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -42,7 +43,7 @@ class FileEntries:
 
 @dataclass(slots=True)
 class ArchivedMonths:
-    """All archived months. One a process: it keeps their files open."""
+    """All archived months. One object a process: it keeps their files open."""
 
     folder: ArchivePath | None
     months: Sequence[LogMonth]
@@ -53,7 +54,7 @@ class ArchivedMonths:
         return cls(folder, archived_months(connection))
 
     def of_batches(self, low: int, high: int) -> Iterator[FileEntries]:
-        """Yield what the files have of the batches from `low` up to but not including `high`."""
+        """Yield the files' entries of the batches from `low` up to but not including `high`."""
         for month in self.months:
             first, last = month.first_batch or 0, month.last_batch or 0
             if first < high and last >= low:
@@ -84,7 +85,7 @@ class ArchivedMonths:
                     yield entry
 
     def faults(self) -> Iterator[LogFault]:
-        """Yield what is wrong with the files as a whole: the digests of the ledger, and the heads next to them."""
+        """Yield faults of whole files: the digests of the ledger, and the heads next to them."""
         if self.folder is None:
             yield from (_no_folder(month.file_name or "") for month in self.months)
         else:

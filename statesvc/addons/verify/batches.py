@@ -1,4 +1,4 @@
-"""The batches of a range: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
+"""The batches of a range: promised leaf hashes, position, and whether every place is filled."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ _SQL: Final = queries("statesvc.addons.verify", "entries")
 class BatchRange:
     """Batch ids from `low` up to but not including `high`.
 
-    Chains are summed over what was there in one snapshot: batches sealed below `sealed_below`, and those in `waiting`. So are dedupe keys,
-    hashed under `secret`.
+    Chains are summed over one snapshot: batches sealed below `sealed_below`, and those in
+    `waiting`. So are dedupe keys, hashed under `secret`.
     """
 
     low: int
@@ -29,7 +29,6 @@ class BatchRange:
     secret: bytes
     forks: Sequence[LogFork] = ()
     deletions: Mapping[str, int] = field(default_factory=dict)
-    """Times at which subscriptions were deleted."""
 
 
 @dataclass(slots=True)

@@ -1,9 +1,11 @@
-"""Each shipment's chain: every event names the leaf hash of the one before it, from none for the first, up to the head of the stream.
+"""Each shipment's chain: every event names the previous leaf hash, up to the head of the stream.
 
-Following each chain would need its events together, and they are scattered over the whole log. Instead each event adds its own link and
-takes away the one that it names, in any order: what is left must be exactly the heads. A link is the leaf hash as a number, times one that
-is of this shipment and version alone. To make such sums agree on purpose one would have to choose leaf hashes, which the tree has fixed.
-They are summed by part of the shipments' ids; a part whose sum is off is then followed event by event, which finds the place.
+Following each chain would need its events together, but they are scattered over the whole log.
+Instead each event adds its own link and subtracts the link that it names, in any order: exactly the
+heads must remain. A link is the leaf hash as a number, times a number of this shipment and version
+alone. To forge such sums an attacker would have to choose leaf hashes, which the tree has fixed.
+Sums are kept by part of the shipments' ids; a part whose sum is off is then followed event by
+event, which finds the place.
 """
 
 from collections import Counter
@@ -26,7 +28,10 @@ PREFIX: Final = 3
 """Hexadecimal digits of a shipment's id that name its part: 4096 parts."""
 
 Sums = Counter[str]
-"""By part; only what is not zero counts. Those of the dedupe keys have names of their own in it (`dedupe_keys`)."""
+"""By part; only nonzero sums count.
+
+Those of the dedupe keys have their own names (`dedupe_keys`).
+"""
 
 
 SECRET_BYTES: Final = 16
@@ -35,7 +40,7 @@ _HASH_BYTES: Final = 16
 
 
 def secret_hash(secret: bytes, name: bytes) -> int:
-    """Return a keyed hash as a number. Nobody can extend a hash of BLAKE2, so the secret may stand in front: one block instead of two."""
+    """Return a keyed hash as a number. BLAKE2 cannot be extended, so the secret may come first."""
     return int.from_bytes(blake2b(secret + name, digest_size=_HASH_BYTES).digest())
 
 
@@ -44,15 +49,15 @@ Link: TypeAlias = tuple[str, int, bytes, str]
 
 
 def link_of(shipment_id: str, version: int, leaf_hash: bytes, previous_hash: str) -> Link:
-    """Return the link of an event. Raises ValueError for what is no id or no hash."""
+    """Return the link of an event. Raises ValueError for an invalid id or hash."""
     int(shipment_id.replace("-", ""), 16), int(previous_hash, 16)
     return shipment_id, version, leaf_hash, previous_hash
 
 
 def add_events(sums: Sums, links: Iterable[Link]) -> None:
-    """Add each event's own link, less the one that it names, in any order.
+    """Add each event's own link, less the link that it names, in any order.
 
-    Where an event follows the one before it, as those of a message do, what the first adds the second takes away: neither is computed.
+    Between consecutive events, as those of a message, the two cancel: neither is computed.
     """
     last_id, last_version, last_hash = "", 0, NO_PREVIOUS
     for shipment_id, version, leaf_hash, previous_hash in links:
@@ -68,12 +73,15 @@ def add_events(sums: Sums, links: Iterable[Link]) -> None:
 
 
 def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> None:
-    """Subtract what is left of a whole chain: the link of its head."""
+    """Subtract the rest of a whole chain: the link of its head."""
     _add(sums, shipment_id, version, -int.from_bytes(head_hash))
 
 
 def suspicious(sums: Sums, *names: str) -> list[str]:
-    """Return the parts whose sums under one of these names are off; without a name, those in which a chain is broken."""
+    """Return the parts whose sums under these names are off.
+
+    Without names, parts with a broken chain.
+    """
     own = names or ("",)
     return sorted({key[-PREFIX:] for key, rest in sums.items() if rest and key[:-PREFIX] in own})
 
@@ -87,7 +95,7 @@ def read_heads(connection: Connection[Any], sums: Sums) -> None:
 
 
 def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
-    """Yield the broken links of a part, found event by event. Inside a transaction that sees one snapshot."""
+    """Yield the broken links of a part, event by event, inside a transaction with one snapshot."""
     bounds = bounds_of(part)
     heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
     shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
@@ -157,7 +165,7 @@ def _previous(canonical: bytes) -> str | None:
 
 
 def _chained(shipment_id: str, version: int, stored: bytes) -> tuple[str, int, bytes, bytes]:
-    """Return leaf hash and canonical bytes of an event; what does not decompress is the link of nothing."""
+    """Return leaf hash and bytes of an event; undecodable bytes give an empty hash."""
     try:
         canonical = decompress_json(stored)
     except ValueError:

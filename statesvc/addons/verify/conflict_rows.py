@@ -1,6 +1,6 @@
-"""The counters of conflicts against the log: each is of a conflict that the log has, and each conflict has its counter.
+"""The counters of conflicts against the log: each belongs to a logged conflict, and vice versa.
 
-Summed as dedupe keys are. How often a conflict was repeated is counted outside the log, and is bound by nothing.
+Summed as dedupe keys are. The number of repetitions is counted outside the log and is not verified.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,6 @@ from statesvc.log.entry_row import FIRST_VALUE
 
 SQL: Final = queries("statesvc.addons.verify", "conflict_rows")
 COUNTERS: Final = "conflict "
-"""Before the part of a sum."""
 
 
 class Counted(NamedTuple):
@@ -47,7 +46,7 @@ def take_conflicts(sums: Sums, secret: bytes, rows: Iterable[Any]) -> None:
 def compare_counters(
     connection: Connection[Any], part: str, archived: ArchivedMonths
 ) -> Iterator[LogFault]:
-    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    """Yield the differences of a part, row by row, inside a transaction with one snapshot."""
     bounds = bounds_of(part)
     counters = {Counted(*row) for row in connection.execute(SQL["counters"], bounds, binary=True)}
     conflicts = {Counted(*row) for row in connection.execute(SQL["conflicts"], bounds, binary=True)}

@@ -1,12 +1,12 @@
-"""The dedupe keys against the log: every event has the row of its id, no row is of an event that the log lacks, aliases stand for an event.
+"""The dedupe keys against the log: a row for every event, an event for every row and alias.
 
-Rows and events are as many as the log is long, so they are summed like the chains: each row adds a keyed hash of itself, each event takes
-away that of the row it should have, and what is left must be nothing. The key is made for each run, so nobody can choose rows whose hashes
-cancel each other out. A part whose sum is off is then compared row by row.
-A row of a derived id counts by the digest that stands for it once its shipment is archived (`packed_keys`): so it makes no difference
-where it is.
-A duplicate may have brought an alias that its event's entry does not show, so an alias too many is not found as long as it stands for an
-event; one that follows from the entry and is missing is. What a scan carried (`attribute_digests`) is not compared.
+Rows and events are as many as the log is long, so they are summed like the chains: each row adds a
+keyed hash of itself, each event subtracts that of the row it should have, and zero must remain. The
+key is made for each run, so rows cannot be chosen to cancel out. A part whose sum is off is then
+compared row by row. A row of a derived id counts by the digest that replaces it once its shipment
+is archived (`packed_keys`), so its place makes no difference. A duplicate may have brought an alias
+that its event's entry does not show, so an extra alias is accepted if it belongs to an event; an
+alias that follows from the entry must exist. The scan's `attribute_digests` are not compared.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ FACTS: Final = "facts "
 
 
 def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
-    """Add all rows that are no aliases, and what is left of those that were packed, as the transaction sees them."""
+    """Add all rows that are no aliases, and packed keys, as the transaction sees them."""
     with connection.cursor("dedupe_keys", binary=True) as cursor:
         cursor.execute(SQL["keys"], bounds_of(WHOLE))
         while rows := cursor.fetchmany(_READ_ROWS):
@@ -68,7 +68,7 @@ def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
 def compare_keys(
     connection: Connection[Any], part: str, archived: ArchivedMonths, digests: Digests | None
 ) -> Iterator[LogFault]:
-    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    """Yield the differences of a part, row by row, inside a transaction with one snapshot."""
     bounds = bounds_of(part)
     rows = {row[:2]: row[2:] for row in connection.execute(SQL["keys"], bounds, binary=True)}
     stored = {
@@ -127,7 +127,7 @@ def _row_faults(
 
 
 def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
-    """Yield aliases that stand for no event, or not for what the event's own row says."""
+    """Yield aliases without an event, or in contradiction to the event's own row."""
     for carrier_id, event_id, alias_of, exists in connection.execute(
         SQL["stray_aliases"], {"most": FAULTS_MAX}
     ):
@@ -187,7 +187,7 @@ def _fault(key: DedupeKey, field: str, why: str) -> LogFault:
 
 
 def _row_name(carrier_id: str, event_id: str, shipment_id: str, *, is_native: bool) -> bytes:
-    """Encode a row, whether it stands in the table or in the set of its shipment."""
+    """Encode a row of the table, or of the packed set of its shipment."""
     if is_native:
         return f"n{event_id}\x1f{carrier_id}\x1f{shipment_id}".encode()
     return _packed_name(carrier_id, packed_key(event_id), shipment_id)

@@ -1,4 +1,4 @@
-"""One range of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue."""
+"""Checks of a range of batches: bytes against hashes, columns, batches, sealed parts, the queue."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,16 +50,17 @@ class CheckedBatches:
     sums: Sums = field(default_factory=Sums)
     faults: list[LogFault] = field(default_factory=list)
     erased: set[str] = field(default_factory=set)
-    """The shipments that `erase` entries name."""
     unchecked: Counter[str] = field(default_factory=Counter)
-    """Counts of what could not be checked."""
     places: bytearray = field(default_factory=bytearray)
     """Positions of the sealed events, for `VersionOrder`."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RangeChecks:
-    """Dependencies and results of the checks of a range. `digests` None: what takes the digest key is not checked."""
+    """Dependencies and results of a range.
+
+    `digests` None: checks with the digest key are skipped.
+    """
 
     parts: Parts
     digests: Digests | None
@@ -81,7 +82,7 @@ class RangeChecks:
         *,
         archived: bool,
     ) -> None:
-        """Count what fan-outs make and open, and what ends."""
+        """Count the notifications that fan-outs make, and those that end."""
         if kind.name not in COUNTED_KINDS:
             return
         summed = [
@@ -115,7 +116,7 @@ class RangeChecks:
     def take(
         self, events: Sequence[tuple[int, EventIds]], links: Iterable[Link], batch: BatchPositions
     ) -> None:
-        """Count what the events of a batch give, each at its ordinal."""
+        """Count the events of a batch, each at its ordinal."""
         for _, ids in events:
             if ids.aliases:
                 self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
@@ -212,7 +213,7 @@ def _cursor(connection: Connection[Any]) -> Cursor[Any]:
 
 
 def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
-    """Return the row with its canonical bytes; with what stands there if that does not decompress, which is the hash of nothing."""
+    """Return the row with its canonical bytes; undecodable bytes stay as they are."""
     batch_id, ordinal, stored, *rest = row
     try:
         return (batch_id, ordinal, decompress_json(stored), *rest)
@@ -241,7 +242,7 @@ def _check_archived(
     checks: RangeChecks,
     checked: CheckedBatches,
 ) -> Iterator[LogFault]:
-    """Check the entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
+    """Check the entries of a file like those of the tables. An entry in both counts once."""
     places = {
         batch_id: replace(batch, seen=bytearray(len(batch.seen)))
         for batch_id, batch in batches.items()
@@ -289,7 +290,10 @@ def check_entries(  # noqa: C901 - the checks of an entry in their order
     *,
     archived: bool = False,
 ) -> Iterator[LogFault]:
-    """Yield the faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
+    """Yield the faults of a batch's rows of one kind.
+
+    A sound row takes its place and joins its chain.
+    """
     expected_of = kind.file_values if archived else kind.expected
     is_event, opens = kind.name == EntryName.EVENT, kind.sealed and checks.parts.opens
     events: list[tuple[int, EventIds]] = []
@@ -352,7 +356,7 @@ def _wrong_columns(
     *,
     archived: bool,
 ) -> Iterator[LogFault]:
-    """Yield what the row or its batch says otherwise than the entry's canonical bytes."""
+    """Yield columns of the row or its batch that contradict the entry's canonical bytes."""
     values = row[FIRST_VALUE:]
     if document.epoch != batch.epoch:
         why = f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}"
@@ -373,7 +377,7 @@ def _fault(kind: EntryKind, row: Any, field: str, why: str) -> LogFault:  # noqa
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPositions) -> bool:
-    """Return whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
+    """Return whether an entry may have this time: events and their consequences may be later."""
     return recorded_at == batch.recorded_from or (
         batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact
     )
@@ -390,7 +394,7 @@ def _misplaced(batch: BatchPositions | None, ordinal: int) -> str:
 
 
 def _wrong_hash(kind: EntryKind, row: Any, *, archived: bool) -> LogFault:  # noqa: ANN401 - a row
-    """Return the fault: the batch was changed if the row says the same as its canonical bytes; else they were."""
+    """Return the fault: the batch was changed if row and canonical bytes agree, else the bytes."""
     batch_id, ordinal, canonical, _ = row[:FIRST_VALUE]
     named = kind.row(row[FIRST_VALUE:], batch_id, ordinal)
     try:

@@ -13,7 +13,6 @@ _SQL: Final = queries("statesvc.addons.verify", "erasures")
 
 
 def read_erased(connection: Connection[Any]) -> frozenset[str]:
-    """Return the shipments without a key."""
     return frozenset(shipment_id for (shipment_id,) in connection.execute(_SQL["erased"]))
 
 
@@ -25,7 +24,7 @@ def erase_entries(actions: Iterable[Any]) -> Iterator[str]:
 def compare_erasures(
     connection: Connection[Any], erased: Iterable[str], entries: frozenset[str]
 ) -> Iterator[LogFault]:
-    """Compare erasures. `erased`: as of the snapshot, before the entries were read. What was erased since is no difference."""
+    """Compare erasures as of the snapshot; later erasures are no difference."""
     for shipment_id in sorted(set(erased) - entries):
         yield LogFault(
             "stream",

@@ -56,7 +56,7 @@ TEXTS: Final = "aliases by a text that is sealed"
 
 
 def read_digests(connection: Connection[Any], master: MasterKeys | None) -> Digests | None:
-    """Read the digests; None: without a master key, or with one that does not open the digest key."""
+    """Read the digests; None: no master key, or one that does not open the digest key."""
     if master is None:
         return None
     found = {
@@ -89,7 +89,7 @@ class EventIds(NamedTuple):
 
 
 def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
-    """Derive the ids of an event. Raises ValueError for what is none."""
+    """Derive the ids of an event. Raises ValueError for other documents."""
     event_id, shipment = (
         document.event_id,
         _shipment(document.carrier_id, document.tracking_number, document.discriminator),
@@ -132,7 +132,7 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
 
 
 def conflict_fault(document: ConflictDocument, digests: Digests | None) -> tuple[str, str] | None:
-    """Return what a conflict states that does not follow from the rest of it. Raises ValueError for what is no conflict."""
+    """Return a conflict's inconsistency, if any. Raises ValueError for other documents."""
     shipment = _shipment(document.carrier_id, document.tracking_number, document.discriminator)
     if shipment.shipment_id != document.claimed_shipment_id:
         return "claimed_shipment_id", "is not the id of its carrier, number and discriminator"
@@ -142,11 +142,11 @@ def conflict_fault(document: ConflictDocument, digests: Digests | None) -> tuple
 
 
 class _Shipment(NamedTuple):
-    """Values that the scans of one shipment have in common."""
+    """Values that the scans of a shipment share."""
 
     shipment_id: str
     recipes: tuple[Recipe, ...]
-    """Its carrier's: the one in use, and then those of the aliases."""
+    """Its carrier's: the current recipe, then those of the aliases."""
     names: tuple[str, ...]
     """The first part of its scans' identities, by each recipe."""
 
@@ -181,7 +181,7 @@ def _words(
 
 
 def _derives(document: EventDocument, shipment: _Shipment) -> bool:
-    """Return whether its derived id is that of the carrier's recipe, or of one in use before."""
+    """Return whether its derived id is by the carrier's present recipe or a former one."""
     for which in range(len(shipment.recipes)):
         names, time = _names(document, shipment, which)
         if is_derived_id(document.event_id, names, time):
@@ -236,7 +236,10 @@ def _place(place: PlaceDocument) -> EventPlace:
 def _enrichment(
     document: EventDocument, shipment: _Shipment, digests: Digests | None
 ) -> tuple[tuple[str, str] | None, str | None]:
-    """Return a fault, or why it cannot be checked. An estimate stands in clear, a signer does not."""
+    """Return a fault, or the reason why it cannot be checked.
+
+    An estimate is clear, a signer sealed.
+    """
     carrier_id, estimate = document.carrier_id, document.estimated_delivery
     if estimate is None:
         return None, SIGNERS
@@ -265,7 +268,7 @@ def _enrichment(
 
 
 def _aliases(document: EventDocument, shipment: _Shipment) -> tuple[tuple[str, ...], int]:
-    """Return the further ids that a scan was given, and of how many that cannot be said."""
+    """Return a scan's further ids, and the number of those that cannot be checked."""
     is_scan = document.anchor is None and not document.event_id.startswith(_CORRECTION)
     # an id that the sender itself chose has none
     if not is_scan or document.normalizer == canonical.CARRIER_ID:

@@ -1,16 +1,14 @@
-"""One thing that is wrong, and where."""
+"""A fault and its place."""
 
 from dataclasses import dataclass
 from typing import Final
 
 FAULTS_MAX: Final = 100
-"""Number of faults that are reported; one change often shows in several places."""
+"""Number of faults to report; a single change often shows in several places."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFault:
-    """`row` names the row by its key."""
-
     table: str
     row: str
     field: str

@@ -1,6 +1,7 @@
-"""The forks of the log: each is the first entry of its epoch, and stands where it says that the log went on.
+"""The forks of the log: each is the first entry of its epoch, at the stated position.
 
-A transaction reads its epoch under a lock that a fork takes for itself, so a batch is of the newest epoch whose fork has no higher id.
+A transaction reads its epoch under a lock that a fork takes exclusively, so a batch belongs to the
+newest epoch whose fork has no higher id.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,10 @@ class SealedForks(NamedTuple):
 
 
 def read_forks(connection: Connection[Any]) -> SealedForks:
-    """Read the forks, inside a transaction that sees one snapshot. A month that is archived leaves its forks in the tables."""
+    """Read the forks in a transaction with one snapshot.
+
+    Forks of archived months stay in the tables.
+    """
     forks: list[LogFork] = []
     faults: list[LogFault] = []
     for index, batch_id, canonical in connection.execute(
@@ -131,7 +135,7 @@ def epoch_of_batch(forks: Sequence[LogFork], batch_id: int) -> int:
 
 
 def given_up(forks: Sequence[LogFork], head: Checkpoint) -> str | None:
-    """Return why a head that was stored elsewhere cannot be one of this log; None: it can."""
+    """Return the reason why a stored head cannot belong to this log; None: it can."""
     known = {FIRST_EPOCH, *(fork.epoch for fork in forks)}
     later = [fork for fork in forks if fork.epoch > head.epoch]
     if head.epoch not in known and not later:

@@ -23,15 +23,16 @@ from statesvc.log.signing_keys import ROTATE
 
 _SQL = queries("statesvc.addons.verify", "log_state")
 RANGE_ENTRIES: Final = 8_000
-"""Entries in one range of batches: some 10 MB."""
+"""Entries in a range of batches: some 10 MB."""
 _LOWEST: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSnapshot:
-    """`cuts`: batch ids at which the ranges begin and the last one ends.
+    """`cuts`: batch ids at which the ranges begin and the last ends.
 
-    `sums`: all chains' heads and notifications taken away, all dedupe keys and counters of conflicts added, hashed under `secret`.
+    `sums`: heads and notifications subtracted, dedupe keys and counters of conflicts added,
+    hashed under `secret`.
     """
 
     size: int
@@ -44,13 +45,11 @@ class LogSnapshot:
     sums: Sums = field(repr=False)
     secret: bytes = field(repr=False)
     erased: frozenset[str] = frozenset()
-    """The shipments without a key."""
     deletions: Mapping[str, int] = field(default_factory=dict)
-    """Times at which subscriptions were deleted."""
     forks: Sequence[LogFork] = ()
     fork_faults: Sequence[LogFault] = ()
     unqueued: Sequence[int] = ()
-    """Batches that nobody queued for the sealer; they wait all the same."""
+    """Batches that were not queued for the sealer; they wait all the same."""
 
     def state(self) -> dict[str, Any]:
         return {
@@ -71,7 +70,6 @@ class LogSnapshot:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Restore what `state` returned."""
         return cls(
             size=state["size"],
             origin=state["origin"],
@@ -130,9 +128,9 @@ def read_snapshot(
 
 
 def is_sealed_late(connection: Connection[Any], inversion: Inversion) -> bool:
-    """Return whether a version that stands behind the next one was written before it: nobody queued its batch at first.
+    """Return whether a version behind its successor was written before it, but queued late.
 
-    It can't have been inserted later: the next version, sealed before it, has its hash.
+    It cannot have been inserted later: the next version, sealed before it, has its hash.
     """
     row = connection.execute(
         _SQL["sealed_late"], {"index": inversion.late_index, "next_index": inversion.next_index}

@@ -1,6 +1,7 @@
-"""Comparison of events with the rows of their messages: the verdict is there, and the body that the event is committed to.
+"""Events against the rows of their messages: the verdict, and the body of the event's commitment.
 
-A day of bodies that is archived, and a month of verdicts whose bodies have expired, are no longer in the database, and are passed over.
+Archived days of bodies, and months of verdicts whose bodies have expired, have left the database
+and are skipped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,11 @@ def may_read_messages(connection: Connection[Any]) -> bool:
 def compare_messages(
     connection: Connection[Any], messages: Mapping[str, CommittedMessage]
 ) -> Iterator[LogFault]:
-    """Yield what is missing or differs. Not in the transaction that read the events: what leaves meanwhile must be seen to have left."""
+    """Yield missing and different rows.
+
+    Not in the transaction that read the events: rows that leave meanwhile must be seen to have
+    left.
+    """
     if not messages:
         return
     times = [message.received_at for message in messages.values()]

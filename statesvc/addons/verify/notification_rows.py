@@ -1,12 +1,12 @@
-"""Notifications against the log: none was made, reworded or deleted, and none left the outbox, but as entries say.
+"""Notifications against the log: each is made, worded, deleted and ended as entries state.
 
-A fan-out makes a notification, and puts it into the outbox; a replay is another fan-out, which puts it there again. It leaves with an entry
-of its own, or with that of a later one that covers it, or with its subscription: the entry of a deletion covers what is open then. Rows
-and entries are as many as what was sent, so both are summed like the dedupe keys, in two sums: of what notifications say, and of what is
-open. A part whose sum is off is then compared row by row.
-Notifications of changes leave the tables with the fan-outs that made them, and come back with them: a fan-out that is in a file alone
-has none.
-What the rows repeat of an event is compared where the event is in the tables. Tries at what is open are bound by nothing yet.
+A fan-out makes a notification and puts it into the outbox; a replay is another fan-out, which puts
+it there again. It leaves with an entry of its own, with that of a later notification that covers
+it, or with its subscription: the entry of a deletion covers all open notifications. Rows and
+entries are summed like the dedupe keys, in two sums: contents, and open notifications. A part whose
+sum is off is then compared row by row. Notifications of changes leave the tables with the fan-outs
+that made them, and return with them. Repeated parts of an event are compared while the event is in
+the tables. Tries at open notifications are not bound.
 """
 
 from collections import Counter
@@ -31,19 +31,16 @@ from statesvc.log.json_compression import decompress_json
 
 SQL: Final = queries("statesvc.addons.verify", "notification_rows")
 COUNTED_KINDS: Final = (EntryName.FANOUT, EntryName.ATTEMPT)
-"""Entries of other kinds say nothing of notifications."""
+"""Kinds of entries that concern notifications."""
 DELETE: Final = "subscription.delete"
 _TARGET: Final = "subscription "
 WORDS: Final = "notification "
 OPEN: Final = "open "
-"""Before the part of a sum."""
 _LATE: Final = "late"
 _GRACE: Final = LONGEST_TRANSACTION.total_seconds() * 1_000_000
 
 
 class Notified(NamedTuple):
-    """One notification: ids as text."""
-
     shipment_id: str
     sequence: int
     subscription_id: str
@@ -62,7 +59,7 @@ class Words(NamedTuple):
 
 
 Deletions = Mapping[str, int]
-"""Times at which subscriptions were deleted, as the log says, by id: microseconds since 2000."""
+"""Times of deletions of subscriptions, by id: microseconds since 2000."""
 
 
 def read_deletions(connection: Connection[Any]) -> dict[str, int]:
@@ -72,7 +69,7 @@ def read_deletions(connection: Connection[Any]) -> dict[str, int]:
 
 
 def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions: Deletions) -> None:
-    """Subtract all notifications, and what is open of them, as the transaction sees them."""
+    """Subtract all notifications, and open ones, as the transaction sees them."""
     with connection.cursor("notifications", binary=True) as cursor:
         cursor.itersize = 20_000
         for shipment_id, sequence, subscription_id, *words in cursor.execute(
@@ -95,9 +92,9 @@ def add_entries(
     *,
     archived: bool,
 ) -> None:
-    """Add what fan-outs make and open, subtract what ends. Other kinds add nothing.
+    """Add notifications that fan-outs make, subtract ended ones; skip other kinds.
 
-    `entries`: canonical bytes and when each was recorded. `archived`: they are in a file and not in the tables.
+    `entries`: canonical bytes and time of record. `archived`: in a file and not in the tables.
     """
     if kind == EntryName.FANOUT:
         for canonical, recorded_at in entries:
@@ -116,7 +113,7 @@ def add_entries(
 def compare_notifications(
     connection: Connection[Any], part: str, archived: ArchivedMonths
 ) -> Iterator[LogFault]:
-    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    """Yield the differences of a part, row by row, inside a transaction with one snapshot."""
     bounds, deletions = bounds_of(part), read_deletions(connection)
     made: dict[Notified, Words] = {}
     left: Counter[Notified] = Counter()
@@ -174,7 +171,7 @@ def _fault(table: str, one: Notified, why: str) -> LogFault:
 
 
 def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
-    """Yield notifications that do not repeat what their event says, as far as it is in the tables."""
+    """Yield notifications that contradict their event, as far as it is in the tables."""
     for *key, carrier_id, tracking_number, occurred_at, offset, created_at in connection.execute(
         SQL["reworded"], {"most": FAULTS_MAX}
     ):

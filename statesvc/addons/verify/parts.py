@@ -1,6 +1,6 @@
-"""Sealed personal parts: each opens under its shipment's key and is what its entry committed to.
+"""Sealed personal parts: each opens under its shipment's key and fits its entry's commitment.
 
-What was erased opens for nobody, and is passed over.
+Erased parts are skipped.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _SQL = queries("statesvc.addons.verify", "entries")
 
 
 class Parts:
-    """The keys of the shipments of one range. Without master keys nothing is opened."""
+    """The keys of the shipments of a range. Without master keys no part is opened."""
 
     def __init__(self, master: MasterKeys | None) -> None:
         self._master = master
@@ -29,7 +29,6 @@ class Parts:
 
     @property
     def opens(self) -> bool:
-        """True if parts are checked."""
         return self._master is not None
 
     def read(self, connection: Connection[Any], shipment_ids: Iterable[str]) -> None:
