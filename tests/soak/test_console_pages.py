@@ -189,7 +189,11 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "replay-range": f"{subscription}/replay",
         "rotate": f"{subscription}/rotate-secret",
         "resume": f"{subscription}/resume",
-        "rate": f"{subscription}/rate",
+        "change": f"{subscription}/change",
+        "subscription-create": "/console/subscriptions/create",
+        "keys": "/console/keys",
+        "key-create": "/console/keys/create",
+        "awaited": "/console/awaited",
         "delete": f"{subscription}/delete",
         "expectations": "/console/expectations",
         "expectation-of-all": "/console/expectations/all/change",
@@ -210,7 +214,7 @@ FILLED: Final = {
     "carrier-hold": {},
     "carrier-release": {},
     "carrier-rollout": {},
-    "teach": {"#input-status": "delivered"},
+    "teach": {"[name='meaning.status']": "delivered"},
     "replay": {},
     "discard": {},
     "replay-one": {},
@@ -220,7 +224,8 @@ FILLED: Final = {
     "rotate": {},
     "expectation": {"[name='stalled.in_transit']": "12"},
     "expectation-of-all": {"[name='overdue']": "3"},
-    "rate": {"#input-rate_per_second": "5"},
+    "change": {"#input-rate_per_second": "5"},
+    "key-create": {"#input-name": "desk", "#input-scopes": "read, ops"},
     "delete": {},
     "notice-seen": {},
 }
@@ -266,7 +271,7 @@ async def _visit(page: Page, tab: Tab, name: str, path: str) -> list[str]:
         for field, value in FILLED[name].items():
             await (
                 page.select_option(field, value)
-                if field == "#input-status"
+                if field == "[name='meaning.status']"
                 else page.fill(field, value)
             )
         await page.get_by_label("Why", exact=True).fill("a tour")
