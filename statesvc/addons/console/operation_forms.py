@@ -324,7 +324,7 @@ class _DeclaredForm:
         if is_over and len(said) == len(blocks):
             return Done(sentence=" ".join(said), then=then)
         return Shown(
-            "work.html",
+            "progress.html",
             {
                 "blocks": blocks,
                 "then": visit.at(then),

@@ -1,42 +1,11 @@
-"""Work that is done in parts, as much as one call may: a page says how far it is and asks for the next part, by itself or by its button."""
+"""Work in parts: each page makes one call, and sends along what the calls before it did."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
-from statesvc.addons.console.screen import PageRequest, Shown, Values
+from statesvc.addons.console.screen import PageRequest, Values
 from statesvc.http.call_progress import Progress
 from statesvc.http.inner_calls import Json
 from statesvc.http.problem import Code, Problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkProgress:
-    """Progress of work. `trouble`: why it stopped, or does not go on by itself; `then`: the path to go to.
-
-    `order`: what the form stated.
-    """
-
-    progress: Progress
-    sentences: Sequence[str]
-    then: str
-    then_label: str
-    order: Values
-    trouble: str | None = None
-
-    @property
-    def next_part(self) -> Values | None:
-        """Arguments of the next part; None at the end."""
-        if not self.progress.goes_on:
-            return None
-        counts = {
-            name: str(count)
-            for name, count in {**self.progress.sums, "total": self.progress.total}.items()
-        }
-        return {**self.order, **counts, "cursor": self.progress.cursor or ""}
-
-    @property
-    def page(self) -> Shown:
-        return Shown("progress.html", {"work": self})
 
 
 async def next_part(
