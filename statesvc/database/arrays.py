@@ -1,7 +1,7 @@
-"""Whole columns as arrays in PostgreSQL's binary form: the bytes that psycopg would send, at a third of its cost.
+"""Whole columns as arrays in PostgreSQL's binary form, at a third of psycopg's cost.
 
-psycopg dumps an array member by member, each through a dumper of its own; a worker sends eighty members an event. The type of
-an array is that of the query's own cast (`%(ids)b::uuid[]`), so the names here only say what the members are.
+psycopg dumps an array member by member, each through a dumper of its own; a worker sends eighty
+members an event. The type of an array is that of the query's own cast (`%(ids)b::uuid[]`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from psycopg.pq import Format
 
 Encoder = Callable[[Sequence[Any]], "Array"]
 Columns = Mapping[str, Encoder]
-"""Parameter names and what their members are, in the order of a row's fields."""
+"""Parameter names and member types, in the order of a row's fields."""
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -33,8 +33,6 @@ _FALSE: Final = _length(1) + b"\0"
 
 
 class Array(bytes):
-    """One column, ready to be sent."""
-
     __slots__ = ()
 
 
@@ -49,7 +47,7 @@ psycopg.adapters.register_dumper(Array, _ArrayDumper)
 
 
 def encoded(rows: Iterable[Sequence[Any]], names: Columns) -> dict[str, Array]:
-    """Encode rows as one array a column, the form that `unnest` takes."""
+    """Encode rows as an array a column, the form that `unnest` takes."""
     members = list(zip(*rows, strict=True)) or [()] * len(names)
     return {
         name: encode(column) for (name, encode), column in zip(names.items(), members, strict=True)
@@ -57,7 +55,7 @@ def encoded(rows: Iterable[Sequence[Any]], names: Columns) -> dict[str, Array]:
 
 
 def uuids(members: Sequence[UUID]) -> Array:
-    """Encode an array of `uuid`; none of them NULL."""
+    """Encode an array of `uuid` without NULL."""
     size = _length(16)
     return _array(
         _UUID, len(members), size + size.join([member.int.to_bytes(16) for member in members])
@@ -65,7 +63,6 @@ def uuids(members: Sequence[UUID]) -> Array:
 
 
 def uuids_or_null(members: Sequence[UUID | None]) -> Array:
-    """Encode an array of `uuid`."""
     size = _length(16)
     return _array(
         _UUID,
@@ -75,7 +72,6 @@ def uuids_or_null(members: Sequence[UUID | None]) -> Array:
 
 
 def texts(members: Sequence[str | None]) -> Array:
-    """Encode an array of `text`."""
     sized = [
         _NULL if member is None else _length(len(text := member.encode())) + text
         for member in members
@@ -84,7 +80,6 @@ def texts(members: Sequence[str | None]) -> Array:
 
 
 def byteas(members: Sequence[bytes | None]) -> Array:
-    """Encode an array of `bytea`."""
     parts: list[bytes] = []
     for member in members:
         if member is None:
@@ -96,14 +91,14 @@ def byteas(members: Sequence[bytes | None]) -> Array:
 
 
 def ints(members: Sequence[int]) -> Array:
-    """Encode an array of `int`; none of them NULL."""
+    """Encode an array of `int` without NULL."""
     sized = [4] * (2 * len(members))
     sized[1::2] = members
     return _array(_INT4, len(members), pack(f"!{len(sized)}i", *sized))
 
 
 def bools(members: Sequence[bool]) -> Array:
-    """Encode an array of `bool`; none of them NULL."""
+    """Encode an array of `bool` without NULL."""
     return _array(
         _BOOL, len(members), b"".join([_TRUE if member else _FALSE for member in members])
     )
@@ -120,12 +115,15 @@ def timestamps(members: Sequence[datetime | None]) -> Array:
 
 @lru_cache(maxsize=4096)
 def _time(instant: datetime) -> bytes:
-    """Encode a time; cached, because an event's time stands in several columns and a batch's clock in every row."""
+    """Encode a time; cached, because a batch repeats its times."""
     return pack("!iq", 8, (instant - _EPOCH) // _MICROSECOND)
 
 
 def _array(oid: int, count: int, members: bytes) -> Array:
-    """Encode dimensions, whether there may be NULLs, type, size and first index of the one dimension; then each member after its length."""
+    """Encode dimensions, NULL flag, type, size and first index.
+
+    Then each member after its length.
+    """
     if not count:
         return Array(pack("!iiI", 0, 0, oid))
     return Array(pack("!iiIii", 1, 1, oid, count, 1) + members)

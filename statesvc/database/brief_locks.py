@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 async def until_let_go(take: Callable[[], Awaitable[T]], *, tries: int) -> T | None:
-    """Return what `take` answers; None: others held what it needs at every attempt. Database errors but the transient ones pass through."""
+    """Return the result of `take`; None: the locks were held at every attempt.
+
+    Other than transient errors pass through.
+    """
     for attempt in range(tries):
         try:
             return await take()

@@ -1,4 +1,4 @@
-"""The database's clock against this machine's: where they disagree by much, one of them is wrong."""
+"""The database's clock against this machine's: a large difference means that one is wrong."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -11,7 +11,10 @@ _UNITS: Final = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0))
 def clock_fault(
     database: datetime, machine: float, *, seconds_max: float = FAR_SECONDS
 ) -> str | None:
-    """Return what is wrong, as a sentence without its end; None: they agree. `machine`: seconds since 1970."""
+    """Return the fault as a sentence without its end; None: they agree.
+
+    `machine`: seconds since 1970.
+    """
     ahead = database.timestamp() - machine
     if abs(ahead) <= seconds_max:
         return None

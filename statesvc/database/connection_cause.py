@@ -14,9 +14,9 @@ class ConnectionCause(StrEnum):
     """Cause of a failed connection, in one word for logs."""
 
     AUTH = "auth"
-    """The server did not believe who asked: password, user, or an address that it does not let in."""
+    """The server refused the password, the user, or the address."""
     TLS = "tls"
-    """Encryption: a certificate that does not fit, or one side wants it and the other does not."""
+    """Encryption: a certificate that does not fit, or only one side wants it."""
     LIMIT = "limit"
     """The role, its database or the server has all the connections that it may have."""
     NO_DATABASE = "no_database"

@@ -24,7 +24,7 @@ class CopyFaultError(RuntimeError):
 
 
 async def read_copy_faults(connection: AsyncConnection[Any]) -> list[str]:
-    """Return one sentence for each fault, with the command that repairs it."""
+    """Return a sentence for each fault, with the command that repairs it."""
     rows = await (await connection.execute(_SQL["sequences_behind"])).fetchall()
     return [*(sequence_fault(*row) for row in rows), *await read_trigger_faults(connection)]
 
@@ -55,6 +55,5 @@ async def read_trigger_faults(connection: AsyncConnection[Any]) -> list[str]:
 
 
 async def require_no_copy_faults(connection: AsyncConnection[Any]) -> None:
-    """Raise CopyFaultError if there are any."""
     if faults := await read_copy_faults(connection):
         raise CopyFaultError(faults)

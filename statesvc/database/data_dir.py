@@ -76,7 +76,6 @@ def take_lock(data_dir: Path) -> int:
 
 
 def make_passwords(data_dir: Path) -> dict[str, str]:
-    """Generate and store passwords by role."""
     return _keep_passwords(data_dir, {})
 
 
@@ -123,7 +122,7 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
 
 
 def remove_socket_dir(folder: Path) -> None:
-    """Remove what `socket_dir` made, once the server has left it."""
+    """Remove the folder of `socket_dir`, once the server has left it."""
     short = None if _fits(folder) else _short_dir(folder)
     if short is not None:
         with suppress(OSError):

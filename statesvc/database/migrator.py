@@ -1,8 +1,9 @@
-"""Applying migrations: forward only, one migrator at a time, never waiting long for a lock that serving traffic holds.
+"""Migrations: forward only, one migrator at a time, without long waits for locks of live traffic.
 
-A numbered file is one transaction, unless its first line is `-- migrate: no-transaction`: then its statements run one by one and
-must bear repetition. The changed files of functions are one transaction together. Afterwards the service's privileges are granted and
-the partitions made ahead; both bear repetition too.
+A numbered file is one transaction, unless its first line is `-- migrate: no-transaction`: then its
+statements run one by one and must be repeatable. The changed files of functions share a
+transaction. Afterwards the service's privileges are granted and partitions made ahead; both are
+repeatable too.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ from statesvc.database.service_connection import encoding_fault
 from statesvc.database.sql_errors import Failure, failure
 
 LOCK_WAIT_SECONDS: Final = 300.0
-"""Time that a migrator waits for another one to finish."""
+"""Time that a migrator waits for another to finish."""
 _LOCK_POLL_SECONDS: Final = 0.25
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 1.0
@@ -69,9 +70,10 @@ async def migrate(
     superuser_dsn: str | None = None,
     auditor_role: str = AUDITOR_ROLE,
 ) -> MigrationReport:
-    """Migrate the schema to this release; `check_only` changes nothing. The owner's address leads past any pooler. Raises `MigrationError`.
+    """Migrate the schema to this release; `check_only` changes nothing. Raises MigrationError.
 
-    With a superuser, known as one or because the owner is, the guard of the log's tables is brought to this release too.
+    The owner's address leads past any pooler. With a superuser, given or as the owner, the
+    guard of the log's tables is updated too.
     """
     folder = folder or files("migrations")
     release = read_migrations(folder)
@@ -202,7 +204,7 @@ async def _record(connection: AsyncConnection[Any], migration: Migration, begun:
 
 
 async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Traversable) -> None:
-    """Grant the role that the service logs in as what it needs; an owner has it all."""
+    """Grant the service's login role its privileges; an owner has them all."""
     if not (folder / _PRIVILEGES).is_file():
         return
     async with await _connect(service_dsn) as service:
@@ -260,7 +262,7 @@ async def _enable_triggers(connection: AsyncConnection[Any]) -> None:
 async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:
     """Run an action that yields to traffic.
 
-    A lock that is not granted soon is requested again later, so that nothing queues behind it for long.
+    A lock that is not granted soon is requested again later, so that no queue forms behind it.
     """
     for attempt in range(1, _TRIES + 1):
         try:
@@ -320,10 +322,10 @@ def _milliseconds_since(begun: float) -> int:
 
 
 async def apply_functions(connection: AsyncConnection[Any], files: Sequence[FunctionFile]) -> None:
-    """Apply all of them, or none: what the last text of a file made is dropped, then the new text is run.
+    """Apply all files or none: drop the objects of each old text, then run the new text.
 
-    So a database that was upgraded has the functions of a new one, whatever became of their signatures, and none that no file has any
-    more. A call that comes meanwhile waits for nothing and finds either the old functions or the new ones.
+    So an upgraded database has exactly the functions of a new one. A concurrent call never
+    waits and finds either the old functions or the new ones.
     """
     async with connection.transaction():
         await connection.execute(_SQL["qualify_names"])

@@ -21,7 +21,7 @@ from statesvc.database.session_settings import (
 )
 
 PATIENT: Final = SessionLimits(lock_seconds=60)
-"""For commands: a human waits, and can end it."""
+"""For commands: a person waits, and can end it."""
 _INSTEAD: Final = "statesvc runs on PostgreSQL 16 or later (docs/engines.md)"
 
 

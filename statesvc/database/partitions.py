@@ -1,4 +1,4 @@
-"""The partitions that the service needs before it starts: without one a write would fail later, or history would be silently shorter."""
+"""The partitions that the service needs at start: a missing one fails a write or hides history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class MissingPartition:
 
     @property
     def can_be_made(self) -> bool:
-        """True if an empty partition will do: nothing was in it."""
+        """True if a new empty partition will do."""
         return not self.is_there and not self.held
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class MissingPartition:
 
 
 class MissingPartitionError(RuntimeError):
-    """The service must not start; the message names the partitions and says what to do."""
+    """The service must not start; the message names the partitions and the remedy."""
 
     def __init__(self, missing: Sequence[MissingPartition]) -> None:
         super().__init__("; ".join(map(str, missing)))
@@ -52,7 +52,7 @@ class MissingPartitionError(RuntimeError):
 
 
 async def missing_partitions(connection: AsyncConnection[Any]) -> list[MissingPartition]:
-    """Return those that writing needs now or soon, and those whose sealed entries are gone with them."""
+    """Return partitions that writes need now or soon, and those whose sealed entries are gone."""
     return [
         MissingPartition(*row)
         for row in await (await connection.execute(_SQL["missing"])).fetchall()
@@ -60,7 +60,7 @@ async def missing_partitions(connection: AsyncConnection[Any]) -> list[MissingPa
 
 
 async def require_partitions(connection: AsyncConnection[Any]) -> None:
-    """Create what is only not made yet. Raises MissingPartitionError for what needs a human."""
+    """Create partitions that are not made yet. Raises MissingPartitionError for lost ones."""
     missing = await missing_partitions(connection)
     if missing and all(each.can_be_made for each in missing):
         await connection.execute(_SQL["ensure"])

@@ -1,7 +1,7 @@
-"""Passwords that a program prints: tokens of a provider's identity service, or a secret that is rotated in a file.
+"""Passwords from a program: tokens of a provider's identity service, or a rotated secret.
 
-Asked before a connection whose address has no password; for a few seconds all connections of this process share what it printed, so that
-a burst of them starts it once. It is asked anew when the server refused what it had printed.
+The program runs before a connection whose address has no password; connections of a process share
+its output for a few seconds. It runs again when the server refused the password.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ ANSWER_SECONDS: Final = 10.0
 
 
 class PasswordCommandError(psycopg.OperationalError):
-    """The program printed no password; the message says why, and nothing that it printed."""
+    """The program printed no password; the message gives the reason without its output."""
 
 
 class PasswordCommand:
@@ -33,7 +33,10 @@ class PasswordCommand:
         self._asking = asyncio.Lock()
 
     async def password(self, dsn: str) -> str | None:
-        """Return the password; None where the address has one, or says where one is. Raises PasswordCommandError."""
+        """Return the password; None: the address has a source of its own.
+
+        Raises PasswordCommandError.
+        """
         words = self._words_for(dsn)
         if words is None:
             return None
@@ -48,7 +51,7 @@ class PasswordCommand:
         return None if words is None else self._recent(words) or self._keep(words, _printed(words))
 
     def forget(self) -> None:
-        """Forget what was printed: it was refused."""
+        """Forget a refused password."""
         self._printed.clear()
 
     def _words_for(self, dsn: str) -> tuple[str, ...] | None:
@@ -75,7 +78,7 @@ class _Chosen:
 
 
 def choose_password_command(command: str | None) -> None:
-    """Choose the command for all connections of this process; a process that it spawns must be told.
+    """Choose the command for all connections of this process; spawned processes must choose again.
 
     None: passwords are in the addresses.
     """

@@ -1,4 +1,4 @@
-"""A query that was sent in a pipeline and whose rows are read later: several of them share one round trip."""
+"""A query sent in a pipeline whose rows are read later: several share a round trip."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, LiteralString, Protocol, TypeVar
@@ -14,9 +14,10 @@ class Rows(Protocol):
 
 
 class Sender(Protocol):
-    """Anything that takes statements.
+    """Executes statements.
 
-    A connection, which waits for each, or a pipeline on one, which waits for answers that are asked for.
+    A connection, which waits for each, or a pipeline on a connection, which waits for requested
+    answers.
     """
 
     async def execute(
@@ -55,7 +56,7 @@ async def send(
 
 
 def columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return rows as one array a column, the form that `unnest` takes."""
+    """Return rows as an array a column, the form that `unnest` takes."""
     if not rows:
         return {name: [] for name in names}
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

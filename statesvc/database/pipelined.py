@@ -1,7 +1,8 @@
-"""A transaction whose statements travel together: they are sent when an answer is waited for, and at its end with the COMMIT.
+"""A transaction whose statements travel together, at the first answer and with the COMMIT.
 
-psycopg's own pipeline sends each statement by itself, and each time looks whether an answer has come. Eighteen small statements cost the
-client 0.5 ms there and the server 0.19. Sent together they cost either side 0.06 ms; a batch of one message has about twenty.
+psycopg's own pipeline sends each statement by itself, and polls for answers each time. Eighteen
+small statements cost the client 0.5 ms there and the server 0.19. Sent together they cost either
+side 0.06 ms; a batch of one message has about twenty.
 """
 
 import re
@@ -32,7 +33,7 @@ _FAILED: Final = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED}
 
 
 class _Numbered(NamedTuple):
-    """A query with `$1` in place of its first parameter, and what its parameters are called."""
+    """A query with `$1` in place of its first parameter, and the names of its parameters."""
 
     text: bytes
     names: tuple[str, ...]
@@ -66,7 +67,6 @@ class PipelinedRows:
         return self._pipeline.rows_of(self.result)
 
     async def fetchone(self) -> Any:  # noqa: ANN401 - a row, as psycopg gives it
-        """Fetch the first row; None where there is none."""
         rows = await self.fetchall()
         return rows[0] if rows else None
 
@@ -91,7 +91,7 @@ class _Statement(NamedTuple):
 
 
 class Pipeline:
-    """Takes statements on one connection, as the connection itself does. Parameters are named."""
+    """Takes statements on a connection, as the connection itself does. Parameters are named."""
 
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         self._connection = connection
@@ -112,7 +112,7 @@ class Pipeline:
         prepare: bool | None = None,
         binary: bool = False,
     ) -> PipelinedRows:
-        """Add a statement. What fails in it is raised when an answer is waited for, or at the end."""
+        """Add a statement. Its error is raised at the next answer, or at the end."""
         numbered = _Numbered(query.encode(), (), ()) if params is None else _numbered(query)
         values: Sequence[Buffer | None] = ()
         types: tuple[int, ...] = ()
@@ -133,12 +133,12 @@ class Pipeline:
         return statement.rows
 
     async def flush(self) -> None:
-        """Send what was added, and wait for the answers. Raises the first error among them."""
+        """Send the added statements, and wait for the answers. Raises their first error."""
         if self._awaited:
             await self._send_and_wait(self._pgconn.send_flush_request)
 
     async def end(self) -> None:
-        """Send what was added for the last time, and wait for the answers."""
+        """Send the last statements, and wait for the answers."""
         await self._send_and_wait(self._sync)
 
     async def rollback(self) -> None:
@@ -226,11 +226,11 @@ class Pipeline:
 
 @asynccontextmanager
 async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterator[Pipeline]:
-    """Open a transaction in a pipeline; the connection is in autocommit and idle. What fails at the end is raised after the body.
+    """Open a transaction in a pipeline; the connection is in autocommit and idle.
 
-    Behind a pooler it begins with its limits. Until it ends, the connection itself must not be used: its answers would not come.
-
-    Raises ProgrammingError inside another transaction: its COMMIT would be that one's.
+    Errors at the end are raised after the body. Behind a pooler it begins with its limits.
+    Until it ends, the connection itself must not be used: its answers would not come. Raises
+    ProgrammingError inside another transaction: its COMMIT would end that.
     """
     if connection.info.transaction_status is not TransactionStatus.IDLE:
         raise psycopg.ProgrammingError(

@@ -1,8 +1,9 @@
-"""Connection pools. A connection is in autocommit, so that a transaction is only where the code opens one.
+"""Connection pools of autocommit connections, so that transactions are explicit in the code.
 
-Each has time limits of its own: a statement, a wait for a lock, a pause inside a transaction and a transaction all end. They are set on the
-session, or behind a pooler in transaction mode sent with each transaction (`pooled`). What one connection learns about the server is true
-of its siblings: a pool replaces all of them at once, not one a request.
+Each has time limits of its own: for a statement, a lock, a pause inside a transaction and a
+transaction. They are set on the session, or behind a pooler in transaction mode sent with each
+transaction (`pooled`). A server's fault concerns all connections: a pool replaces all of them at
+once, not one a request.
 """
 
 import select
@@ -32,7 +33,7 @@ RECONNECT_SECONDS: Final = 0.5
 _FAILURE_SECONDS: Final = 30.0
 """Interval at which a pool logs that connections still fail for the same reason."""
 _PREPARE_AFTER: Final = 2
-"""Executions of one statement after which it is prepared."""
+"""Executions of a statement before it is prepared."""
 
 _log = structlog.get_logger()
 
@@ -51,11 +52,14 @@ class PoolLimits(SessionLimits):
 
 
 class PoolBusyError(PoolTimeout):
-    """All connections are in use, and the database answers those that have one."""
+    """All connections are in use, and the database answers them."""
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
-    """psycopg's, with connections that may find out that the server is of no use to anybody. `fault`: why the last one did not open."""
+    """psycopg's pool, whose connections may find the server faulty.
+
+    `fault`: the last failure to open.
+    """
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
                 raise
 
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
-        """Return a connection; one with a fault takes its siblings along."""
+        """Return a connection; a faulty one takes its siblings along."""
         if not conn.closed:
             self._served_at = time.monotonic()
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
@@ -199,7 +203,8 @@ def make_pool(
 async def check_idle(connection: AsyncConnection[Any]) -> None:
     """Raise for a connection that died while it was idle.
 
-    Asks the server only where the socket has something to say, an end of file or a closing message: a healthy one costs one system call.
+    Asks the server only if the socket is readable, by an end of file or a closing message: a
+    healthy connection costs one system call.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
@@ -217,18 +222,16 @@ def connection_fault(pool: object) -> str | None:
 
 
 class Connections(Protocol):
-    """The part of a psycopg pool that is needed."""
-
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
         """Provide a connection for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class SingleConnection:
-    """One connection where a pool is expected: for commands."""
+    """A single connection in place of a pool, for commands."""
 
     held: AsyncConnection[Any]
 
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        """Provide the connection: always the same one, left open."""
+        """Provide the connection: always the same, left open."""
         return nullcontext(self.held)

@@ -1,8 +1,9 @@
-"""Connections through a pooler in transaction mode, which gives each transaction another server connection.
+"""Connections through a pooler in transaction mode, with another server connection each time.
 
-What a session sets there would affect other clients and be missing here, and what one server connection has, another may have not: it was
-opened before the role or the database was altered. So the time limits and the settings that we rely on travel with each transaction: as its
-first statements where the code opens one; a lone statement has a transaction of its own around it in one pipeline, one round trip.
+Session settings would affect other clients and be missing here; a server connection may be older
+than a change of the role's defaults. So the time limits and required settings travel with each
+transaction: as its first statements; a lone statement gets a transaction around it in a pipeline,
+in one round trip.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -42,7 +43,7 @@ class PooledConnection(RetryingConnection):
 
     @property
     def is_idle(self) -> bool:
-        """No transaction is open, and nothing is under way that may open one."""
+        """No transaction is open or about to open."""
         return self.pgconn.transaction_status == TransactionStatus.IDLE
 
     @property
@@ -52,7 +53,7 @@ class PooledConnection(RetryingConnection):
         return self._limits
 
     async def end_read_session(self) -> None:
-        """Have the pooler log in anew after a refused write: its server connections keep a default that was taken back meanwhile."""
+        """Have the pooler log in again after a refused write: its connections keep old defaults."""
         with suppress(psycopg.Error):
             await self.execute(_SQL["end_read_session"], prepare=False)
 
@@ -62,7 +63,7 @@ class PooledConnection(RetryingConnection):
         savepoint_name: str | None = None,
         force_rollback: bool = False,  # noqa: FBT001, FBT002 - psycopg's signature
     ) -> AsyncIterator[AsyncTransaction]:
-        """Open a transaction; the outermost one begins with the limits."""
+        """Open a transaction; the outermost begins with the limits."""
         outermost = self.is_idle
         async with super().transaction(savepoint_name, force_rollback) as transaction:
             if outermost and self.pgconn.pipeline_status:
@@ -74,7 +75,7 @@ class PooledConnection(RetryingConnection):
 
     @asynccontextmanager
     async def lone_statement(self) -> AsyncIterator[None]:
-        """Open the transaction of one statement, which travels together with it."""
+        """Open the transaction of a lone statement, which travels together with it."""
         try:
             async with self.pipeline():
                 cursor = AsyncCursor(self)

@@ -19,8 +19,6 @@ _log = structlog.get_logger()
 
 
 class Listening(NamedTuple):
-    """Address on which a server takes connections."""
-
     socket_dir: Path
     port: int
 

@@ -1,6 +1,7 @@
-"""Named queries: each `.sql` file stands next to its module and holds `-- name: some_query` blocks.
+"""Named queries: a `.sql` file beside its module holds `-- name: some_query` blocks.
 
-A query's first comment line says its purpose; parameters are psycopg's `%(name)s` (text) or `%(name)b` (binary, for arrays).
+A query's first comment line states its purpose; parameters are psycopg's `%(name)s` (text) or
+`%(name)b` (binary, for arrays).
 """
 
 import re
@@ -13,8 +14,6 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 class Queries(Mapping[str, LiteralString]):
-    """The queries of one `.sql` file by name."""
-
     def __init__(self, text: str, origin: str) -> None:
         parts = _NAME.split(text)
         names = parts[1::2]

@@ -9,7 +9,7 @@ import psycopg
 from statesvc.database.service_connection import ServiceConnection
 
 _AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, *[0.4] * 6)
-"""Between the tries of one attempt, which lasts as long as a pool tries; the pool itself would try again after a second, then after two."""
+"""Pause between tries within an attempt; the pool itself would retry after one second, then two."""
 
 
 class RetryingConnection(ServiceConnection):
@@ -17,7 +17,7 @@ class RetryingConnection(ServiceConnection):
 
     @classmethod
     async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - psycopg's, passed on
-        """Connect; the option `failed` is called with the error of each try. Raises OperationalError when the last one failed."""
+        """Connect; `failed` is called with the error of each try. Raises OperationalError."""
         failed: Callable[[psycopg.Error], None] | None = options.pop("failed", None)
         for pause in _AGAIN_SECONDS:
             try:

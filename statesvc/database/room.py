@@ -12,7 +12,10 @@ _SQL = queries("statesvc.database", "room")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """`connections`: what it leaves. `others`: what others use of it now. `why` names the setting, and what to do."""
+    """`connections`: free for us.
+
+    `others`: used by others now. `why`: the setting, and the remedy.
+    """
 
     connections: int
     others: int
@@ -20,12 +23,11 @@ class Bound:
 
     @property
     def left(self) -> int:
-        """Connections that the role may have beside others."""
         return max(0, self.connections - self.others)
 
 
 async def read_room(connection: AsyncConnection[Any]) -> Bound:
-    """Read the narrowest bound of the role that asks."""
+    """Read the narrowest bound of the current role."""
     row = await (await connection.execute(_SQL["room"], prepare=False)).fetchone()
     assert row is not None  # noqa: S101 - the role that asks and its database are there
     role, database, role_limit, database_limit, server_limit, reserved, in_database, on_server = row

@@ -1,7 +1,8 @@
 """Lowers the priority of the server processes of some of our own connections.
 
-PostgreSQL has no priorities. Where its server runs on this machine, as the embedded one does, the process that serves a connection is one
-like any other, and this user may be allowed to make it nicer. Not by much: while it waits for its turn it may hold what others wait for.
+PostgreSQL has no priorities. If its server runs on this machine, as the embedded one does, this
+user may be allowed to make a backend nicer. Only a little: a backend may hold locks that others
+wait for.
 """
 
 import os
@@ -40,7 +41,10 @@ def _listener(descriptor: int) -> int | None:
 
 
 def _is_child(pid: int, *, of: int | None) -> bool:
-    """Return whether the process is our server's: one of another machine, or behind a pooler, names a process that may be anyone's here."""
+    """Return whether the process is our server's.
+
+    Behind a pooler the pid may be any process's here.
+    """
     if not of:
         return False
     try:

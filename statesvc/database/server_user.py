@@ -1,8 +1,9 @@
 """Choice of the system user that runs the embedded server: PostgreSQL refuses to run as root.
 
-An ordinary user runs it as themselves. Root hands it to a system user that owns the data folder and nothing else. Where a
-folder above the data or the programs lets nobody but root in (a checkout under /root), no permission is changed: the server
-gets the one capability that it needs to pass, or, where the machine gives none, a plain error says what to do.
+An ordinary user runs it as themselves. Root hands it to a system user that owns the data folder
+alone. If a folder above the data or the programs is closed to that user (a checkout under /root),
+no permission is changed: the server gets the single capability that it needs to pass, or, where the
+machine gives none, an error with the remedy.
 """
 
 import os
@@ -60,7 +61,6 @@ class ServerUser:
             return subprocess.CompletedProcess(ended.args, ended.returncode, output.read())
 
     def give(self, path: Path) -> None:
-        """Make the server own a file or folder."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
@@ -90,7 +90,10 @@ def choose_user(folder: Path) -> ServerUser:
 
 
 def with_access(user: ServerUser, *, folder: Path, postgres: Path) -> ServerUser:
-    """Return the user with what it needs to reach its data and its programs. Tried, not computed: ACLs and mounts have a say too."""
+    """Return the user with the access that it needs.
+
+    Tried, not computed: ACLs and mounts matter too.
+    """
     candidates = [user]
     if user.uid is not None and shutil.which("setpriv"):
         candidates += [ServerUser(user.uid, user.gid, capability) for capability in _CAPABILITIES]

@@ -1,8 +1,9 @@
-"""Connections to the server: each is ready for our SQL when it opens, and is given up by the client when the server stops answering.
+"""Connections with our settings, given up by the client when the server stops answering.
 
-A server's own time limits end what is slow. They do not help where nothing comes back at all: a stopped backend, or a network device that
-acknowledges every packet and forgets it. Cancelling a call of psycopg does not help either, it waits for the same socket. So the client
-keeps a deadline for each answer, and shuts the socket down when it has passed: the end of the stream wakes what waits.
+A server's own time limits end slow statements. They do not help if no answer comes back at all: a
+stopped backend, or a network device that swallows packets. Cancelling a psycopg call waits for the
+same socket. So the client keeps a deadline for each answer, and shuts the socket down at its end:
+the end of the stream wakes the waiting call.
 """
 
 import asyncio
@@ -119,7 +120,7 @@ class ServiceConnection(AsyncConnection[Any]):
 
 
 def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, Any]:
-    """Return libpq's parameters. Where the DSN does not say which of its servers it means, it is one that takes writes."""
+    """Return libpq's parameters; among several servers the default is a writable one."""
     given = conninfo_to_dict(dsn)
     wants = (
         {"target_session_attrs": "read-write"}
@@ -136,7 +137,7 @@ def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, An
 
 
 def encoding_fault(connection: AsyncConnection[Any]) -> str | None:
-    """Return why this database cannot hold what carriers say; None: it can."""
+    """Return the reason why this database cannot hold carriers' texts; None: it can."""
     encoding = connection.info.parameter_status("server_encoding")
     if encoding in {"UTF8", None}:
         return None

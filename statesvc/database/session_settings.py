@@ -1,7 +1,8 @@
-"""Settings of every session of ours, whatever its role, its database or the environment says: our SQL and our parsing rely on them.
+"""Settings of each session, whatever role, database or environment set: our SQL relies on them.
 
-Set on the session in one statement after the login, not in the startup packet: PgBouncer refuses `options` there. The encoding alone is
-part of the login (`service_connection`), because without it nothing can be read.
+Set on the session in a statement after the login, not in the startup packet: PgBouncer refuses
+`options` there. The encoding alone is part of the login (`service_connection`), because the answers
+depend on it.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_confor
 TRANSACTION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyType(
     {name: setting for name, setting in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS}
 )
-"""Settings of each transaction behind a pooler. All of them: what one server connection has says nothing about the next."""
+"""Settings of each transaction behind a pooler: all of them, for any server connection."""
 BEGIN: Final[LiteralString] = f"BEGIN ISOLATION LEVEL {READ_COMMITTED}"
 """Begins a transaction that is ours whatever the server connection has as its default."""
 WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
@@ -52,7 +53,7 @@ _RESET_BY: Final[Mapping[str, str]] = MappingProxyType(
         "configuration file": "`ALTER SYSTEM RESET {setting}` (or postgresql.conf) and `SELECT pg_reload_conf()` end it",
     }
 )
-"""By where PostgreSQL says that a setting comes from."""
+"""Remedies by the source that PostgreSQL names for a setting."""
 
 _SQL = queries("statesvc.database", "session_settings")
 
@@ -109,7 +110,7 @@ class SessionLimits:
 
 
 async def prepare_session(connection: AsyncConnection[Any], limits: SessionLimits) -> None:
-    """Make the session ours; one round trip."""
+    """Prepare our session in a round trip."""
     await connection.execute(
         _SQL["set"],
         setting_arrays(limits.settings(server_version=connection.info.server_version)),
@@ -118,7 +119,7 @@ async def prepare_session(connection: AsyncConnection[Any], limits: SessionLimit
 
 
 def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> None:
-    """Make the session ours; one round trip."""
+    """Prepare our session in a round trip."""
     connection.execute(
         _SQL["set"],
         setting_arrays(limits.settings(server_version=connection.info.server_version)),
@@ -127,7 +128,7 @@ def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> 
 
 
 async def prepare_pooled_session(connection: AsyncConnection[Any]) -> None:
-    """Prepare the session through a pooler in transaction mode, where a session is nobody's own; each transaction sets the rest."""
+    """Prepare a session through a pooler in transaction mode; each transaction sets the rest."""
     await connection.execute(
         _SQL["set"],
         setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}),
@@ -138,5 +139,4 @@ async def prepare_pooled_session(connection: AsyncConnection[Any]) -> None:
 
 
 def setting_arrays(settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the parameters of `set` and `set_local`."""
     return {"names": list(settings), "settings": list(settings.values())}

@@ -1,4 +1,4 @@
-"""Meaning of database errors for their callers: one table from SQLSTATE to what to do next."""
+"""Meaning of database errors for callers: a table from SQLSTATE to the next step."""
 
 import re
 from collections.abc import Mapping
@@ -18,9 +18,8 @@ class Failure(StrEnum):
     TRANSIENT = "transient"
     """Rolled back for the sake of others (deadlock, timeout): the same transaction may succeed next time."""
     DUPLICATE = "duplicate"
-    """A unique key is taken."""
     IMMUTABLE = "immutable"
-    """Something tried to change the log."""
+    """A statement tried to change the log."""
     NOT_ARCHIVED = "not_archived"
     """Bodies without a verified archive were to be dropped."""
     REFUSED_DATA = "refused_data"
@@ -36,7 +35,7 @@ class Failure(StrEnum):
 
 
 class ServerSilentError(psycopg.OperationalError):
-    """The server did not answer in time, and the connection was closed; what was under way may or may not have been committed."""
+    """No answer in time, and the connection was closed; the transaction may have been committed."""
 
     def __init__(self) -> None:
         super().__init__("the database stopped answering: the connection was closed")
@@ -73,8 +72,10 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
 """By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not listed."""
 
 OF_SERVER: Final = frozenset({"25006", "57P01", "57P02", "57P03", "57P04"})
-"""Said about the server, not about the statement: it only reads, goes away, crashed, starts, or the database is gone. Whatever else is
-connected to it will hear the same, even when another server has taken its place."""
+"""Errors of the server, not of a statement: read-only, stopping, crashed, starting, database gone.
+
+Every other connection will meet the same, even when another server has taken its place.
+"""
 
 _CARRY: Final[LiteralString] = (
     "DATABASE_URL leads through a pooler in transaction mode that does not carry prepared statements: set "
@@ -95,7 +96,7 @@ ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
         "a restart of this process (and RECONNECT on the console of a PgBouncer) does it at once",
     }
 )
-"""By SQLSTATE what to do, where the error's own name misleads. Logged next to the error."""
+"""Remedies by SQLSTATE, where the error's own name misleads. Logged next to the error."""
 
 
 def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
@@ -123,7 +124,7 @@ def is_of_server(error: BaseException) -> bool:
 
 
 def advice(error: BaseException) -> str | None:
-    """Return what to do about it, where its name misleads; for a failed login why, which has no code of its own."""
+    """Return the remedy where the error's name misleads; for a failed login the cause."""
     if not isinstance(error, psycopg.Error):
         return None
     if isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None:

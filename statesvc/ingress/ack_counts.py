@@ -1,6 +1,7 @@
-"""Counts what this process acknowledged, by carrier and minute, and writes it every few seconds, independently of the messages.
+"""Counts acknowledgements by carrier and minute, independently of the messages.
 
-The reconciler compares it with what is settled. It also says when a carrier was last heard and how often it repeats itself.
+Written every few seconds. The reconciler compares them with settlements. They also show when a
+carrier was last heard and how often it repeats itself.
 """
 
 import asyncio

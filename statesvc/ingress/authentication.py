@@ -1,11 +1,12 @@
-"""Is this webhook really from its carrier? Pure, on the raw bytes, in constant time, with every live secret.
+"""Authentication of webhooks. Pure, on the raw bytes, in constant time, with every live secret.
 
-What a carrier presents is compared byte for byte after decoding, so that upper-case hex is fine and a missing header, an
-empty secret or bad encoding is a plain no.
+Values are compared byte for byte after decoding, so that upper-case hex is accepted, and a missing
+header, an empty secret or bad encoding is refused.
 
-A carrier that fetches a bearer token from us first (UPS) gets its expiry time and a keyed digest of that, under the secret that it was
-issued for. So no process stores a token, any process recognises it, and it ends with its secret. The expiry is by the wall clock of the
-process, like a certificate's.
+A carrier that fetches a bearer token from us first (UPS) gets its expiry time and a keyed digest of
+that, under the secret that it was issued for. So no process stores a token, any process recognises
+it, and it ends with its secret. The expiry is by the wall clock of the process, like a
+certificate's.
 """
 
 import base64
@@ -59,7 +60,10 @@ _PURPOSE: Final = b"statesvc webhook token\x1f"
 
 
 class Verifier:
-    """The schemes of one carrier with its secrets, prepared once. Any one scheme with any one secret is enough."""
+    """The schemes of a carrier with its secrets, prepared once.
+
+    Any scheme with any secret suffices.
+    """
 
     def __init__(
         self,
@@ -384,13 +388,15 @@ def _expect(text: str, at: int, sign: str) -> int:
 
 
 def is_credentials(secret: str) -> bool:
-    """Return whether a carrier's secret is `client_id:client_secret`."""
     client_id, colon, client_secret = secret.partition(":")
     return bool(client_id and colon and client_secret)
 
 
 def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: float) -> str | None:
-    """Issue a token for credentials that fit one of the live `secrets`; None for others. `now`: seconds since 1970."""
+    """Issue a token for credentials that fit a live secret; None for others.
+
+    `now`: seconds since 1970.
+    """
     presented = f"{client_id}:{client_secret}".encode("utf-8", "surrogateescape")
     matching = [
         secret
@@ -404,7 +410,7 @@ def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: fl
 
 
 def is_live(token: str, *, secrets: Sequence[str], now: float) -> bool:
-    """Return whether one of the live `secrets` issued this token, and its end is ahead."""
+    """Return whether a live secret issued this token and it has not expired."""
     end, _, digest = token.partition(".")
     if not (token.isascii() and end.isdigit() and len(end) <= len("9999999999")):
         return False

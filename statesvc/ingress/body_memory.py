@@ -36,12 +36,10 @@ class MemoryBound:
 
     @property
     def bytes_taken(self) -> int:
-        """Bytes taken in both lanes."""
         return sum(self._taken.values())
 
     @property
     def bodies_waiting(self) -> int:
-        """Bodies waiting in both lanes."""
         return sum(map(len, self._waiting.values()))
 
     @property
@@ -56,14 +54,17 @@ class MemoryBound:
         return fits_lane and self.bytes_taken + count <= self._bytes_max
 
     def take(self, count: int, *, is_large: bool = False) -> bool:
-        """Take bytes at once; return False (and take nothing) where they do not fit, or others wait already."""
+        """Take bytes at once.
+
+        Return False (and take none) if they do not fit, or others wait already.
+        """
         if self._waiting[is_large] or not self.has_room(count, is_large=is_large):
             return False
         self._taken[is_large] += count
         return True
 
     async def admit(self, count: int, *, is_large: bool = False) -> None:
-        """Take bytes once it is their turn. Raises NoRoomError."""
+        """Take bytes in turn. Raises NoRoomError."""
         if count > self._bytes_max:
             raise NoRoomError("more than there is")
         if self.take(count, is_large=is_large):
@@ -101,7 +102,7 @@ class MemoryBound:
 
 
 class ReservedMemory:
-    """The memory that one body has taken; its last owner gives it back."""
+    """The memory of a body; its last owner gives it back."""
 
     __slots__ = ("_bound", "_count", "_is_large")
 
@@ -118,12 +119,11 @@ class ReservedMemory:
         return True
 
     async def grow(self, count: int) -> None:
-        """Take more when it is its turn. Raises NoRoomError."""
+        """Take more in turn. Raises NoRoomError."""
         await self._bound.admit(count, is_large=self._is_large)
         self._count += count
 
     def shrink_to(self, count: int) -> None:
-        """Give back what is not needed."""
         if count < self._count:
             self._bound.give_back(self._count - count, is_large=self._is_large)
             self._count = count

@@ -1,6 +1,7 @@
-"""Everything about one carrier's webhooks that can be prepared once: its schemes with their secrets, its addresses, its ACK, its bounds.
+"""A carrier's prepared authentication: schemes with secrets, addresses, ACK, bounds.
 
-Only listed headers are stored with a message: those that prove or identify the push, never a credential.
+Only listed headers are stored with a message: those that prove or identify the push, never a
+credential.
 """
 
 import re
@@ -75,7 +76,7 @@ _FORWARDED_ADDRESS: Final = re.compile(
 
 
 class RetainedHeaders:
-    """The allow-list of one carrier: the general names and its signature headers."""
+    """The allow-list of a carrier: the general names and its signature headers."""
 
     def __init__(self, schemes: Iterable[Authentication]) -> None:
         schemes = list(schemes)
@@ -115,8 +116,9 @@ def _latin(value: str) -> str:
 class CarrierAuthenticator:
     """`unsigned`: accepted without a secret, as long as the carrier has none.
 
-    `networks`: only these addresses may push as the carrier. The list is the proof if the carrier has no secret; with a secret both are
-    needed. `proxies`: whose `X-Forwarded-For` is believed.
+    `networks`: only these addresses may push as the carrier. The list is the proof if the
+    carrier has no secret; with a secret both are needed. `proxies`: those with a trusted
+    `X-Forwarded-For`.
     """
 
     carrier: Carrier
@@ -266,11 +268,10 @@ class Authenticators(Mapping[str, CarrierAuthenticator]):
 
 
 def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address | None:
-    """Return the address that a request comes from, past the trusted `proxies`.
+    """Return the sender's address past the trusted `proxies`; None: not stated, or malformed.
 
-    None where none is stated, or not in the form of an address.
-    Only a trusted proxy's `X-Forwarded-For` is believed, from its end: whatever stands before the first address that is no such proxy was
-    written by the sender itself.
+    A trusted proxy's `X-Forwarded-For` is read from its end: text before the first untrusted
+    address was written by the sender itself.
     """
     chain = [
         part.strip()
@@ -294,7 +295,7 @@ def _forwarded_address(text: str) -> Address | None:
 
 
 def _address(text: str) -> Address | None:
-    """Parse an address; an IPv4 address inside an IPv6 one is the IPv4 address."""
+    """Parse an address; an IPv4 address inside an IPv6 address is the IPv4 address."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,7 +1,8 @@
-"""Bodies that were compressed on their way (`Content-Encoding: gzip`).
+"""Compressed bodies (`Content-Encoding: gzip`).
 
-A body is stored, compared with earlier ones and read as it was before it was compressed. Nothing says which of the two its sender has
-signed: services that compress sign before they do, RFC 9421 signs what was sent. Either is proof, for each determines the other.
+A body is stored, compared and read decompressed. The sender may have signed either form: services
+that compress sign before, RFC 9421 signs the sent bytes. Either is proof, for each determines the
+other.
 """
 
 import zlib
@@ -14,16 +15,16 @@ from aiohttp import hdrs, web
 from statesvc.http.problem import Code, Problem
 
 CODINGS: Final = frozenset({"gzip", "x-gzip"})
-"""By RFC 9110 the same thing."""
+"""Synonyms by RFC 9110."""
 ACCEPTED: Final = "gzip, identity"
 _GZIP_BITS: Final = zlib.MAX_WBITS | 16
 _MEMBERS_MAX: Final = 64
-"""Parts that a body may be joined of. Senders make one; without a bound a body of empty ones would take long."""
+"""Parts of a joined body. Senders make one; without a bound many empty parts would take long."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedBody:
-    """`content` is what the sender said; `as_sent` differs where it was compressed."""
+    """`content` is decompressed; `as_sent` differs if it was compressed."""
 
     content: bytes
     as_sent: bytes
@@ -54,7 +55,7 @@ def is_compressed(request: web.Request) -> bool:
 
 
 def decompressed(body: bytes, *, bytes_max: int) -> bytes | None:
-    """Decompress; None beyond `bytes_max`, of which no more is unpacked. Raises Problem for what is no gzip."""
+    """Decompress; None beyond `bytes_max`, where it stops. Raises Problem for other than gzip."""
     content = bytearray()
     rest = body
     for _ in range(_MEMBERS_MAX):

@@ -1,4 +1,4 @@
-"""The breaker in front of the database: what it cannot store now is refused at once, not after a time-out each."""
+"""The breaker in front of the database: refuses pushes at once in place of a timeout each."""
 
 from typing import Final
 
@@ -6,9 +6,10 @@ PAUSE_SECONDS: Final = 0.5
 
 
 class DatabaseBreaker:
-    """Refuses at once while the database is known to be away, and lets one request a pause through to see whether it is back.
+    """Refuses at once while the database is away, and lets a request a pause through as a probe.
 
-    Closed (all pass), open until a time (none passes), half open (one passes, the others wait for its outcome).
+    Closed (all pass), open until a time (none passes), half open (one passes, the others wait
+    for its outcome).
     """
 
     __slots__ = ("_open_until", "_pause_seconds", "_probing_until")
@@ -20,7 +21,7 @@ class DatabaseBreaker:
 
     @property
     def is_closed(self) -> bool:
-        """True while nothing is known to be wrong."""
+        """True while no failure is known."""
         return self._open_until is None
 
     def lets_through(self, now: float) -> bool:
@@ -33,7 +34,6 @@ class DatabaseBreaker:
         return True
 
     def succeeded(self) -> None:
-        """Note that a request reached the database."""
         self._open_until = None
         self._probing_until = float("-inf")
 

@@ -47,7 +47,7 @@ class Refusal(StrEnum):
     OVERLOADED = "overloaded"
     """Too many bytes wait already."""
     ROW_REFUSED = "row_refused"
-    """The database does not take this row."""
+    """The database refuses this row."""
     NOT_STORED = "not_stored"
     """The transaction failed and was rolled back."""
     STOPPING = "stopping"
@@ -66,16 +66,16 @@ Outcome = Stored | Refusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """Bounds of groups and of waiting. `lanes`: for small bodies; large bodies have one more, and may wait longer.
+    """Bounds of groups and of waiting. `lanes`: for small bodies; large bodies have another.
 
-    While a lane is busy, another one starts only for `further_lane_rows_min` waiting messages: fewer are cheaper as one group of the busy
-    lane, about one flush later.
+    While a lane is busy, another starts only for `further_lane_rows_min` waiting messages:
+    fewer are cheaper as one group of the busy lane, about one flush later.
     """
 
     lanes: int = 3
     further_lane_rows_min: int = 16
     rest_seconds: float = 0.005
-    """From the start of a group to the next one, unless many wait: what arrives meanwhile shares its cost."""
+    """From the start of a group to the next, unless many wait: later messages share its cost."""
     group_rows_max: int = 256
     group_bytes_max: int = 4 * 1024 * 1024
     large_group_bytes_max: int = 1024 * 1024
@@ -99,7 +99,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A queue of messages and its lanes; `idle`: one future for each lane that has no work."""
+    """A queue of messages and its lanes; `idle`: a future for each idle lane."""
 
     lanes: int
     rows_max: int
@@ -174,7 +174,10 @@ class GroupCommit:
             ]
 
     async def stop(self, *, grace_seconds: float) -> None:
-        """Take nothing new, store what waits within the grace, then close. Safe to call twice, and before `start`."""
+        """Accept no more, store waiting messages within the grace, then close.
+
+        Safe to call twice.
+        """
         self._stopping = True
         for line in (self._small, self._large):
             while line.idle:
@@ -311,6 +314,6 @@ def _resolve_all(group: Sequence[_Waiting], refusal: Refusal) -> None:
 
 
 async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage]) -> list[Stored]:
-    """Store them in one transaction, all or none; return in their order. Durable when it returns: the connection is in autocommit."""
+    """Store them in a transaction, all or none; return in their order. Durable when it returns."""
     cursor = await connection.execute(_SQL["put"], put_columns(messages), binary=True)
     return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]

@@ -1,8 +1,9 @@
-"""The public keys that a carrier publishes as a JSON Web Key Set, fetched when they are needed, and cached.
+"""The public keys of a carrier as a JSON Web Key Set, fetched on demand, and cached.
 
-A push waits for at most one fetch; unknown keys cause at most one fetch a minute, so strangers cannot make us fetch. While the carrier's
-server is away, cached keys stay valid for a day. The fetch follows no redirect, reads a bounded answer and
-connects to no address of a private network, like the notifier (`statesvc.delivery.addresses`).
+A push waits for at most one fetch; unknown keys cause at most one fetch a minute, so strangers
+cannot make us fetch. While the carrier's server is away, cached keys stay valid for a day. The
+fetch follows no redirect, reads a bounded answer and connects to no address of a private network,
+like the notifier (`statesvc.delivery.addresses`).
 """
 
 import asyncio

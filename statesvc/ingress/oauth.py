@@ -39,7 +39,7 @@ class TokenRequest(TypedDict):
 
 
 class Tokens:
-    """The handler with what it needs; one for all carriers."""
+    """The handler for all carriers."""
 
     def __init__(
         self,

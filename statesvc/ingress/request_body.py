@@ -27,9 +27,9 @@ def check_head(request: web.Request, *, bytes_max: int) -> None:
 async def read_body(
     request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0
 ) -> tuple[ReceivedBody, ReservedMemory]:
-    """Read the body; return it with its memory (and `overhead_bytes`), which the caller releases. Waits for memory before it reads.
+    """Read the body; return it with its memory (and `overhead_bytes`), which the caller releases.
 
-    `bytes_max` bounds what was sent, and what becomes of it where it is compressed.
+    Waits for memory first. `bytes_max` bounds the sent and the decompressed body.
     """
     compressed = is_compressed(request)
     # of a body in chunks nobody knows the size yet
@@ -62,7 +62,7 @@ async def read_body(
 async def _read(
     request: web.Request, *, bytes_max: int, held: ReservedMemory | None, overhead_bytes: int
 ) -> bytes:
-    """Read the body. `held`: what takes memory for the bytes as they come, with the first the overhead; None where it is taken already."""
+    """Read the body. `held`: takes memory for the bytes as they come; None: it is taken already."""
     content = request.content
     chunks: list[bytes] = []
     taken = 0

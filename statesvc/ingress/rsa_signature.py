@@ -23,7 +23,7 @@ def is_signed(
     body: bytes,
     age: SignatureAge,
 ) -> bool:
-    """Return whether one of the keys made the signature, not too long ago."""
+    """Return whether a key made the signature, recently enough."""
     stamp = headers.get(scheme.timestamp_header, "").strip() if scheme.timestamp_header else None
     if stamp == "":
         return False
@@ -40,7 +40,10 @@ def is_signed(
 
 
 def public_key(secret: str) -> RSAPublicKey | None:
-    """Return the RSA key that the text is, or that a certificate certifies; None for another text, which then fits nothing."""
+    """Return the RSA key of a key or certificate text.
+
+    None for another text, which then fits nothing.
+    """
     lines = (line.strip() for line in secret.strip().splitlines())
     try:
         der = base64.b64decode(
@@ -53,7 +56,7 @@ def public_key(secret: str) -> RSAPublicKey | None:
 
 
 def _certified_key(der: bytes) -> CertificatePublicKeyTypes | None:
-    """Return the certified key. Its validity is the operator's business, who chose it; a carrier's own keys are not in any chain."""
+    """Return the certified key. The operator who chose it answers for its validity."""
     try:
         return load_der_x509_certificate(der).public_key()
     except ValueError:

@@ -20,7 +20,7 @@ from events.carriers.carrier import (
 
 
 def described(schemes: Sequence[Authentication]) -> list[str]:
-    """Describe how a carrier proves who it is: any one is enough."""
+    """Describe the accepted schemes; any of them suffices."""
     return list(dict.fromkeys(map(_described, schemes)))
 
 

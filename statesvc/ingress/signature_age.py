@@ -1,7 +1,8 @@
 """Age limit of signatures that state their time.
 
-A stamp is checked only after the signature over it fits. The bound is wide: carriers do not say whether they stamp a retry anew, and for
-some a refusal is final. A replayed body has no effect, so an attacker gains nothing, while a refused scan would be lost.
+A stamp is checked only after the signature over it fits. The bound is wide: carriers do not
+document whether they stamp a retry anew, and for some a refusal is final. A replayed body has no
+effect, so an attacker gains nothing, while a refused scan would be lost.
 """
 
 import time

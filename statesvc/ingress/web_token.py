@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore", category=jwt.InsecureKeyLengthWarning)
 
 
 def is_web_token(token: str, *, keys: Sequence[bytes]) -> bool:
-    """Return whether one of the keys signed this token and it is in force now."""
+    """Return whether a key signed this token and it is in force now."""
     if len(token) > TOKEN_CHARS_MAX or "=" in token:
         return False
     return any(_is_signed_by(key, token) for key in keys)

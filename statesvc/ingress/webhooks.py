@@ -114,7 +114,7 @@ class Webhooks:
         )
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
-        """Answer one push, and record how long that took."""
+        """Answer a push, and record its duration."""
         started = time.perf_counter()
         authenticator = self.authenticators.get(request.match_info["carrier_id"])
         if authenticator is None:

@@ -1,7 +1,7 @@
 """The role `api`: answers every call.
 
-A webhook that reaches it is taken as well: to several carriers a 404 is final, and a route that leads to the wrong process must not lose
-what they say. With a socket to the `ingress` of its machine it hands such a connection over instead.
+It takes stray webhooks as well: several carriers never repeat after a 404. With a socket to the
+`ingress` of its machine it hands such a connection over instead.
 """
 
 import asyncio

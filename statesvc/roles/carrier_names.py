@@ -1,4 +1,7 @@
-"""Settings of single carriers name carriers that there are: a misspelt one would leave the right carrier closed, or open to anyone."""
+"""Checks that settings of single carriers name existing carriers.
+
+A misspelt name would leave the right carrier closed, or open to anyone.
+"""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -20,7 +23,7 @@ _ACCEPTED: Final = "accepted-carriers"
 
 
 def unknown_carriers(settings: Settings) -> Iterator[str]:
-    """Yield a sentence for each setting that names no carrier, or one that leaves nothing to choose."""
+    """Yield a sentence for each setting with an unknown carrier, or without a choice."""
     named = [
         *(WEBHOOK_SECRET_PREFIX + name for name in settings.webhook_secrets_by_carrier),
         *(WEBHOOK_IPS_PREFIX + name for name in settings.webhook_networks),

@@ -1,4 +1,7 @@
-"""`python -m statesvc.roles.computing_process`: started by the role `api`, computes one answer at a time until that role is gone."""
+"""`python -m statesvc.roles.computing_process`: computes an answer at a time for the role `api`.
+
+It ends with that role.
+"""
 
 import asyncio
 from typing import Final
@@ -30,7 +33,6 @@ LIMITS: Final = PoolLimits(
 
 
 async def compute(settings: Settings) -> None:
-    """Open what computing needs, then serve."""
     tasks: dict[str, Task] = {}
     serve = serve_tasks(tasks)
     dsns = require_database(settings.database)
@@ -53,7 +55,6 @@ async def compute(settings: Settings) -> None:
 
 
 def main() -> None:
-    """Run until the parent ends."""
     settings = load_settings()
     configure_logging(
         process="computing",

@@ -27,11 +27,11 @@ API_IDLE_SECONDS: Final = 5.0
 DIRECT: Final[Mapping[str, int]] = MappingProxyType(
     {"ingress": 1, "api": 1, "worker": 1, "notifier": 1, "sealer": 2}
 )
-"""By role. The first one of each."""
+"""By role. The first connections of each."""
 LEAST: Final[Mapping[str, int]] = MappingProxyType(
     {"ingress": 2, "api": 1, "worker": 2, "notifier": 1, "sealer": 1}
 )
-"""By role, of its pool. A worker that waits for a locked shipment must not stop the others: it needs a second one."""
+"""By role, of its pool. A worker that waits for a locked shipment needs a second connection."""
 BESIDES: Final = "commands, evidence and archiving"
 _FURTHER: Final = (
     "api",
@@ -45,14 +45,14 @@ _FURTHER: Final = (
     BESIDES,
     BESIDES,
 )
-"""To whom each further one goes."""
+"""Roles of each further connection."""
 _MORE: Final = ("ingress", "api", "worker", "notifier")
-"""To whom they go in turn beyond."""
+"""Roles of the connections beyond, in turn."""
 _FILLED_MIN: Final = 2
 
 
 class TooFewConnectionsError(RuntimeError):
-    """One process of each role does not work with the connections that it may have."""
+    """A process of each role does not work with the connections that it may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ConnectionPlan:
 
     @property
     def besides(self) -> int:
-        """Connections for what comes and goes."""
+        """Connections for commands and checks."""
         return self.pools[BESIDES]
 
     def wanted(self, roles: Iterable[str]) -> int:
@@ -98,9 +98,10 @@ ONE_OF_EACH: Final = tuple(DIRECT)
 
 
 def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
-    """Return what each role may have. `bound`: what the server leaves; None where that is a pooler's business.
+    """Return the connections of each role. `bound`: those that the server leaves; None: a pooler's.
 
-    Raises TooFewConnectionsError where it is never enough; where it is only too much that others have now, the least that works.
+    Raises TooFewConnectionsError if the bound never suffices; if only the present use by others
+    is too high, the least plan that works.
     """
     wanted = settings.database.database_connections
     if bound is None:
@@ -111,13 +112,13 @@ def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
 
 
 def too_few(bound: Bound) -> str:
-    """Return why that is not enough for one process of each role."""
+    """Return the reason why that is too few for a process of each role."""
     least = ConnectionPlan.of(CONNECTIONS_MIN)
     return f"too few connections: one process of each role takes at least {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
 
 
 def ingress_limits(settings: Settings) -> PoolLimits:
-    """Return the limits of the connections that store webhooks: nothing that lasts."""
+    """Return the limits of the connections that store webhooks: short statements alone."""
     ingress = settings.ingress
     return PoolLimits(
         connections_max=1,
@@ -130,12 +131,12 @@ def ingress_limits(settings: Settings) -> PoolLimits:
 
 
 def misrouted_limits(settings: Settings) -> PoolLimits:
-    """Return the limits of the connection of an `api` that stores webhooks which came to it: there is none until one comes."""
+    """Return the limits of an `api`'s connection for stray webhooks, opened on demand."""
     return replace(ingress_limits(settings), connections_min=0)
 
 
 def api_limits(settings: Settings) -> PoolLimits:
-    """Return the limits of the connections that answer the API: calls wait for one in a queue with a bound in time and number."""
+    """Return the limits of the API's connections: calls queue, bounded in time and number."""
     return PoolLimits(
         connections_max=1,
         connections_min=1,

@@ -37,7 +37,6 @@ log = structlog.get_logger()
 
 
 def api_keys(launch: Launch, pool: Connections) -> Keys:
-    """Return the keys of the database, and the one of the settings."""
     bootstrap = launch.settings.keys.bootstrap_key
     return Keys(pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
 
@@ -46,7 +45,7 @@ def api_keys(launch: Launch, pool: Connections) -> Keys:
 async def open_ingress(
     launch: Launch, base: Runtime, pool: Pool, *, keys: Keys
 ) -> AsyncIterator[Webhooks]:
-    """Open what takes webhooks, until everything that it acknowledged is stored."""
+    """Open the webhook handler, until all acknowledged messages are stored."""
     settings = launch.settings
     ingress = build_ingress(
         settings,

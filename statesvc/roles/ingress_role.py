@@ -1,6 +1,6 @@
-"""The role `ingress`: takes webhooks, and nothing else, so that no reader of the API can delay an ACK.
+"""The role `ingress`: takes webhooks alone, so that no reader of the API can delay an ACK.
 
-With a socket to the `api` of its machine it owns the port of both, and hands every other connection on.
+With a socket to the `api` of its machine it owns the port of both, and hands other connections on.
 """
 
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Starts one role in this process and gives its exit code."""
+"""Starts a role in this process and returns its exit code."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -29,7 +29,7 @@ def run_role(launch: Launch) -> int:
 
 
 def _main_of(launch: Launch) -> Callable[[Launch], Coroutine[Any, Any, int]]:
-    """Return the role's main function; each process loads only what it needs."""
+    """Return the role's main function; each process loads only its own."""
     name = launch.name.replace("+", "_and_")
     main: Callable[[Launch], Coroutine[Any, Any, int]] = import_module(
         f"statesvc.roles.{name}_role"

@@ -1,6 +1,7 @@
-"""Sources of the master key: the setting, a KMS, or next to the embedded server a file that `up` makes at its first start.
+"""Sources of the master key: the setting, a KMS, or a file beside the embedded server.
 
-With DATABASE_URL no key is ever made: two machines that each made one could not open each other's data.
+`up` makes the file at its first start. With DATABASE_URL no key is ever made: two machines that
+each made a key could not open each other's data.
 """
 
 import base64
@@ -23,19 +24,22 @@ from statesvc.settings.service_settings import Settings
 FILE: Final = "master.key"
 KEY_BYTES: Final = 32
 _KMS: Final = "kms"
-"""Stands in STATESVC_MASTER_KEY for the key that the KMS holds."""
+"""Stands in STATESVC_MASTER_KEY for the key in the KMS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySources:
-    """The keys in their order, the first is current; None: the one under the KMS."""
+    """The keys in order, the current first; None: the key under the KMS."""
 
     keys: tuple[bytes | None, ...] = field(repr=False)
     kms: Kms | None
 
 
 def key_sources(settings: Settings) -> KeySources:
-    """Return what is configured, well-formed. Raises MasterKeyError, which says how to make a key, and KmsError."""
+    """Return the configured sources.
+
+    Raises MasterKeyError, which explains how to make a key, and KmsError.
+    """
     given = (
         settings.keys.master_key.get_secret_value()
         if settings.keys.master_key is not None
@@ -75,7 +79,7 @@ async def open_sources(
 
 
 def ensure_master_key(settings: Settings) -> Path | None:
-    """Make the file (mode 0600) unless it is there, or another source is set; return the path of a new one, else None."""
+    """Make the file (mode 0600) if there is no source yet; return a new file's path, else None."""
     data_dir = settings.database.data_dir
     path = data_dir / FILE
     if path.exists() or settings.keys.master_key is not None or settings.keys.kms_url is not None:

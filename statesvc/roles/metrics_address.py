@@ -21,14 +21,12 @@ from statesvc.telemetry.metrics_server import MetricsServer
 ALIVE: Final = "/livez"
 METRICS: Final = "/metrics"
 SAMPLE_SECONDS: Final = 2.0
-"""Time that a scrape waits for what is read of the database; it then shows the last reading."""
+"""Time that a scrape waits for database readings; it then shows the last reading."""
 
 log = structlog.get_logger()
 
 
 class MetricsPortTakenError(RuntimeError):
-    """Another process listens there."""
-
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(
             f"metrics cannot listen on {host} port {port} ({why}): set STATESVC_METRICS_HOST or STATESVC_METRICS_PORT"
@@ -36,7 +34,7 @@ class MetricsPortTakenError(RuntimeError):
 
 
 class RoleMetrics:
-    """The metrics of one process. `sample_first`: what brings up to date what is read on a scrape only."""
+    """The metrics of a process. `sample_first` updates readings that only a scrape takes."""
 
     def __init__(self, telemetry: Telemetry, *, role: str) -> None:
         self._telemetry = telemetry
@@ -49,7 +47,6 @@ class RoleMetrics:
         self._sample = sample
 
     async def make(self) -> bytes:
-        """Make a new text, without the role."""
         if self._sample is not None:
             if self._sampling is None or self._sampling.done():
                 self._sampling = asyncio.create_task(self._run(self._sample), name="metrics-sample")
@@ -57,11 +54,10 @@ class RoleMetrics:
         return self._telemetry.exposition()
 
     async def make_labelled(self) -> bytes:
-        """Make a new text, each sample with the role."""
         return merged({self._role: await self.make()})
 
     async def close(self) -> None:
-        """End what it reads of the database now."""
+        """End a reading in progress."""
         if self._sampling is not None:
             await cancel_fully(self._sampling)
 
@@ -74,9 +70,9 @@ class RoleMetrics:
 
 
 def metrics_listener(http: HttpSettings, *, port: int) -> socket.socket:
-    """Bind the address of the metrics. `port`: of the process itself. Raises MetricsPortTakenError.
+    """Bind the address of the metrics. `port`: of the process. Raises MetricsPortTakenError.
 
-    Where nobody chose a port and the one by default is taken, any free one will do.
+    If the default port is taken and none was chosen, any free port will do.
     """
     if http.metrics_port is not None:
         return _bound(http.metrics_host, http.metrics_port)

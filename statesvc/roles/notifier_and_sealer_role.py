@@ -1,6 +1,6 @@
-"""Notifier and sealer in one process, as `statesvc up` has them: both mostly wait, and together they take half the memory and connections.
+"""Notifier and sealer in a process, for `statesvc up`: both mostly wait, and share memory.
 
-No message can end it, which only the worker reads. Should it end all the same, both start again.
+Only the worker reads messages, so no message can end this process.
 """
 
 from statesvc.database.wakeups.channels import LOG, OUTBOX

@@ -1,4 +1,4 @@
-"""The role `notifier`: sends subscribers what changed."""
+"""The role `notifier`: sends notifications to subscribers."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,7 +32,6 @@ async def run(launch: Launch) -> int:
 
 @asynccontextmanager
 async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Component]:
-    """Open the notifier, with what it sends through, for the time of the block."""
     settings = launch.settings
     base.telemetry.observe_pools({"notifier": base.pool})
     async with AsyncExitStack() as stack:

@@ -1,6 +1,7 @@
-"""Faults between the service and a pooler, as sentences that name the setting. `doctor` prints them, and no role starts with one.
+"""Faults between the service and a pooler, as sentences that name the setting.
 
-A wrong setting here shows late otherwise: statements fail now and then, wake-ups are lost, time limits hit the session's next client.
+`doctor` prints them, and no role starts with one. Otherwise such faults show late: statements fail
+now and then, wake-ups are lost, time limits hit the session's next client.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class PoolerMode(Enum):
 
 
 class PoolerSettingError(RuntimeError):
-    """A setting does not fit the pooler between the service and its server; the message names it and what to set."""
+    """A setting does not fit the pooler; the message names it and the right value."""
 
 
 async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
@@ -55,7 +56,7 @@ async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
 
 
 def listen_fault(mode: PoolerMode, *, is_own: bool) -> str | None:
-    """Return what is wrong with LISTEN. `is_own`: it has an address of its own."""
+    """Return the fault of LISTEN. `is_own`: it has an address of its own."""
     if mode is not PoolerMode.TRANSACTION:
         return None
     variable = "STATESVC_LISTEN_URL" if is_own else "DATABASE_URL"
@@ -63,7 +64,7 @@ def listen_fault(mode: PoolerMode, *, is_own: bool) -> str | None:
 
 
 def owner_fault(mode: PoolerMode, *, variable: str = "STATESVC_OWNER_URL") -> str | None:
-    """Return what is wrong with the address that migrations take."""
+    """Return the fault of the address for migrations."""
     if mode is not PoolerMode.TRANSACTION:
         return None
     return (

@@ -57,10 +57,11 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other.
+    """A role and its addresses. `port` 0: a free port. `socket`: shared by `ingress` and `api`.
 
-    `wakeups`: a folder over which the roles of this machine wake each other at once. `busy_niceness`: how far worker and notifier stand
-    back while they have much to do. `sealer_port`: a notifier is the sealer too, and answers for its health there.
+    `wakeups`: a folder over which the roles of this machine wake each other at once.
+    `busy_niceness`: how far worker and notifier yield when busy. `sealer_port`: a notifier is
+    the sealer too, and answers for its health there.
     """
 
     role: Role
@@ -97,7 +98,7 @@ class Launch:
 
     @property
     def incarnations(self) -> list[Incarnation]:
-        """Rows of this start in the list of workers: one a role."""
+        """Rows of this start in the list of workers, one a role."""
         return [
             Incarnation(
                 worker_id=self._id(role),
@@ -135,7 +136,7 @@ class Runtime:
 
     @property
     def helpers(self) -> list[asyncio.Task[None]]:
-        """The tasks without which a role is not whole."""
+        """The tasks that a role depends on."""
         return [task for task in (self.waker.task, self.listener.task) if task is not None]
 
 
@@ -149,16 +150,17 @@ class StoppedDatabaseError(RuntimeError):
 
 
 class StoppedEarlyError(Exception):
-    """Asked to stop before the database answered: nothing was begun."""
+    """Asked to stop before the database answered: no work was begun."""
 
 
 @asynccontextmanager
 async def open_runtime(
     launch: Launch, limits: PoolLimits, *, channels: Sequence[str]
 ) -> AsyncIterator[Runtime]:
-    """Open for the time of the block; the listener hears these channels, and does not even connect without any.
+    """Open for the time of the block; the listener hears these channels, and needs none.
 
-    The pool has one connection until wake-ups have theirs: where connections are few, wake-ups come first.
+    The pool has one connection until wake-ups have theirs: where connections are few, wake-ups
+    come first.
     """
     signals = StopSignals()
     signals.listen()

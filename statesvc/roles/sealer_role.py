@@ -1,4 +1,4 @@
-"""The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
+"""The role `sealer`: seals and signs the log. One leads, the others stand by."""
 
 from statesvc.database.wakeups.channels import LOG
 from statesvc.roles.connection_limits import lead_limits, worker_limits

@@ -1,4 +1,4 @@
-"""One port for `ingress` and `api` of a machine: each answers its own requests, whichever of them the client's connection is at."""
+"""A shared port for `ingress` and `api`: each answers its own requests on any connection."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ def is_webhook(head: bytes) -> bool | None:
 
 
 def is_for_ingress(head: bytes) -> bool | None:
-    """Return whether a shared port's `ingress` answers: webhooks, and what is asked about the health of the port."""
+    """Return whether `ingress` answers: webhooks, and health checks of the port."""
     path = path_begins(head)
     return None if path is None else path == WEBHOOKS or path in HEALTH
 
@@ -74,7 +74,6 @@ class SharedPort:
 
     @property
     def is_up(self) -> bool:
-        """The other process is there."""
         return self._handoff.is_up
 
     def unready(self) -> str | None:

@@ -27,14 +27,14 @@ log = structlog.get_logger()
 
 
 class StopSignals:
-    """The first signal asks to stop, the second one to stop at once."""
+    """The first signal asks to stop, the second to stop at once."""
 
     def __init__(self) -> None:
         self.stopping = asyncio.Event()
         self.aborting = asyncio.Event()
 
     def listen(self) -> None:
-        """Take over the signals of this process, and watch its supervisor where it has one."""
+        """Take over the signals of this process, and watch its supervisor if it has one."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.ask, number.name.lower())
@@ -54,7 +54,7 @@ class StopSignals:
             self.stopping.set()
 
     def _hang_up(self) -> None:
-        """Stop at a hang-up; shell and kernel both send it when a terminal closes: a second one must not cut short what the first began."""
+        """Stop at a hang-up; shell and kernel both send it, so a second must not abort."""
         if not self.stopping.is_set():
             self.ask("sighup")
 

@@ -39,7 +39,7 @@ def require_usable(settings: Settings, *, host: str, port: int) -> None:
 
 
 def checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:
-    """Return where checkpoints are published. Raises SettingError."""
+    """Return the store of checkpoints. Raises SettingError."""
     try:
         return None if settings.publish is None else checkpoint_store_at(settings.publish)
     except CheckpointStoreError as error:

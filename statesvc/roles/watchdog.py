@@ -12,7 +12,7 @@ from statesvc.background.periodic import Periodic
 
 
 def watchdog(environment: Mapping[str, str], *, pid: int) -> Periodic | None:
-    """Return a job that sends a ping twice in each interval; None: nobody asked."""
+    """Return a job that pings twice an interval; None: not configured."""
     address, interval = environment.get("NOTIFY_SOCKET"), environment.get("WATCHDOG_USEC", "")
     if (
         not address

@@ -1,4 +1,4 @@
-"""Key management services, by the URL that names one."""
+"""Key management services, by URL."""
 
 import asyncio
 import base64
@@ -18,7 +18,7 @@ _BYTES_MAX: Final = 65_536
 _SAID_MAX: Final = 200
 _VAULT_SECONDS: Final = 15.0
 _PURPOSE: Final = base64.b64encode(b"statesvc root key").decode()
-"""Bound to what is wrapped: nothing else that the key has wrapped unwraps as ours."""
+"""Bound to the wrapped key: no other wrap of the KMS key unwraps as ours."""
 _PATH: Final = re.compile(r"/v1/(?P<mount>[\w./-]+)/keys/(?P<key>[\w.-]+)")
 _WRAPPED: Final = re.compile(r"vault:v([0-9]+):[A-Za-z0-9+/=]+")
 
@@ -40,7 +40,7 @@ class CommandKms:
         return await self._run("unwrap", wrapped)
 
     async def is_outdated(self, wrapped: bytes) -> bool:  # noqa: ARG002 - a program does not say
-        """Return False: it is never known."""
+        """Return False: unknown here."""
         return False
 
     async def _run(self, action: str, data: bytes) -> bytes:
@@ -83,7 +83,10 @@ class CommandKms:
 
 
 class VaultKms:
-    """One key of the transit engine of HashiCorp Vault or OpenBao, over HTTP. Its type is an AEAD: the default, aes256-gcm96, is."""
+    """A key of the transit engine of HashiCorp Vault or OpenBao, over HTTP.
+
+    Its type is an AEAD, as the default aes256-gcm96 is.
+    """
 
     def __init__(self, url: str, credentials: Credentials) -> None:
         parts = urlsplit(url)
@@ -118,7 +121,6 @@ class VaultKms:
             raise KmsError(f"{self.name} answered with something else than a plaintext") from None
 
     async def is_outdated(self, wrapped: bytes) -> bool:
-        """Return whether the key was rotated since."""
         found = _WRAPPED.fullmatch(wrapped.decode("ascii", errors="replace"))
         latest = (await self._call("GET", f"keys/{self._key}", None)).get("latest_version")
         return found is not None and isinstance(latest, int) and int(found[1]) < latest
@@ -179,7 +181,10 @@ def _read(path: Path) -> str:
 
 
 def kms_at(url: str, credentials: Credentials) -> Kms:
-    """Open `command:/path/to/program` or `vault+https://host:8200/v1/transit/keys/name`. Raises KmsError for what is neither."""
+    """Open `command:/path/to/program` or `vault+https://host:8200/v1/transit/keys/name`.
+
+    Raises KmsError for other URLs.
+    """
     scheme, _, rest = url.partition(":")
     match scheme:
         case "command" if rest.startswith("/"):

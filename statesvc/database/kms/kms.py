@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 
 class KmsError(RuntimeError):
-    """A KMS does not answer, or refuses; the message says which and names no secret. `transient`: asking again may help."""
+    """A KMS is silent or refuses; the message names no secret. `transient`: a retry may help."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
@@ -26,10 +26,10 @@ class Kms(Protocol):
         """Wrap the secret under the newest version of the key. Raises KmsError."""
 
     async def unwrap(self, wrapped: bytes) -> bytes:
-        """Unwrap the secret, whichever version wrapped it. Raises KmsError."""
+        """Unwrap the secret, wrapped by any version. Raises KmsError."""
 
     async def is_outdated(self, wrapped: bytes) -> bool:
-        """Return whether the key has a newer version than the one that wrapped this. Raises KmsError."""
+        """Return whether a newer version exists than wrapped this. Raises KmsError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

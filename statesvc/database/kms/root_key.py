@@ -1,7 +1,7 @@
-"""The root key: made once, wrapped by the KMS, unwrapped when a process starts. It does here what a master key would do.
+"""The root key: made once, wrapped by the KMS, unwrapped at each start, used as a master key.
 
-So the KMS is asked once a start and not once a shipment, its key never enters a process of ours, and what lies in the database opens for
-no one whom the KMS refuses.
+So the KMS is asked once a start and not once a shipment, its key never enters our processes, and
+the data stays closed to everyone whom the KMS refuses.
 """
 
 from typing import Any
@@ -16,7 +16,10 @@ _SQL = queries("statesvc.database.kms", "root_key")
 
 
 async def load_root_key(connection: AsyncConnection[Any], kms: Kms, *, make: bool) -> bytes:
-    """Load the root key under this KMS's key; with `make` a new one where there is none. Raises KmsError."""
+    """Load the root key under this KMS's key; `make` a new one if there is none.
+
+    Raises KmsError.
+    """
     found = await read_wrapped(connection, kms)
     if found is None and make:
         key = SealingKey.fresh()

@@ -1,4 +1,4 @@
-"""Direct connections to the server (past any pooler) for LISTEN and NOTIFY, and the delays between tries to get one."""
+"""Direct connections (past any pooler) for LISTEN and NOTIFY, and the delays between tries."""
 
 import random
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from statesvc.database.session_settings import SessionLimits
 DIRECT_LIMITS: Final = SessionLimits(
     statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15
 )
-"""Limits of connections that say LISTEN, NOTIFY and nothing that lasts."""
+"""Limits of connections for LISTEN, NOTIFY and short statements."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 
@@ -19,7 +19,6 @@ _LAST_DELAY_SECONDS: Final = 5.0
 async def connect_direct(
     dsn: str, *, application_name: LiteralString, limits: SessionLimits = DIRECT_LIMITS
 ) -> ServiceConnection:
-    """Open an autocommit connection that never prepares statements."""
     return await open_connection(dsn, application_name=application_name, limits=limits)
 
 

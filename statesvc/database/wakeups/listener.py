@@ -1,8 +1,8 @@
-"""Hears wake-ups, and turns each into an `asyncio.Event`; sends those of its process over the same connection.
+"""Listens for wake-ups and turns each into an `asyncio.Event`; also sends this process's own.
 
-Nothing is lost over a reconnect: LISTEN comes first, then every event is set, so that its owner claims once and sees what was
-announced meanwhile. The events are set on a loss too, so that owners notice and sweep faster.
-A consumer clears its event *before* it claims, never after: a hint that comes during the claim must survive it.
+A reconnect loses nothing: LISTEN comes first, then every event is set, so that its owner claims
+once. The events are set on a loss too, so that owners notice and sweep faster. A consumer clears
+its event *before* it claims, never after: a hint that comes during the claim must survive it.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from statesvc.database.wakeups.local import LocalListener
 from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
 
 PING_SECONDS: Final = 60.0
-"""For a connection that is dead though the kernel does not notice, behind a proxy that hangs: sweeps find what its wake-ups were about."""
+"""For a dead connection that the kernel does not notice; sweeps replace its wake-ups meanwhile."""
 
 _SECOND_SECONDS: Final = 0.05
 """Time that it leaves, after `first_within_seconds`, to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
@@ -35,10 +35,10 @@ _log = structlog.get_logger()
 
 
 class Listener:
-    """One connection that listens. Its other statements are pings and the wake-ups of this process, sent while nobody waits.
+    """A connection that listens. Its other statements are pings and this process's wake-ups.
 
-    `folder`: where wake-ups of this machine come in (`local`). `first_within_seconds`: a listener that was woken at once may let that
-    long pass before it claims; one on another machine waits until then, or the two would claim in turn.
+    `folder`: of this machine's wake-ups (`local`). `first_within_seconds`: a listener on
+    another machine waits for the one that was woken at once, or the two would claim in turn.
     """
 
     def __init__(
@@ -83,18 +83,23 @@ class Listener:
         return self._is_up
 
     async def wait_up(self, seconds: float) -> None:
-        """Wait until it listens, or for so long."""
         await set_within(self._up, seconds)
 
     async def send(self, wakeups: Mapping[str, str]) -> None:
-        """Send wake-ups, a payload by channel, once there is a connection. Raises what ended it meanwhile: they may have been sent."""
+        """Send wake-ups, a payload by channel.
+
+        Raises if the connection ended: they may have been sent.
+        """
         sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._to_send.append((wakeups, sent))
         self._stirred.set()
         await sent
 
     def event(self, channel: str) -> asyncio.Event:
-        """Return the event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
+        """Return the event of a channel: set on each wake-up and connect.
+
+        A single consumer clears it.
+        """
         return self._events[channel]
 
     def paused(self, channel: str) -> AbstractContextManager[None]:
@@ -170,7 +175,7 @@ class Listener:
             sent.set_result(None)
 
     def _read(self, connection: AsyncConnection[Any]) -> None:
-        """Read what has come by now. Raises OperationalError where that is the end."""
+        """Read the available notifications. Raises OperationalError at the end."""
         server = connection.pgconn
         server.consume_input()
         while (notification := server.notifies()) is not None:

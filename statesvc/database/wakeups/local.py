@@ -1,7 +1,8 @@
-"""Wake-ups between the processes of one machine: a datagram each, where a NOTIFY takes a statement and wakes every listener there is.
+"""Wake-ups between processes of a machine: a datagram each, cheaper than a NOTIFY.
 
-Those who hear a channel bind a socket `CHANNEL.SINCE.TOKEN` in a folder that all of them know. NOTIFY still goes out for listeners
-elsewhere; its payload is the sender's id, so who has heard this sender here need not claim again.
+A NOTIFY costs a statement and wakes every listener. Listeners bind a socket `CHANNEL.SINCE.TOKEN`
+in a shared folder. NOTIFY still goes out for listeners elsewhere; its payload is the sender's id,
+so local listeners need not claim again.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from statesvc.database.wakeups.channels import ONE_IS_ENOUGH
 
 
 class LocalWaker:
-    """Sends. `sender`: what its wake-ups say of whom they come from."""
+    """Sends wake-ups as `sender`."""
 
     def __init__(self, folder: Path, *, sender: str) -> None:
         self._folder = folder
@@ -25,10 +26,10 @@ class LocalWaker:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def wake(self, channel: str) -> bool:
-        """Wake the listener of the channel on this machine; return whether there is one. Never waits.
+        """Wake the channel's listener on this machine; return whether there is one. Never waits.
 
-        Where one is enough it is the one that has listened longest: who hears a sender here ignores its notifications, and must go on
-        hearing it. The others hear of it by a notification.
+        If a single listener is enough, the oldest is woken: it ignores the sender's
+        notifications, and must go on hearing it. The others get the notification.
         """
         reached = False
         with suppress(OSError):

@@ -1,9 +1,9 @@
-"""Sends wake-ups, at most one statement per interval, however often it is asked.
+"""Sends wake-ups, at most a statement per interval for any number of requests.
 
-The first request goes out at once (leading edge); requests within the interval after it go out together at its end (trailing
-edge), so the last one is never lost. While the server is away, requests wait and are sent after the reconnect.
-Listeners of this machine hear each request at once (`local`). Where one has, and on channels whose listeners have a pace of their own,
-the interval is a long one.
+The first request goes out at once (leading edge); requests within the interval after it go out
+together at its end (trailing edge), so the last is never lost. While the server is away, requests
+wait for the reconnect. Listeners of this machine hear each request at once (`local`). Where one
+has, and on channels whose listeners keep their own pace, the interval is long.
 """
 
 import asyncio
@@ -31,13 +31,11 @@ _log = structlog.get_logger()
 
 
 async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
-    """Send one wake-up at once, for a caller without a waker, such as a command that has just committed."""
+    """Send a wake-up at once, for a caller without a waker, such as a command after its commit."""
     await send_wakeups(connection, dict.fromkeys(channels, ""))
 
 
 class Wakes(Protocol):
-    """The part of a waker that those who cause work need."""
-
     def wake(self, channel: str) -> None:
         """Notify the listeners of the channel, after the commit. Never waits."""
 

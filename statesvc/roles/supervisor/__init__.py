@@ -1,1 +1,1 @@
-"""`statesvc up`: one child process per role, restarted when one dies, stopped together."""
+"""`statesvc up`: a child process per role, restarted when it dies, stopped together."""

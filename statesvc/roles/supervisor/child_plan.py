@@ -46,24 +46,24 @@ CHILDREN: Final[tuple[tuple[Role, ...], ...]] = (
 )
 """The roles of each process. A worker is alone, for a message may end it; notifier and sealer wait most of the time."""
 PREPARATION: Final = len(CHILDREN)
-"""The number of what makes the database ready, among `forked_programs`."""
+"""Index of the program that prepares the database, among `forked_programs`."""
 NICENESS: Final = MappingProxyType({API: 5})
 BUSY_NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10})
-"""An ACK comes first, then an answer: readers, or what a backlog leaves to do, would take the processor from ingress."""
+"""An ACK comes first, then an answer: a backlog must not take the processor from ingress."""
 DEMO: Final = "demo"
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePlan:
-    """`ports` by role; `socket`: where `ingress`, whose port is that of the service, and `api` hand connections to each other."""
+    """`ports` by role; `socket`: shared by `ingress`, whose port is the service's, and `api`."""
 
     host: str
     ports: Mapping[str, int]
     socket: Path
     settings: Settings
     explained: Callable[[Callable[[], int]], int]
-    """Runs what it is given, says in words what it raises, and gives the exit code."""
+    """Runs a function, prints its error in words, and returns the exit code."""
     metrics_port: int = 0
     """Port on which the supervisor serves the metrics of all roles, once that is known."""
     demo_rate: float | None = None
@@ -77,7 +77,6 @@ class ServicePlan:
 
     @property
     def wakeups(self) -> Path:
-        """The folder over which the roles wake each other."""
         return self.socket.parent
 
     @property
@@ -117,7 +116,7 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
 
 
 def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
-    """Return one per child, in the order of `CHILDREN`, and `PREPARATION`; each has the plan's settings and this process's environment."""
+    """Return the children's programs in the order of `CHILDREN`, and `PREPARATION`."""
     children = [
         ForkedProgram(
             run=partial(plan.explained, partial(run_role, _launch(plan, roles))),
@@ -154,7 +153,7 @@ def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
 def programs(
     plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]
 ) -> list[ChildProgram]:
-    """Return one per child, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
+    """Return the children's programs in the order of their start, and the demo."""
     listed = []
     for number, roles in enumerate(CHILDREN):
         alone = spawn(
@@ -204,14 +203,11 @@ def arguments_of(plan: ServicePlan, roles: Sequence[Role]) -> list[str]:
 
 
 class PortTakenError(RuntimeError):
-    """Another process listens there."""
-
     def __init__(self, host: str, port: int) -> None:
         super().__init__(f"port {port} on {host} is in use: choose another one with --port")
 
 
 def is_free(host: str, port: int) -> bool:
-    """Return whether a server could listen there now."""
     return all(_is_free(name, port) for name in listen_hosts(host))
 
 
@@ -267,7 +263,10 @@ _log = structlog.get_logger()
 
 
 def prepare(settings: Settings) -> int:
-    """Migrate; raise once what each role would raise again and again, MissingPartitionError among it."""
+    """Migrate.
+
+    Raise once the errors that each role would repeat, MissingPartitionError among them.
+    """
     asyncio.run(_prepare(settings))
     return 0
 
@@ -295,7 +294,7 @@ async def _prepare(settings: Settings) -> None:
 
 
 async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
-    """Migrate; a role that does not own the tables may read the ledger, which is enough when nothing is pending."""
+    """Migrate; a role without the tables reads the ledger, which suffices if no file is pending."""
     if not has_owner:
         report = await migrate(dsns.owner, dsns.listen, check_only=True)
         if not report.pending:

@@ -1,4 +1,4 @@
-"""One child process: started, watched, started again with growing pauses when it dies or falls silent, stopped with a grace period."""
+"""A child process: watched, restarted after growing pauses, stopped with a grace period."""
 
 import asyncio
 import signal
@@ -42,7 +42,7 @@ def pause_after(deaths: int, *, longest_seconds: float = LONGEST_PAUSE_SECONDS) 
 
 
 class ChildProcess:
-    """Keeps one program running until `stop`."""
+    """Keeps a program running until `stop`."""
 
     def __init__(self, program: ChildProgram) -> None:
         self.program = program
@@ -51,7 +51,6 @@ class ChildProcess:
 
     @property
     def pid(self) -> int | None:
-        """Id of the process that runs now."""
         return None if self._running is None else self._running.pid
 
     async def run(self) -> None:

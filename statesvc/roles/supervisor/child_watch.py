@@ -1,7 +1,7 @@
-"""Watch of a child: it is asked every few seconds over its control socket, which its event loop serves.
+"""Watch of a child: a question every few seconds over its control socket, served by its loop.
 
-What counts is how often the supervisor found the question unanswered, not how much time has passed: where both were suspended, or the
-supervisor alone, the child is asked again before anything is concluded. A late answer is an answer.
+The number of unanswered questions counts, not the time: after a suspension the child is asked again
+before it is judged. A late answer is an answer.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ SILENT_ASKS: Final = 3
 KILL_ASKS: Final = 10
 """Unanswered in a row until it is to be killed."""
 START_ASKS_A_TURN: Final = 8
-"""Before the first answer it is asked so much more often: who freezes right after its start was there."""
+"""More questions before the first answer: a child may freeze right after its start."""
 START_ASKS: Final = 60 * START_ASKS_A_TURN
 """Unanswered in a row until it is to be killed before its first answer: it loads, on a machine that may be busy."""
 
@@ -28,12 +28,12 @@ log = structlog.get_logger()
 
 
 class ChildWatch:
-    """Watches the child of one role through all its lives."""
+    """Watches the child of a role through all its lives."""
 
     def __init__(self, name: str, control: Path, *, ask_seconds: float) -> None:
         self.answers = True
         self.has_answered = False
-        """The child that runs now, ever."""
+        """Of the present child."""
         self._name = name
         self.control = control
         self._ask_seconds = ask_seconds
@@ -86,7 +86,7 @@ class ChildWatch:
 
 
 async def ask(control: Path, path: str) -> bytes:
-    """Ask a child, and return its answer. Raises OSError where nobody listens."""
+    """Ask a child, and return its answer. Raises OSError if it does not listen."""
     reader, writer = await asyncio.open_unix_connection(str(control))
     try:
         writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())

@@ -32,7 +32,7 @@ from statesvc.background.niceness import own_session
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 
 FORK_SERVER_DIED: Final = 255
-"""The exit code of a child whose own nobody will learn."""
+"""Exit code of a child whose own is lost."""
 TITLE: Final = "statesvc fork-server"
 _STANDARD_END: Final = 3
 _TRIES: Final = 2
@@ -47,10 +47,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkedProgram:
-    """Program of a child. `niceness`: how far it stands back behind other processes, as `nice` has it."""
+    """Program of a child. `niceness`: as in `nice`."""
 
     run: Callable[[], int]
-    """Gives the exit code."""
+    """Returns the exit code."""
     title: str
     niceness: int = 0
 
@@ -66,7 +66,10 @@ class ForkServer:
         self._begin()
 
     async def fork(self, number: int) -> "ForkedChild":
-        """Start the program of this number, from another fork server where this one has died. Raises ForkFailedError."""
+        """Start a program by its number, from a new fork server if this has died.
+
+        Raises ForkFailedError.
+        """
         for _ in range(_TRIES):
             asked = self.pid
             child = await self._ask(number)
@@ -141,14 +144,14 @@ class ForkedChild:
         return exit_code
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; do nothing where it has ended."""
+        """Send a signal; do nothing if it has ended."""
         if not self._has_ended:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
 
 async def _read_number(pipe: int) -> int | None:
-    """Read a number; None where the pipe ends."""
+    """Read a number; None at the end of the pipe."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(pipe, readable.set)
@@ -216,7 +219,7 @@ def _say(report: int, number: int) -> None:
 
 
 def _run(program: ForkedProgram, lifeline: int, *, foreign: Sequence[int]) -> int:
-    """Run in the child. `foreign`: what the fork server has open."""
+    """Run in the child. `foreign`: open files of the fork server."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for descriptor in foreign:
@@ -232,7 +235,7 @@ def _run(program: ForkedProgram, lifeline: int, *, foreign: Sequence[int]) -> in
 
 
 def _end_with(run: Callable[[], int]) -> NoReturn:
-    """End this process, which was forked, without what the one before it would do at its end."""
+    """End this forked process without its parent's exit handlers."""
     exit_code = 1
     try:
         exit_code = run()

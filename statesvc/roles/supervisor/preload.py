@@ -13,7 +13,7 @@ PRELOADED: Final = tuple(
 
 
 def preload() -> None:
-    """Load all of it, which takes most of a second. No collection need visit what is loaded by then, which would copy its pages."""
+    """Load all modules, and freeze them: a collection's visit would copy their pages."""
     for module in PRELOADED:
         import_module(module)
     for seam in ("operations", "pages", "targets", "findings"):
@@ -28,7 +28,7 @@ def preload() -> None:
 
 
 def _use_once() -> None:
-    """Use once what each role would otherwise make for itself, in memory that it does not share."""
+    """Make caches once in shared memory."""
     from psycopg.pq import PGconn  # noqa: PLC0415 - loaded where all the rest is
 
     from events.crypto.sealing import SealingKey  # noqa: PLC0415 - loaded where all the rest is

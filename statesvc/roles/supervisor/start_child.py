@@ -1,9 +1,8 @@
-"""Start of a child process: forked, where it can be, or as a program of its own.
+"""Start of a child process: forked if possible, or as a program of its own.
 
-Forked children share the pages of what was loaded before: a role that is idle takes a tenth of the memory that it takes alone.
-
-Either child runs in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor alone. Its standard input ends when the
-supervisor dies, which the child takes as a request to stop.
+Forked children share the pages of loaded modules: an idle role takes a tenth of the memory. Either
+child runs in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor alone.
+Its standard input ends when the supervisor dies, which the child takes as a request to stop.
 """
 
 import asyncio
@@ -30,14 +29,14 @@ class Child(Protocol):
         """Return its exit code, once it has ended; negative: the signal that ended it."""
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; do nothing where it has ended."""
+        """Send a signal; do nothing if it has ended."""
 
 
 Start = Callable[[], Awaitable[Child]]
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], *, niceness: int = 0) -> Start:
-    """Start a program. `niceness`: what it has at least, as `nice` has it."""
+    """Start a program. `niceness`: at least, as in `nice`."""
 
     async def start() -> Child:
         supervised = {**environment, SUPERVISED_VARIABLE: "1"}

@@ -1,8 +1,8 @@
 """`statesvc up`: the database, the schema, the roles in child processes, and their orderly end.
 
-Children stop in the order of the flow: the demo, then ingress, which serves on until load balancers have noticed, then the roles
-behind it, all finishing what they have begun; the embedded server last. A second signal is passed on, and a child that is still
-there soon after it is killed.
+Children stop in the order of the flow: the demo, then ingress, which serves on until load balancers
+have noticed, then the roles behind it, all finishing their work; the embedded server last. A second
+signal is passed on, and a remaining child is killed soon after.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ DEMO_STOP_SECONDS: Final = 5.0
 OVERTIME_SECONDS: Final = 5.0
 """Time that a child gets beyond its own grace before it is killed."""
 ABORT_SECONDS: Final = 8.0
-"""Time that a child gets to give back what it holds after a second signal."""
+"""Time for a child to give back its leases after a second signal."""
 
 Running = Mapping[asyncio.Task[None], ChildProcess]
 
@@ -100,7 +100,10 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
 
 
 async def _prepare(fork_server: ForkServer) -> int:
-    """Prepare the database in a process of its own: its memory goes with it. An exit code other than 0: it has said why."""
+    """Prepare the database in a short-lived process, for its memory.
+
+    Exit code other than 0: it failed.
+    """
     child = await fork_server.fork(PREPARATION)
     return await child.wait()
 
@@ -187,7 +190,7 @@ async def _ended(
 
 
 async def _announce(plan: ServicePlan, text: str) -> None:
-    """Print the banner once the port says that it is ready, which includes the API; until then log now and then that it is not."""
+    """Print the banner once the port is ready, the API included; log at times that it is not."""
     loop = asyncio.get_running_loop()
     warn_at = loop.time() + NOT_READY_SECONDS
     while (why := await _not_ready(plan)) is not None:
@@ -205,7 +208,7 @@ async def _announce(plan: ServicePlan, text: str) -> None:
 
 
 async def _not_ready(plan: ServicePlan) -> str | None:
-    """Return why it is not ready, None when it is: asked without an HTTP client, the only one that this process would ever need."""
+    """Return why it is not ready, None if it is; without an HTTP client, to save its memory."""
     with suppress(OSError):
         async with asyncio.timeout(PROBE_SECONDS):
             reader, writer = await asyncio.open_connection(plan.reached_at, plan.ports[INGRESS])
@@ -220,7 +223,7 @@ async def _not_ready(plan: ServicePlan) -> str | None:
 
 
 def _print(text: str) -> None:
-    """Print, unless the terminal is gone meanwhile: what stays in the buffer would make the exit code at the end 120."""
+    """Print, unless the terminal is gone: text left in the buffer would end Python with 120."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -246,7 +249,7 @@ async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
 
 
 def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: Path | None) -> str:
-    """Return what is printed once everything is ready.
+    """Return the text to print when everything is ready.
 
     A demo on the loopback shows its key, for the printed calls; no other secret is shown.
     """
