@@ -10,6 +10,7 @@ from statesvc.database.pool import Pool, PoolLimits, make_pool
 
 LIMITS = PoolLimits(
     connections_max=2,
+    connections_min=1,
     acquire_seconds=5,
     statement_seconds=10,
     lock_seconds=5,

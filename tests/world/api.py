@@ -52,6 +52,7 @@ Statement = Callable[..., Reading]
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(
     connections_max=4,
+    connections_min=1,
     acquire_seconds=5,
     statement_seconds=5,
     lock_seconds=5,

@@ -37,6 +37,7 @@ from tests.world.database import Database
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(
     connections_max=8,
+    connections_min=1,
     acquire_seconds=5,
     statement_seconds=10,
     lock_seconds=5,
