@@ -1,1 +1,1 @@
-"""The read API for internal teams and dispute agents, and the operator calls: HTTP on one side, `read` and its siblings on the other."""
+"""Operations of the HTTP API, for internal teams, dispute agents and operators."""

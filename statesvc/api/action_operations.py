@@ -1,4 +1,4 @@
-"""`GET /v1/actions`: what operators did, and why."""
+"""`GET /v1/actions`: operator actions with their reasons."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Final
@@ -62,8 +62,9 @@ async def list_actions(
 ) -> Page[RecordedAction]:
     """List operator actions.
 
-    Who did what to what, when and why, as the log's entries say; readings of personal fields are among them. A page may be short, or
-    empty, and still have a `next_cursor`. Months that were moved into the archive are not listed.
+    Each with its caller, subject, time and reason, as recorded in the log; readings of personal
+    fields are among them. A page may be short, or empty, and still have a `next_cursor`. Months
+    that were moved into the archive are not listed.
     """
     filters = call.parameters
     wanted = WantedActions(actor=filters.actor, verb=filters.verb, target=filters.target)

@@ -45,7 +45,7 @@ class AwaitedShown(TypedDict):
 
 
 class AwaitedNumbersParameters(PageParameters):
-    """Awaited numbers of which nothing was heard."""
+    """Selection of awaited numbers without an event."""
 
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     never_heard: Annotated[
@@ -100,9 +100,10 @@ class ListedAwaited(AwaitedShown):
 async def list_awaited_numbers(
     context: Context, call: Call[AwaitedNumbersParameters, None]
 ) -> Page[ListedAwaited]:
-    """List awaited numbers of which nothing was heard.
+    """List awaited numbers without an event.
 
-    A page may be short, or empty, and still have a `next_cursor`: numbers of which something was heard meanwhile are left out.
+    A page may be short, or empty, and still have a `next_cursor`: numbers with an event
+    meanwhile are left out.
     """
     wanted = call.parameters
     bound_to: dict[str, Any] = {

@@ -1,4 +1,7 @@
-"""Examples of what calls take and answer, as they were recorded: `python -m tests.call_examples` writes them next to this module."""
+"""Recorded examples of requests and answers.
+
+`python -m tests.call_examples` writes them next to this module.
+"""
 
 from collections.abc import Mapping
 from importlib.resources import files

@@ -1,11 +1,11 @@
-"""Limits of one call: what it reads at most."""
+"""Limits of a call."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """What one call reads at most: the next page, or the next call, goes on where it ended."""
+    """Bounds of the work of a call: the next page, or the next call, goes on where it ended."""
 
     audited_events: int = 1_000
     listed_shipments: int = 20_000

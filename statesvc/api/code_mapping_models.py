@@ -30,7 +30,7 @@ class UnmappedParameters(ClosedModel):
 
 
 class SampleParameters(ClosedModel):
-    """Events with one unknown code."""
+    """Events with an unknown code."""
 
     carrier_id: Name
     raw_type: Annotated[
@@ -66,13 +66,13 @@ class MappedCodesParameters(PageParameters):
 
 
 class CarrierMappingParameters(ClosedModel):
-    """One carrier."""
+    """A carrier."""
 
     carrier_id: Name
 
 
 class MappingParameters(ClosedModel):
-    """One row."""
+    """A row."""
 
     carrier_id: Name
     revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
@@ -125,12 +125,14 @@ class TaughtMeaning(ClosedModel):
 
     @property
     def meaning(self) -> Meaning:
-        """The meaning as tables have it."""
         return Meaning(Kind(self.kind), self.status, self.reason)
 
 
 class PreviewRequest(ClosedModel):
-    """A code as the carrier prints it, and what it is to mean. A text in place of a code, or next to it, is written as it is."""
+    """A code as the carrier prints it, and its meaning.
+
+    Texts are given as the carrier prints them, too.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -1,6 +1,7 @@
-"""`/v1/unmapped-codes`, `/v1/carriers/{carrier_id}/mappings...`: operators say what a code means, without a deploy.
+"""`/v1/unmapped-codes`, `/v1/carriers/{carrier_id}/mappings...`: map codes without a deploy.
 
-A preview changes nothing; teaching is an operator action; reading the history again is cut into calls, as a replay is.
+A preview changes no data; teaching is an operator action; reading the history again is cut into
+calls, like a replay.
 """
 
 from collections.abc import Sequence
@@ -177,7 +178,7 @@ async def list_code_mappings(
 ) -> Page[ListedMapping]:
     """List a carrier's code mappings.
 
-    Those in effect, next to what this release's own table says.
+    Those in effect, next to the entry of this release's own table.
     """
     wanted = call.parameters
     carrier = context.carrier(wanted.carrier_id)
@@ -208,7 +209,8 @@ async def list_mapped_codes(
 ) -> Page[ListedMapping]:
     """List the code mappings of all carriers.
 
-    Those in effect, or with `revision` one code's, the newest first. A mapping of a carrier that this release does not know is left out.
+    Those in effect, or with `revision` those of a single code, the newest first. A mapping of a
+    carrier that this release does not know is left out.
     """
     wanted = call.parameters
     bound_to: dict[str, Any] = {
@@ -386,7 +388,7 @@ async def preview_code_mapping(
 async def get_code_mapping(
     context: Context, call: Call[MappingParameters, None]
 ) -> Page[ListedMapping]:
-    """Show a mapping and what came before it.
+    """Show a mapping and its predecessors.
 
     All rows of its code, the newest first.
     """
@@ -433,8 +435,9 @@ async def renormalize_code_mapping(
 ) -> Renormalized:
     """Read the history of a mapped code again.
 
-    Reads the messages with the code again, as many as fit into a call, and appends what comes out differently; go on with `next_cursor`.
-    At the end the open dead letter of the code is settled, where all of its events are known. An operator action.
+    Reads the messages with the code again, as many as fit into a call, and appends a correction
+    for each difference; go on with `next_cursor`. At the end the open dead letter of the code
+    is settled, if all of its events are known. An operator action.
     """
     context.carrier(call.parameters.carrier_id)
     async with context.pool.connection() as connection:
@@ -498,7 +501,7 @@ async def _record(
     carrier: Carrier,
     rows: Sequence[CodeMapping],
 ) -> None:
-    """Record who reads what an operator wrote, which may be personal."""
+    """Record the reader of operators' texts, which may be personal."""
     if any(row.code.stand_ins for row in rows):
         target = f"mapped texts of {carrier.carrier_id}"
         await context.readings.record(

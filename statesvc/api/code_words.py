@@ -9,7 +9,7 @@ from statesvc.http.views import Answer, Denied, counted
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 
 TEXT: Final = "text"
-"""Stands in lists where the carrier prints a text in place of a code (`events.clear_part.TEXT`)."""
+"""Takes the code's place in lists if the carrier prints only a text (`events.clear_part.TEXT`)."""
 _PARTS: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
 NO_EVENT: Final = "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern"
 
@@ -79,7 +79,7 @@ def map_commands(answer: Answer) -> Iterator[str]:
 
 
 def previewed(answer: Answer) -> Iterator[str]:
-    """Say what is mapped. `answer`: of the preview, with what was asked for."""
+    """Describe the mapping. `answer`: of the preview, with its request."""
     now, then = answer["in_effect"], answer.get("meaning")
     if then is None and now is None:
         yield Denied("no mapping of the code is in effect: the normalizer reads it")

@@ -1,6 +1,7 @@
-"""Computations of more than a few milliseconds, in processes of their own, so that the event loop stays responsive.
+"""Long computations in other processes, so that the event loop stays responsive.
 
-A process has its own connection to the database, reads, opens, proves and prints; what comes back are the bytes of the answer.
+Those of more than a few milliseconds. A process has its own connection to the database, reads,
+opens, proves and prints; its result is the answer's bytes.
 """
 
 from dataclasses import dataclass, field
@@ -42,17 +43,15 @@ class AuditWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedAudit:
-    """The document, and whose it is."""
+    """The document and its shipment."""
 
     content: bytes
     shipment: StoredShipment
 
 
 class Computing(Protocol):
-    """Computes, wherever that is."""
-
     async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
-        """Return what the task of this name makes of what is wanted. Raises Problem and what its sources raise."""
+        """Run the named task. Raises Problem and the errors of its sources."""
 
 
 class ComputingProcesses:

@@ -1,6 +1,6 @@
-"""`/v1/dead-letters...`: what waits for a human, replaying it and discarding it. What changes something is an operator action.
+"""`/v1/dead-letters...`: list, replay and discard dead letters. Each change is an operator action.
 
-A replay is one run, cut into calls: each does what fits into it, and its `next_cursor` goes on.
+A replay is a run that is cut into calls; its `next_cursor` goes on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -113,14 +113,14 @@ class DeadLetterListParameters(PageParameters):
 
 
 class DeadLetterParameters(ClosedModel):
-    """One dead letter."""
+    """A dead letter."""
 
     id: Annotated[int, Field(ge=1, le=NEWEST)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCursor:
-    """A run, and where it goes on."""
+    """A run and the position to go on from."""
 
     run_id: UUID
     at: RunPosition
@@ -285,8 +285,9 @@ async def get_dead_letter(
 ) -> DeadLetterDetails:
     """Show a dead letter.
 
-    With each attempt, earlier and later ones of the same message, and what a replay of it means or what stands in its way. Of an unknown
-    code: how often it came, on how many shipments, and in which messages lately.
+    With each attempt, earlier and later dead letters of the same message, and the effect of a
+    replay or the obstacle to it. Of an unknown code: its count, its number of shipments, and
+    the latest messages with it.
     """
     async with context.pool.connection() as connection:
         details = await describe_dead_letter(connection, call.parameters.id)
@@ -331,9 +332,11 @@ async def get_dead_letter(
 async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) -> ReplayedMany:
     """Replay dead letters.
 
-    The open ones that match a filter, oldest first, as many as fit into a call; go on with `next_cursor`. Messages and notifications go
-    back into their queues under their old ids, each once. Rejected members and events with a code are read again. What is buried again
-    meanwhile is left alone. `limit` replays a few, to see whether the cause is mended.
+    The open ones that match a filter, oldest first, as many as fit into a call; go on with
+    `next_cursor`. Messages and notifications go back into their queues under their old ids,
+    each once. Rejected members and events with a code are read again. Dead letters that are
+    buried again meanwhile are left alone. `limit` replays a few, to see whether the cause is
+    mended.
     """
     wanted = call.body
     bound_to = {"replay": wanted.filter.stated, **({"ids": wanted.ids} if wanted.ids else {})}

@@ -40,7 +40,7 @@ Cursor = Annotated[
 
 
 class ReplayOne(ClosedModel):
-    """Replaying one dead letter."""
+    """Replay of a dead letter."""
 
     why: Why = ""
     cursor: Cursor = None
@@ -62,7 +62,7 @@ class ReplayedOne(BaseModel):
 
 
 class MeantDeadLetters(ClosedModel):
-    """Selection of open dead letters: their ids, or at least one of carrier, cause and kind."""
+    """Selection of open dead letters: their ids, or at least carrier, cause or kind."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -103,7 +103,6 @@ class MeantDeadLetters(ClosedModel):
 
     @property
     def filter(self) -> DeadLetterFilter:
-        """The filter as the queries take it."""
         return DeadLetterFilter(
             kind=self.kind,
             carrier_id=self.carrier_id,

@@ -31,7 +31,6 @@ _STILL_SECONDS: Final = 900
 
 
 def cause_words(cause: str, detail: str = "") -> str:
-    """Say what a cause means."""
     if cause == Cause.UNKNOWN_CODE and detail:
         return f"unknown code {detail}"
     if cause == Cause.CONTRADICTS_TEXT and detail:
@@ -40,13 +39,13 @@ def cause_words(cause: str, detail: str = "") -> str:
 
 
 def group_cause(group: Mapping[str, Any]) -> str:
-    """Say what went wrong with a group."""
+    """Describe the cause of a group."""
     details = group.get("details", ())
     return cause_words(group["cause"], details[0]["detail"] if len(details) == 1 else "")
 
 
 def group_details(group: Mapping[str, Any]) -> str:
-    """Say what the dead letters of a group have most often."""
+    """Describe the most frequent trait of a group."""
     return "; ".join(
         f"{each['dead_letters']} x {each['detail'] or '(no detail)'}"
         for each in group["details"][:2]
@@ -60,7 +59,7 @@ def still_coming(group: Mapping[str, Any]) -> str:
 
 
 def newest_of(group: Mapping[str, Any]) -> int:
-    """Return the newest dead letter of a group."""
+    """Return the id of a group's newest dead letter."""
     return int(group["dead_letter_ids"][0])
 
 
@@ -75,19 +74,18 @@ def group_path(group: Mapping[str, Any]) -> str:
 
 
 def subject(dead_letter: Mapping[str, Any]) -> str:
-    """Say what a dead letter is about: the unknown code, or where its message could not be read."""
+    """Return the unknown code, or the place in its message that could not be read."""
     code = "/".join(part for part in (dead_letter["raw_type"], dead_letter["raw_code"]) if part)
     return ": ".join(part for part in (code, dead_letter["detail"]) if part)
 
 
 def replay_words(dead_letter: Mapping[str, Any]) -> str:
-    """Say what a replay of it does, or why it cannot be replayed."""
+    """Describe the effect of a replay, or the obstacle to it."""
     obstacle = dead_letter["resolution"] or dead_letter.get("obstacle")
     return SENTENCES[Obstacle(obstacle)] if obstacle else IN_WORDS[Way(dead_letter["way"])]
 
 
 def would_replay(dead_letter: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a replay of one would do."""
     yield from _possible(dead_letter, "replayed", dead_letter["obstacle"])
     yield f"{_one(dead_letter)}: {IN_WORDS[Way(dead_letter['way'])]}."
     if (code := dead_letter["occurrences"]) is not None:
@@ -98,7 +96,6 @@ def would_replay(dead_letter: Mapping[str, Any]) -> Iterator[str]:
 
 
 def would_discard(dead_letter: Mapping[str, Any]) -> Iterator[str]:
-    """Say what discarding one would do."""
     yield from _possible(dead_letter, "discarded", None)
     yield f"{_one(dead_letter)} is given up: {dead_letter['cause']}. {_LOST[dead_letter['kind']]}"
 
@@ -120,7 +117,6 @@ _LOST: Final[Mapping[str, str]] = {
 
 
 def replayed_one(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a call that replays one dead letter did."""
     if answer["resolved"]:
         yield (
             f"Dead letter {answer['dead_letter_id']} is replayed: {IN_WORDS[Way(answer['way'])]}."
@@ -133,14 +129,13 @@ def way_words(line: Mapping[str, Any]) -> str:
 
 
 def obstacle_words(line: Mapping[str, Any]) -> str:
-    """Say why how many cannot be replayed."""
+    """Count the dead letters with an obstacle to replay, and name it."""
     return "; ".join(
         f"{count:,}: {SENTENCES[Obstacle(each)]}" for each, count in line["obstacles"].items()
     )
 
 
 def replayed_many(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a call that replays dead letters did, or would do."""
     if answer["dry_run"]:
         can = sum(line["replayable"] for line in answer["plan"])
         if not answer["remaining"]:
@@ -170,7 +165,6 @@ def _reread(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def discarded_many(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a call that discards dead letters did, or would do."""
     count = answer["remaining"] if answer["dry_run"] else answer["discarded"]
     if not count:
         yield Denied("No open dead letter matches.")

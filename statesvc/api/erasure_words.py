@@ -8,7 +8,7 @@ from statesvc.http.views import Denied, counted
 
 
 def would_hold(holds: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a hold would do, of the holds on the number."""
+    """Describe the effect of a hold. `holds`: those on the number."""
     for hold in holds["items"][:1]:
         yield Denied(
             f"A legal hold stands on this number already, since {hold['placed_at']}, by {hold['placed_by']}."
@@ -34,7 +34,6 @@ def would_erase(holds: Mapping[str, Any]) -> Iterator[str]:
 
 
 def erased(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Say what an erasure did."""
     if answer["erased"]:
         yield f"Erased: {counted(len(answer['erased']), 'shipment')} ({', '.join(answer['erased'])})."
     if answer["already_erased"]:

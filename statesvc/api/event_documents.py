@@ -39,18 +39,17 @@ _BINDINGS: Final = {
     ),
     "kafka": ("ce_", "Kafka: the topic of the subscription's URL. The key is the shipment's id."),
 }
-"""Prefix of the attributes of each broker, and what the address is."""
+"""Prefix of the attributes of each broker, and its kind of address."""
 
 
 def example_body(event_type: EventType, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """Return a body as JSON values."""
     return orjson.loads(
         orjson.dumps({"type": event_type.kind, "timestamp": rfc3339(EXAMPLE_AT), "data": data})
     )
 
 
 def examples(event_type: EventType) -> dict[str, Any]:
-    """Return the examples by payload; one where they are all the same."""
+    """Return the examples by payload; a single example if all are the same."""
     found = {"thin": event_type.thin, "full": event_type.full}
     if event_type.thin == event_type.full:
         del found["full"]
@@ -58,7 +57,7 @@ def examples(event_type: EventType) -> dict[str, Any]:
 
 
 def hooks() -> list[Hook]:
-    """Return each type as a request of ours."""
+    """Return each type as a request that the service sends."""
     return [
         Hook(
             kind=each.kind,
@@ -136,7 +135,6 @@ def _message(hook: Hook, prefix: str) -> dict[str, Any]:
 
 
 def routes(version: str) -> Sequence[Route]:
-    """Return the route of `/asyncapi.json`."""
     document = forked_result(lambda: orjson.dumps(asyncapi_document(version=version)))
 
     async def asyncapi(_request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""`/v1/keys`: who may call the API: keys are made, listed and revoked. What changes something is an operator action."""
+"""`/v1/keys`: make, list and revoke API keys. Each change is an operator action."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -38,7 +38,7 @@ class KeysParameters(PageParameters):
 
 
 class KeyParameters(ClosedModel):
-    """One key."""
+    """A key."""
 
     key_id: Annotated[
         str,
@@ -93,7 +93,7 @@ class MadeKey(TypedDict):
 
 
 class RevokedKey(TypedDict):
-    """The revoked key, and what ended with it."""
+    """The revoked key, with the effects on subscriptions and tombstones."""
 
     key_id: str
     disabled_subscriptions: Annotated[
@@ -243,8 +243,9 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
 async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> RevokedKey:
     """Revoke an API key.
 
-    In effect within 5 seconds. Subscriptions that no other key of its owner covers are disabled. 409 where it was revoked before; what
-    that call could not publish outside the database is published by this one. Recorded as an operator action.
+    In effect within 5 seconds. Subscriptions that no other key of its owner covers are
+    disabled. 409 if the key is revoked already; a repeated call publishes the tombstones that
+    the former could not. Recorded as an operator action.
     """
     key_id = call.parameters.key_id
     async with context.pool.connection() as connection:

@@ -1,4 +1,4 @@
-"""What the answers about keys and tombstones say to people."""
+"""Texts of the answers about keys and tombstones."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,7 +9,7 @@ NO_PLACE: Final = (
     "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
     "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
 )
-"""Consequence where no place holds tombstones."""
+"""Consequence of having no place for tombstones."""
 
 
 def revoked(answer: Answer) -> Iterator[str]:

@@ -46,7 +46,7 @@ class FeedParameters(ClosedModel):
 
 
 class FeedEntry(TypedDict):
-    """One entry of the log."""
+    """An entry of the log."""
 
     index: int
     kind: Annotated[str, text_of(EntryName)]
@@ -147,7 +147,7 @@ _Sizes = TypedDict("_Sizes", {"from": int, "to": int})
 
 
 class ConsistencyAnswer(_Sizes):
-    """Proof that the newer tree begins with the older one (RFC 9162 section 2.1.4)."""
+    """Proof that the newer tree begins with the older (RFC 9162 section 2.1.4)."""
 
     from_root: Hash
     to_root: Hash
@@ -164,9 +164,10 @@ class ConsistencyAnswer(_Sizes):
 async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
     """Read the log by index.
 
-    All entries in their one order: never skips one that committed late, never repeats one. Ask again with `after` set to `cursor`. A cursor
-    is `epoch.index`; after a restore that lost entries, one beyond the restored end gets 410 with `go_on_after`. Never holds personal
-    fields.
+    All entries in the log's single order: never skips an entry that committed late, never
+    repeats an entry. Ask again with `after` set to `cursor`. A cursor is `epoch.index`; after a
+    restore that lost entries, a cursor beyond the restored end gets 410 with `go_on_after`.
+    Never holds personal fields.
     """
     wanted = call.parameters
     async with context.pool.connection() as connection:
@@ -218,7 +219,8 @@ async def get_checkpoint(
 ) -> RawAnswer[None]:
     """Show the log's signed head.
 
-    A C2SP tlog-checkpoint as signed note, Ed25519. Keep one elsewhere: `statesvc verify --checkpoint FILE` holds the log against it.
+    A C2SP tlog-checkpoint as signed note, Ed25519. Keep a copy elsewhere: `statesvc verify
+    --checkpoint FILE` checks the log against it.
     """
     async with context.pool.connection() as connection:
         head = await _head(connection, call.parameters.size)

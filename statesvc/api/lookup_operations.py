@@ -20,7 +20,7 @@ NUMBERS_MAX: Final = 200
 
 
 class NumberToLookUp(ClosedModel):
-    """A tracking number, and whose it is where that is known."""
+    """A tracking number, with its carrier if known."""
 
     tracking_number: Annotated[
         Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
@@ -59,8 +59,9 @@ class LookedUpNumbers(TypedDict):
 async def look_up_shipments(context: Context, call: Call[None, NumbersToLookUp]) -> LookedUpNumbers:
     """Look up many tracking numbers.
 
-    At most 200, of one carrier or of any; answered in the order asked. A number that references are attached to and of which nothing was
-    said yet is `unknown`, with version 0. Never holds personal fields.
+    At most 200, of a single carrier or of any; answered in the order asked. A number with
+    references but without an event yet is `unknown`, with version 0. Never holds personal
+    fields.
     """
     asked = [PrintedNumber(one.tracking_number, one.carrier_id) for one in call.body.numbers]
     async with context.pool.connection() as connection:

@@ -1,4 +1,4 @@
-"""`GET /v1/messages/{message_id}`: what a carrier sent, byte for byte, and what became of it."""
+"""`GET /v1/messages/{message_id}`: a carrier's message, byte for byte, and its outcome."""
 
 import base64
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _PII = "Only with `include=personal`, which takes scope `pii` and is recorded as
 
 
 class MessageParameters(ClosedModel):
-    """One message."""
+    """A message."""
 
     message_id: UUID
     include: Include = None
@@ -49,7 +49,7 @@ class BodyStructure(TypedDict):
 
 
 class ShownMessage(TypedDict):
-    """One carrier webhook, or one request with canonical events."""
+    """A carrier webhook, or a request with canonical events."""
 
     message_id: UUID
     carrier_id: str
@@ -109,8 +109,8 @@ class ShownMessage(TypedDict):
 async def get_message(context: Context, call: Call[MessageParameters, None]) -> ShownMessage:
     """Show a message.
 
-    What became of one webhook and where its body is; with `include=personal` the body byte for byte; with `structure` the body with every
-    value masked.
+    The outcome of a webhook and the place of its body; with `include=personal` the body byte
+    for byte; with `structure` the body with every value masked.
     """
     message_id, personal = call.parameters.message_id, reads_personal(call, call.parameters.include)
     call.headers[hdrs.CACHE_CONTROL] = "no-store"

@@ -7,7 +7,7 @@ from statesvc.background.duration import duration
 
 
 def would_hold(queue: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a hold would do, of the queue and the `carrier_id`, which may be `all`."""
+    """Describe the effect of a hold on a queue. Its `carrier_id` may be `all`."""
     yield "Messages are still acknowledged and stored, and none is processed until a release."
     yield f"{_waiting(queue, 'ready'):,} that are ready now would wait. Nothing is lost. In effect at the next claim of every worker."
 
@@ -26,7 +26,7 @@ def _waiting(queue: Mapping[str, Any], state: str) -> int:
 
 
 def several_versions(workers: Mapping[str, Any]) -> Iterator[str]:
-    """Say that processes of several releases run."""
+    """Warn that processes of several releases run."""
     versions = sorted(
         {
             each["version"]

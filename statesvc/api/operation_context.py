@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """An operation opens only what it needs: what costs something is a function, called by who needs it.
+    """Resources of operations; costly ones are functions, called on demand.
 
-    `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
-    `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
-    of the database. `targets`: what sends to receivers, in the networks that are `allowed`. `computing`: where what takes long is
-    computed. `console_url`: where people open the console, without `/console`.
+    `archive`: the folder of older bodies and of archived months of the log. `carriers`: those
+    that messages are read again with. `backup_days`: for how many days backups of the database
+    are stored. `tombstones`: the places outside of the database where erasures and revocations
+    are published. `targets`: sends to receivers in the networks that are `allowed`.
+    `computing`: runs long computations. `console_url`: the console's address without
+    `/console`.
     """
 
     pool: Connections
@@ -67,15 +69,16 @@ class Context:
         return carrier
 
     def refuse_unknown(self, carrier_id: str | None) -> None:
-        """Raise the problem of a carrier that is named and does not exist.
+        """Raise the problem of an unknown carrier.
 
-        For a filter that nothing passes: what a carrier of an earlier release left is still shown.
+        Only for a filter without results: rows of a carrier of an earlier release are still
+        shown.
         """
         if carrier_id is not None:
             self.carrier(carrier_id)
 
     async def rereader(self, work: str) -> "Rereader":
-        """Return what reads messages again for this work."""
+        """Return the reader of stored messages for this work."""
         from statesvc.repair.renormalize.history_walk import Rereader  # noqa: PLC0415 - as above
 
         return Rereader(
@@ -104,12 +107,12 @@ class Context:
 
 
 async def no_targets() -> "Targets":
-    """Refuse: these calls send nothing to receivers."""
+    """Refuse: these calls don't send to receivers."""
     raise NotImplementedError("these calls send nothing to receivers")
 
 
 async def no_computing() -> "Computing":
-    """Refuse: these calls compute nothing."""
+    """Refuse: these calls don't compute."""
     raise NotImplementedError("these calls compute nothing")
 
 

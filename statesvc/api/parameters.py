@@ -68,7 +68,7 @@ def known_carrier(carrier_id: str) -> str:
 
 
 def _cursor_text(value: object) -> object:
-    """Say what a cursor of the log looks like; the pattern tells nobody."""
+    """Explain the form of a log cursor, in place of the pattern."""
     if isinstance(value, str) and not re.fullmatch(CURSOR_PATTERN, value):
         raise PydanticCustomError(
             "cursor",
@@ -100,7 +100,7 @@ AsOf = Annotated[
 
 
 class ShipmentParameters(ClosedModel):
-    """One shipment."""
+    """A shipment."""
 
     carrier_id: Name
     tracking_number: Annotated[
@@ -112,13 +112,13 @@ class ShipmentParameters(ClosedModel):
 
 
 class StateParameters(ShipmentParameters):
-    """One shipment's state."""
+    """Selection of a shipment's state."""
 
     max_staleness: MaxStaleness = None
 
 
 class HistoryParameters(PageParameters):
-    """A page of one shipment's events."""
+    """A page of a shipment's events."""
 
     carrier_id: Name
     tracking_number: Name
@@ -129,7 +129,7 @@ class HistoryParameters(PageParameters):
 
 
 class AuditParameters(ShipmentParameters):
-    """One shipment's audit trail; whole unless it is very long."""
+    """A shipment's audit trail; whole unless it is very long."""
 
     cursor: Annotated[
         str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
@@ -137,7 +137,7 @@ class AuditParameters(ShipmentParameters):
 
 
 class ShipmentIdParameters(ClosedModel):
-    """One shipment by its id."""
+    """A shipment by its id."""
 
     shipment_id: Annotated[
         UUID, BeforeValidator(_shipment_id), Field(description="As feed, stream and lists name it.")

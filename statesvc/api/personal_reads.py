@@ -1,4 +1,4 @@
-"""Personal fields come on request only, for scope `pii`, and who read them is on record before the answer is sent."""
+"""Readings of personal fields: on request, with scope `pii`, recorded before the answer is sent."""
 
 import time
 from collections import Counter
@@ -59,11 +59,15 @@ class ReadShipment(Protocol):
 
     @property
     def sealed_key(self) -> bytes | None:
-        """The key that its personal parts are sealed under."""
+        """The key that seals its personal parts."""
 
 
 class PersonalReads:
-    """Personal readings of one process. Counts in memory are written now and then: a killed process loses a count, never a first."""
+    """Personal readings of a process.
+
+    Counts in memory are written now and then: a killed process loses a count, never a first
+    reading.
+    """
 
     def __init__(self, pool: Connections) -> None:
         self._pool = pool
@@ -94,7 +98,10 @@ class PersonalReads:
         target: str,
         carrier_id: str | None = None,
     ) -> None:
-        """Record one reading by the caller, in the log or in a count, before returning. One that says why is always an entry of its own."""
+        """Record a reading by the caller, in the log or in a count, before returning.
+
+        A reading with a reason always has its own entry.
+        """
         details = {
             "call": name,
             **({} if carrier_id is None else {"carrier_id": carrier_id}),
@@ -119,7 +126,10 @@ class PersonalReads:
         *,
         name: str,
     ) -> None:
-        """Record the reading of a shipment, as `record`; an erased one has nothing personal to read."""
+        """Record the reading of a shipment, like `record`.
+
+        An erased shipment has no personal fields.
+        """
         if shipment.sealed_key is not None:
             target = f"shipment {shipment.shipment_id}"
             await self.record(

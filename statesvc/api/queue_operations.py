@@ -1,4 +1,4 @@
-"""`/v1/queue`, `/v1/workers`, `/v1/quotas`, `/v1/notices`: what is waiting, who works on it, how it is shared, what went wrong."""
+"""`/v1/queue`, `/v1/workers`, `/v1/quotas`, `/v1/notices`: backlog, processes, quotas, notices."""
 
 from typing import Annotated, Any, Final
 
@@ -50,7 +50,7 @@ class WorkersPage(TypedDict):
 
 
 class QuotaParameters(ClosedModel):
-    """One carrier."""
+    """A carrier."""
 
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
 
@@ -86,7 +86,7 @@ class NoticesParameters(PageParameters):
 
 
 class NoticeParameters(ClosedModel):
-    """One notice."""
+    """A notice."""
 
     notice_id: Annotated[int, Field(ge=1, le=NEWEST)]
 
@@ -161,8 +161,8 @@ async def list_quotas(context: Context, _call: Call[None, None]) -> Page[Carrier
 async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange]) -> CarrierQuota:
     """Set a carrier's weight and bound.
 
-    In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts messages that
-    workers hold. Recorded as an operator action.
+    In effect at the next claim of every worker. The unused part of a carrier's share goes to
+    the others; the bound counts messages that workers hold. Recorded as an operator action.
     """
     carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
     wanted, named = call.body, call.body.model_fields_set
@@ -214,7 +214,8 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
 async def list_notices(context: Context, call: Call[NoticesParameters, None]) -> Page[StoredNotice]:
     """List notices.
 
-    What the service did or saw by itself and an operator should know: subscribers that only fail, were disabled, or have recovered.
+    Events that the service noticed by itself and an operator should know: subscribers that only
+    fail, were disabled, or have recovered.
     """
     wanted = call.parameters
     bound_to: dict[str, Any] = {"list": "notices", "unseen": wanted.unseen}
@@ -247,7 +248,7 @@ async def list_notices(context: Context, call: Call[NoticesParameters, None]) ->
 async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None]) -> StoredNotice:
     """Mark a notice as seen.
 
-    Recorded as an operator action; who saw it first stays.
+    Recorded as an operator action; the first viewer is kept.
     """
     notice_id = call.parameters.notice_id
     async with context.pool.connection() as connection:

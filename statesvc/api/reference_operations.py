@@ -26,7 +26,7 @@ _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/references"
 
 
 class ReferencesParameters(ClosedModel):
-    """Number whose references are meant."""
+    """Number of the references."""
 
     carrier_id: Name
     tracking_number: Annotated[
@@ -35,7 +35,7 @@ class ReferencesParameters(ClosedModel):
 
 
 class AttachedParcel(TypedDict):
-    """Another carrier's parcel that this is."""
+    """The same parcel at another carrier."""
 
     carrier_id: str
     tracking_number: str
@@ -56,7 +56,7 @@ class ShipmentReferences(TypedDict):
 async def get_shipment_references(
     context: Context, call: Call[ReferencesParameters, None]
 ) -> ShipmentReferences:
-    """Show what a shipper attached to a number."""
+    """Show the references of a number."""
     number = attached_to(context, call.parameters)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
@@ -80,9 +80,11 @@ async def set_shipment_references(
 ) -> ShipmentReferences:
     """Attach an order id and metadata to a number.
 
-    Takes the place of all that was attached: what the body leaves out is gone, and `{}` takes all away. The number need not have been
-    scanned yet. `GET /v1/shipments?reference=` finds its shipments by each value. The log says who attached something, with a keyed digest
-    in place of the values; an erasure of the number takes them away, and after it the call is refused. Nothing personal belongs here.
+    Replaces all earlier references: a field that the body leaves out is removed, and `{}`
+    removes all. The number need not have been scanned yet. `GET /v1/shipments?reference=` finds
+    its shipments by each value. The log records the caller, with a keyed digest in place of the
+    values; an erasure of the number removes them, and after it the call is refused. Keep
+    personal data out of them.
     """
     number = attached_to(context, call.parameters)
     if call.body.parcel is not None:

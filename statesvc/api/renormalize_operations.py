@@ -136,9 +136,10 @@ async def renormalize_carrier(
 ) -> RenormalizedCarrier:
     """Read the history of a carrier again.
 
-    By the stable version and the mappings of now, as many messages as fit into a call; what comes out differently is appended as
-    corrections. Go on with `next_cursor`. At the end of a run over all messages the open dead letters of codes are resolved whose events
-    are all known. Each call is an operator action.
+    By the stable version and the present mappings, as many messages as fit into a call;
+    differences are appended as corrections. Go on with `next_cursor`. At the end of a run over
+    all messages the open dead letters of codes are resolved whose events are all known. Each
+    call is an operator action.
     """
     wanted = call.body
     carrier = context.carrier(call.parameters.carrier_id)

@@ -78,7 +78,7 @@ def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes
 
 
 def _arrow_type(pa: Any, name: str) -> Any:  # noqa: ANN401 - of a module that may be absent
-    """Return the type by the column's name, so that an empty file has the types of a full one."""
+    """Return the type by the column's name, so that an empty file has the types of a full file."""
     if name.endswith(("_at", "_until")):
         return pa.timestamp("us", tz="UTC")
     if name in _DATES:

@@ -1,4 +1,4 @@
-"""`GET /v1/reports/promises...`: how carriers met what they promised, the parcels that were late, and both as files."""
+"""`GET /v1/reports/promises...`: promises met and missed, late parcels, and both as files."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -121,10 +121,10 @@ _operation = partial(
 async def report_promises(
     context: Context, call: Call[PromiseReportParameters, None]
 ) -> PromiseReport:
-    """Count how carriers met what they promised.
+    """Count the promises that carriers met.
 
-    The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the
-    parcel was delivered.
+    The promise is the first estimate that the carrier gave; it is met by a delivery before the
+    midnight that ends its day, at the place of delivery.
     """
     wanted = call.parameters
     async with context.pool.connection() as connection:

@@ -1,4 +1,7 @@
-"""`/v1/rollouts...`: a carrier's rollout, the kill switch of one or of all; `/diffs`: what a candidate did."""
+"""`/v1/rollouts...`: rollouts of carriers and kill switches.
+
+`/diffs`: a candidate's differences.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
@@ -50,7 +53,7 @@ _ONE: Final = "/v1/rollouts/{carrier_id}"
 
 
 class RolloutParameters(ClosedModel):
-    """One carrier."""
+    """A carrier."""
 
     carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for all carriers.")]
 
@@ -142,7 +145,10 @@ class RolloutChange(PartialChange):
         return self
 
     def applied_to(self, present: Rollout) -> RolloutSettings | None:
-        """Return the rollout to set; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
+        """Return the rollout to set; None: only the kill switch changes.
+
+        Without a candidate the rollout ends.
+        """
         named = self.model_fields_set & _DIAL
         if not named:
             return None
@@ -161,7 +167,7 @@ class RolloutChange(PartialChange):
 
 
 class ShownReading(TypedDict):
-    """One of the two readings of a carrier that another fleet shares."""
+    """Either reading of a carrier that another fleet shares."""
 
     reading: Annotated[str, Field(description="name@version; `statesvc`: ours.")]
     role: Literal["stable", "candidate"]
@@ -210,7 +216,7 @@ class ShownRollout(TypedDict):
 
 
 class DiffsParameters(PageParameters):
-    """Differences of one carrier's candidate."""
+    """Differences of a carrier's candidate."""
 
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
     candidate: Annotated[
@@ -247,7 +253,7 @@ class DiffsPage(TypedDict):
 async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownRollout]:  # noqa: ARG001 - it takes nothing
     """List rollouts.
 
-    Every one that was ever turned, that of all carriers first.
+    Every rollout that was ever set, that of all carriers first.
     """
     async with context.pool.connection() as connection:
         turned = await stored_rollouts(connection)
@@ -360,9 +366,10 @@ async def change_rollout(
     f"GET {_ONE}/diffs", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR)
 )
 async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]) -> DiffsPage:
-    """Show what a candidate read differently.
+    """Show the differences of a candidate.
 
-    Found by the shadow, field by field, the newest first. Values that may name a person are keyed digests.
+    Found by the shadow, field by field, the newest first. Values that may name a person are
+    keyed digests.
     """
     wanted = call.parameters
     carrier_id = _carrier_id(context, wanted.carrier_id)

@@ -30,7 +30,6 @@ from statesvc.seams import left_out, parts, sentence
 
 
 def routes(context: Context) -> Sequence[Route]:
-    """Bind the calls to what they work with."""
     return [
         *routes_of(shipment_list.OPERATIONS, context),
         *routes_of(lookups.OPERATIONS, context),

@@ -37,7 +37,7 @@ def served_context(
 ) -> Context:
     """Make the context of these parts. The caller opens and closes them.
 
-    `computing`: what takes long; in this process, unless it is given.
+    Without `computing`, long computations run in this process.
     """
     log_archive = History(archive)
     computing = computing or ComputingHere(

@@ -1,6 +1,7 @@
-"""Status of the service, worst first: what needs a human, what is worth knowing, and which page of the runbook says what to do.
+"""Status of the service: findings, worst first, each with its page of the runbook.
 
-The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
+The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person on call finds
+the reason here.
 """
 
 from collections import Counter, defaultdict
@@ -59,7 +60,7 @@ _OF_THE_SENDER: Final = frozenset(
 
 
 class Check(NamedTuple):
-    """One question about the running service. `well`: what doctor says where nothing is found."""
+    """A check of the running service. `well`: doctor's line without a finding."""
 
     about: str
     well: str
@@ -68,7 +69,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
-    """The sample that was read, and what follows from it."""
+    """A sample of the service with its findings."""
 
     sample: Sample
     queue: QueueDepths
@@ -82,7 +83,6 @@ class ServiceStatus:
 
 
 async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
-    """Read, and judge by all checks."""
     facts = await read_facts(connection)
     return ServiceStatus(
         sample=facts.sample,
@@ -118,7 +118,7 @@ def _promises(facts: Facts) -> Iterator[Finding]:
 
 
 def _pushes(facts: Facts) -> Iterator[Finding]:
-    """Say what carriers are refused now, and why."""
+    """Report refused pushes by carrier, with the reason."""
     now = Finding(urgency=Urgency.NOW, about="pushes", text="", page=_NOTHING_STORED)
     reports = [
         process.ingest
@@ -179,7 +179,7 @@ def _silent(sample: Sample) -> Iterator[Finding]:
 
 
 def _deaths(sample: Sample) -> Iterator[Finding]:
-    """Yield one finding for each role that died on a machine: how often, and why at last."""
+    """Yield a finding for each role that died on a machine: how often, and the last reason."""
     for died in sample.deaths:
         lives = any(
             each.role == died.role
@@ -227,7 +227,7 @@ def _roles(facts: Facts) -> Iterator[Finding]:
 
 
 def _sealing(facts: Facts) -> Iterator[Finding]:
-    """Say that it stands still, and who or what holds it up: no sealer, a leader that is stopped, clocks that contradict each other."""
+    """Report that sealing stopped: no sealer, a stopped leader, or clocks that disagree."""
     stopped = Finding(
         urgency=Urgency.NOW,
         about="sealer",
@@ -312,7 +312,7 @@ def _waiting(messages: int) -> str:
 
 
 def _holds(facts: Facts) -> Iterator[Finding]:
-    """Name each kill switch that is on, with who turned it on and why."""
+    """Name each active kill switch, with its operator and reason."""
     for hold in facts.holds:
         lanes = [
             lane for name, lane in facts.queue["carriers"].items() if hold.carrier_id in {ALL, name}
@@ -335,7 +335,7 @@ def _holds(facts: Facts) -> Iterator[Finding]:
 
 
 def _readings(facts: Facts) -> Iterator[Finding]:
-    """Name carriers that nobody reads as their rollout says."""
+    """Name carriers without a reader as their rollout asks."""
     for lacking in facts.lacking:
         yield Finding(
             urgency=Urgency.HUMAN,
@@ -363,7 +363,7 @@ def _subscriptions(facts: Facts) -> Iterator[Finding]:
 
 
 def _awaited(facts: Facts) -> Iterator[Finding]:
-    """Say that numbers were registered with their carrier and nothing came: of each, its subscribers were notified."""
+    """Count registered numbers without an event; their subscribers were notified."""
     unheard = facts.never_heard
     if unheard.last_seconds is not None:
         least = "at least " if unheard.count == COUNT_MAX else ""

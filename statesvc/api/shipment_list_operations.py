@@ -1,4 +1,4 @@
-"""`GET /v1/shipments`: shipments found by number alone, by a shipper's reference, by state, by how long nothing was heard of them."""
+"""`GET /v1/shipments`: find shipments by number, reference, state and silence."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -146,10 +146,11 @@ async def list_shipments(
 ) -> Page[DetailedShipment]:
     """Find and list shipments.
 
-    In the order of their last change: one that changes while you read the pages comes again at the end, with its new state, and none is
-    missed; `order=newest` begins with the newest change. Bounds of time stay as they were for the first page. A page may be short, or
-    empty, and still have a `next_cursor`. A part of a number that more than 1,000 shipments share is `too_many`. Never holds personal
-    fields.
+    In the order of their last change: a shipment that changes while you read the pages comes
+    again at the end, with its new state, and none is missed; `order=newest` begins with the
+    newest change. Bounds of time stay as they were for the first page. A page may be short, or
+    empty, and still have a `next_cursor`. A part of a number that more than 1,000 shipments
+    share is `too_many`. Never holds personal fields.
     """
     wanted = call.parameters
     bound_to = wanted.model_dump(
@@ -212,7 +213,10 @@ async def _attached_to(
 async def _numbers(
     connection: AsyncConnection[Any], asked: str, carrier_id: str | None
 ) -> list[str]:
-    """Return the numbers as they are compared. A text with a comma may be one number, too: `canonical` takes any text for one."""
+    """Return the numbers as they are compared.
+
+    A text with a comma may also be a single number: `canonical` accepts any text.
+    """
     try:
         part = number_part(asked)
         if part is not None:

@@ -1,4 +1,4 @@
-"""`GET /v1/shipments...`: where a shipment is, how it got there, and what is on record about it."""
+"""`GET /v1/shipments...`: status, history and audit trail of a shipment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,8 +109,9 @@ async def get_shipment_by_id(
 async def get_shipment(context: Context, call: Call[StateParameters, None]) -> RawAnswer[Shipment]:
     """Show the current status of a shipment.
 
-    A number that was used twice answers with the latest shipment; `others` lists the rest. A number that references are attached to and of
-    which nothing was said yet is `unknown`, with version 0. Takes `If-None-Match`.
+    A number that was used twice answers with the latest shipment; `others` lists the rest. A
+    number with references but without an event yet is `unknown`, with version 0. Takes
+    `If-None-Match`.
     """
     wanted = call.parameters
 
@@ -178,7 +179,8 @@ async def get_shipment_audit(
 ) -> RawAnswer[Audit]:
     """Show everything on record about a shipment.
 
-    What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.
+    The carrier's statements with the time we learned them, our conclusions, our notifications.
+    A consistent snapshot.
     """
     wanted = AuditWanted(
         asked=call.parameters, personal=reads_personal(call, call.parameters.include)
@@ -237,7 +239,7 @@ async def _state(
 async def print_audit(
     connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted
 ) -> PrintedAudit:
-    """Print everything on record, as one consistent snapshot. Raises Problem."""
+    """Print everything on record, as a consistent snapshot. Raises Problem."""
     asked, keyring = wanted.asked, sources.keyring if wanted.personal else None
     resumed = _resume(asked, "audit")
     async with connection.transaction():
@@ -269,7 +271,7 @@ async def print_audit(
 
 
 async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> bool:
-    """Return whether it is better computed elsewhere."""
+    """Return whether another process should compute it."""
     number = number_of(asked.carrier_id, asked.tracking_number)
     discriminator = discriminator_of(asked.carrier_id, asked.discriminator)
     found = await find_shipment(

@@ -41,7 +41,7 @@ class Pushes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A kill switch that is on. `carrier_id`: `*` stands for all."""
+    """An active kill switch. `carrier_id`: `*` means all."""
 
     carrier_id: str
     seconds: float
@@ -51,7 +51,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts that the checks judge, read at once. `storage`: why nothing can be stored; `lead`: of a leader that is silent."""
+    """Facts that the checks judge, read at once.
+
+    `storage`: the reason for a failing storage; `lead`: of a silent leader.
+    """
 
     sample: Sample
     queue: QueueDepths
@@ -70,14 +73,14 @@ class Facts:
     never_heard: NeverHeard
     pushes: Mapping[str, Pushes]
     unread: Sequence[Finding]
-    """Parts that could not be read; nothing is found of them."""
+    """Parts that could not be read; they yield no findings."""
 
     def runs(self, role: str) -> bool:
         """Return whether a process of the role was heard of within half a minute."""
         return bool(dict(self.sample.processes).get(role))
 
     def without(self, role: str) -> str | None:
-        """Return the page of the cause where nothing of the role runs."""
+        """Return the page of the cause if the role does not run."""
         return None if self.runs(role) else "RoleDown"
 
     @property
@@ -87,7 +90,10 @@ class Facts:
 
 
 async def read_facts(connection: AsyncConnection[Any]) -> Facts:
-    """Read what the checks judge: of a part that can't be read nothing is found, and `unread` says why."""
+    """Read the facts for the checks.
+
+    A part that can't be read yields no finding; `unread` has the reason.
+    """
     status_parts = StatusParts(connection)
     part = status_parts.part
 

@@ -1,4 +1,4 @@
-"""`GET /v1/status`: how the service does, worst first; what `statesvc status` and the console's first page show."""
+"""`GET /v1/status`: the service's status, for `statesvc status` and the console's first page."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
@@ -88,7 +88,8 @@ class ShownStatus(TypedDict):
 async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
     """Show the status of the service.
 
-    What needs a human first, each with its page of the runbook; then promises, pushes, queues and processes.
+    Findings that need a human first, each with its page of the runbook; then promises, pushes,
+    queues and processes.
     """
     async with context.pool.connection() as connection:
         return shown_status(await read_status(connection), console_url=context.console_url)

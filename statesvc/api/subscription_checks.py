@@ -1,4 +1,4 @@
-"""Subscriptions that take nothing, or too little: what `GET /v1/status` says of them."""
+"""Checks of `GET /v1/status`: subscriptions that take no notifications, or too few."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -13,12 +13,12 @@ from statesvc.health.database_sample import SubscriptionGauges
 from statesvc.health.finding import Finding, Urgency
 
 NAMED_MAX: Final = 3
-"""Subscriptions of one finding that are named each; more are one line, with the worst."""
+"""Subscriptions of a finding that are named each; more share a line, with the worst."""
 _SUBSCRIBER: Final = Finding(urgency=Urgency.HUMAN, about="", text="", page="SubscriberFailing")
 
 
 class Unsent(NamedTuple):
-    """A subscription that takes nothing. `alike`: how many are disabled as it is, or fail as it does."""
+    """A subscription without deliveries. `alike`: how many are disabled or fail in the same way."""
 
     subscription_id: str
     name: str | None
@@ -39,7 +39,7 @@ class Unsent(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Say what happened to it."""
+        """Describe its failure."""
         host = URL(self.url).host or "?"
         who = f"{self.name} ({host})" if self.name else host
         if self.disabled_seconds is not None:
@@ -65,7 +65,7 @@ def unsent_findings(unsent: Sequence[Unsent]) -> Iterator[Finding]:
 def slow_findings(
     late: Sequence[SubscriptionGauges], unsent_ids: Collection[str], *, cause: str | None
 ) -> Iterator[Finding]:
-    """Name those that take less than comes. `cause`: the page of what holds all of them up."""
+    """Name subscriptions that fall behind. `cause`: the page of a cause shared by all."""
     slow = sorted(
         (each for each in late if each.subscription_id not in unsent_ids),
         key=lambda each: -each.oldest_ready_seconds,

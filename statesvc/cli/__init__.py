@@ -1,6 +1,7 @@
-"""The command line: one module per group of commands, imported only when its command is called.
+"""The command line: a module per group of commands, imported only when its command is called.
 
-A command module has `configure(parser)` and `run(options) -> int`. Exit codes: 0 done, 1 the check failed, 2 wrong use.
+A command module has `configure(parser)` and `run(options) -> int`. Exit codes: 0 done, 1 the check
+failed, 2 wrong use.
 """
 
 import argparse
@@ -30,14 +31,14 @@ class CommandModule(Protocol):
 
 
 _READ_FOR_LONG: Final = frozenset({"backup", "evidence", "verify"})
-"""They run in idle time alone: nobody waits for a lock of theirs."""
+"""Commands that run in idle time alone: they take no locks that others wait for."""
 _COMPUTE_FOR_LONG: Final = _READ_FOR_LONG | {"archive", "rebuild", "renormalize"}
 _NICENESS: Final = 10
-"""Theirs, as that of what comes after the ACK."""
+"""Niceness of these, as of the work after the ACK."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run a command and return its exit code."""
     if arguments is None:
         _open_standard_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -146,7 +147,7 @@ def _run(module: CommandModule, options: argparse.Namespace) -> int:
 
 
 def explained(run: Callable[[], int]) -> int:
-    """Run it and return its exit code; what it raises is said in words, where there are any for it."""
+    """Run it and return its exit code; print a sentence for each known error."""
     try:
         return run()
     except KeyboardInterrupt:

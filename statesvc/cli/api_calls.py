@@ -1,4 +1,4 @@
-"""The calls of the API that a command makes, wherever they are answered: one, or those of work in parts."""
+"""API calls of commands, local or remote: single calls, and work in parts."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
@@ -23,7 +23,7 @@ class File(NamedTuple):
 class Calls(Protocol):
     @property
     def named(self) -> Mapping[str, str]:
-        """Kind of what answers, `database` or `service`, and its name."""
+        """`database` or `service`, and the name of it."""
 
     async def call(
         self,
@@ -34,9 +34,9 @@ class Calls(Protocol):
         why: str = "",
         **given: Json,
     ) -> Json:
-        """Make a call and return the answer's JSON; None where it has none. `why`: of a call whose body has no member for it.
+        """Make a call and return the answer's JSON; None without a body.
 
-        Raises CommandError.
+        `why`: of a call without a member for it in its body. Raises CommandError.
         """
 
     async def fetch(
@@ -78,7 +78,7 @@ def _sentence(problem: Mapping[str, Any], operation: ListedOperation) -> str:
 
 
 def _place(pointer: str, operation: ListedOperation) -> str:
-    """Return the option that a flaw is about."""
+    """Return the option of a flaw."""
     name = pointer.split("/")[2] if pointer.count("/") > 1 else ""
     field = operation.fields.get(name)
     return name if field is None else field.option
@@ -95,9 +95,9 @@ async def work(
     why: str = "",
     **given: Json,
 ) -> AsyncGenerator[tuple[Progress, Json], None]:
-    """Make the calls of work in parts, one after the other, and show how far it is; yield after each its progress and its answer.
+    """Make the calls of work in parts, in turn; show and yield progress and answer of each.
 
-    `counted`: what is worked through, in the plural.
+    `counted`: the noun of the counted items, in the plural.
     """
     parts = operation_named(operation_id).parts
     if parts is None:

@@ -21,7 +21,7 @@ def add_address(parser: argparse.ArgumentParser) -> None:
 
 
 def carrier_named(carrier_id: str) -> Carrier:
-    """Return the carrier. Raises CommandError where there is none."""
+    """Return the carrier. Raises CommandError for an unknown id."""
     carrier = CARRIERS.get(carrier_id)
     if carrier is None:
         raise CommandError(no_such_carrier(carrier_id, CARRIERS), exit_code=2)

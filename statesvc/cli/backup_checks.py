@@ -1,4 +1,4 @@
-"""Checks of backups: the write-ahead log and base backups on one side, what lies outside the database on the other. Reads only."""
+"""Checks of backups: write-ahead log, base backups, and files outside the database. Reads only."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from statesvc.settings.service_settings import Settings
 _MB: Final = 1_000_000
 LATE_SECONDS: Final = 300.0
 BASE_DAYS_MAX: Final = 8
-"""A week and a day: what was written since must be replayed."""
+"""A week and a day: a restore must replay the log since then."""
 _WAL: Final = "write-ahead log"
 _BASE: Final = "base backup"
 _PROVIDED: Final = "provider's backups"
@@ -136,7 +136,7 @@ def check_provider(days: int, *, backup_days: int) -> Finding:
 
 
 def check_slots(slots: Sequence[ReplicationSlot]) -> Iterator[Finding]:
-    """Check whether a reader that is gone fills the disk, or one that reads was left behind."""
+    """Check for a lost reader that fills the disk, and for a reader that was left behind."""
     for slot in slots:
         if slot.status == "lost":
             yield fail(
@@ -181,7 +181,7 @@ def check_base_backups(
 
 
 def unknown_base_backups() -> Finding:
-    """Warn that nobody said where the base backups lie."""
+    """Warn that the place of the base backups is not set."""
     return warn(
         _BASE,
         "the database does not know of any: say --stanza NAME (pgBackRest) or --base-backups FOLDER (pg_basebackup)",

@@ -1,4 +1,4 @@
-"""`statesvc backup check`: what a restore would miss. 1 where something would be."""
+"""`statesvc backup check`: gaps that a restore would have. Exits with 1 if there are any."""
 
 import argparse
 import asyncio
@@ -22,7 +22,7 @@ _ANSWER_SECONDS: Final = 60
 
 
 class BaseBackupError(RuntimeError):
-    """Base backups cannot be read; the message says why."""
+    """Base backups cannot be read; the message has the reason."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,10 @@ def in_stanza(name: str, *, program: str = "pgbackrest") -> Sequence[datetime]:
 
 
 def stanza_times(answer: bytes, name: str) -> Sequence[datetime]:
-    """Parse what `pgbackrest info --output=json` printed. Raises BaseBackupError where the stanza is not well."""
+    """Parse the output of `pgbackrest info --output=json`.
+
+    Raises BaseBackupError if the stanza has a fault.
+    """
     try:
         found: Any = next((each for each in orjson.loads(answer) if each["name"] == name), None)
         if found is None or found["status"]["code"] != 0:

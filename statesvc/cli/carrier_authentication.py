@@ -1,6 +1,6 @@
-"""Authentication of each carrier, in words, and what an operator has yet to do about it: for `carriers`, `doctor` and the page.
+"""Authentication of each carrier, in words, with open tasks: for `carriers`, `doctor` and the page.
 
-Names settings, never what they hold.
+Names settings, never their values.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ _BODY_BINDING = (Hmac, Sha256Concat, Sha256InBody, FormFieldMd5, TimestampedHmac
 
 
 def accepted(carrier: Carrier, settings: Settings) -> tuple[Authentication, ...]:
-    """Return the accepted schemes: any one is enough."""
+    """Return the accepted schemes: any of them is enough."""
     return carrier.schemes(settings.chosen_authentication.get(carrier.carrier_id.upper(), ()))
 
 
 def binds_body(schemes: Sequence[Authentication]) -> bool:
-    """Return whether what the carrier sends proves the body, and not the sender alone."""
+    """Return whether the schemes prove the body, and not the sender alone."""
     return bool(schemes) and all(isinstance(scheme, _BODY_BINDING) for scheme in schemes)
 
 
@@ -49,7 +49,7 @@ def secret_state(carrier: Carrier, settings: Settings) -> str:
 
 
 def open_points(carrier: Carrier, settings: Settings) -> list[str]:
-    """Return what is left to do before a push of this carrier is proven as well as it can be; nothing where all is done."""
+    """Return the steps left until pushes of this carrier are proven as well as possible."""
     name, schemes = carrier.carrier_id.upper(), accepted(carrier, settings)
     if not settings.authenticates(carrier.carrier_id):
         if settings.ingress.allows_unsigned(carrier.carrier_id):

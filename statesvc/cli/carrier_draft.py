@@ -1,7 +1,8 @@
-"""`statesvc carriers draft CARRIER FILE...`: a carrier package from samples, with its test, for a person to correct.
+"""`statesvc carriers draft CARRIER FILE...`: draft a carrier package with its test from samples.
 
-The list of events is found by its dated members, each field by its name and values, statuses by phrases. What other fields or orders
-would fit as well, or nothing says, is marked `doubtful`.
+A person corrects it. The list of events is found by its dated members, each field by its name and
+values, statuses by phrases. A guess with equal alternatives, or without evidence, is marked
+`doubtful`.
 """
 
 import argparse
@@ -57,7 +58,7 @@ _OTHERS: Final = {
     "number": r"phone|mobile|event|user|shopid|price|weight|account|version|client|customer|partner",
     "city": r"url|code|id\Z|lat|lng",
 }
-"""Names of fields that are something else."""
+"""Names of fields with another meaning."""
 _CONTAINER: Final = re.compile(
     r"event|scan|track|histor|checkpoint|log|detail|activit|trace|status|milestone"
 )
@@ -183,7 +184,7 @@ class _Draft(NamedTuple):
 
 
 def run_draft(options: argparse.Namespace) -> int:
-    """Write the package; name what is doubtful."""
+    """Write the package; name the doubtful parts."""
     carrier, folder = options.carrier, options.into or Path(f"{options.carrier}-statesvc")
     if not carrier.isidentifier() or carrier != carrier.lower() or carrier in CARRIERS:
         raise CommandError(
@@ -306,7 +307,7 @@ def _is_number(path: str, printed: str) -> bool:
 
 
 def _likeness(found: _Draft) -> tuple[int, ...]:
-    """Return how much a list is like one of events."""
+    """Return how much a list is like a list of events."""
     named = [step for step in found.events_at.split("/") if step not in (LIST, KEYS)]
     words = found.paths.keys() & {"code", "text"}
     return (

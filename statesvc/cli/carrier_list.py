@@ -1,4 +1,4 @@
-"""`statesvc carriers`: what this release reads, how each is authenticated with these settings, and what its quota is."""
+"""`statesvc carriers`: supported carriers with their authentication and quotas."""
 
 import asyncio
 from typing import Any, Final
@@ -63,7 +63,10 @@ def write_carriers(*, as_json: bool) -> None:
 
 
 async def described_carrier(carrier_id: str) -> dict[str, Any]:
-    """Return one as this release and these settings have it. Raises CommandError where there is none."""
+    """Return a carrier by this release and these settings.
+
+    Raises CommandError for an unknown id.
+    """
     settings = load_settings()
     carrier = carrier_named(carrier_id)
     return _described(carrier, settings, await _quotas(settings))
@@ -99,7 +102,10 @@ def _described(
 
 
 async def _quotas(settings: Settings) -> dict[str, CarrierQuota] | None:
-    """Return the quotas by carrier, where one was given; None where no database answers, for the list of carriers needs none."""
+    """Return the quotas by carrier.
+
+    None without a database, which the list of carriers does not need.
+    """
     try:
         found = locate(settings.database)
         if found is None:

@@ -1,4 +1,4 @@
-"""`statesvc carriers [list | show CARRIER]`: what there is; `... quota CARRIER`: what a carrier gets.
+"""`statesvc carriers [list | show CARRIER]`: carriers; `... quota CARRIER`: a carrier's share.
 
 `... unmapped | map | unmap` is in `code_mappings`, `... draft` in `carrier_draft`.
 """
@@ -62,7 +62,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table of carriers or the unknown codes, map one, or set a quota."""
     if options.what == "quota":
         return asyncio.run(_quota(options))
     if options.what == "draft":
@@ -85,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _show(options: argparse.Namespace) -> int:
-    """Show what the calls say, and on the service's own machine what its settings say."""
+    """Show the answers of the calls, and on the service's own machine its settings."""
     shown: dict[str, Json] = {}
     if not calls_afar(options):
         from statesvc.cli.carrier_list import described_carrier  # noqa: PLC0415 - loads them all
@@ -107,7 +106,7 @@ async def _show(options: argparse.Namespace) -> int:
 def _in_operation(
     carrier_id: str, status: Mapping[str, Json], rollout: Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Return what it pushed, what waits, who reads it, and what is wrong with it."""
+    """Return its pushes, backlog, readers and faults."""
     last = status["last_pushes"].get(carrier_id)
     states = ("hold", "stable", "candidate", "percent", "shadow", "changed_at", "changed_by", "why")
     return {

@@ -1,6 +1,6 @@
-"""`statesvc carriers unmapped | map | unmap`: what a carrier's codes mean, taught without a deploy.
+"""`statesvc carriers unmapped | map | unmap`: map a carrier's codes without a deploy.
 
-`map` and `unmap` show first which events have the code; nothing is changed without `--yes`.
+`map` and `unmap` first show the events with the code; changes need `--yes`.
 """
 
 import argparse
@@ -87,7 +87,6 @@ def configure_mapping(commands: Subcommands) -> None:
 
 
 def run_mapping(options: argparse.Namespace) -> int:
-    """List, show, preview or teach."""
     return asyncio.run(_run(options))
 
 
@@ -107,7 +106,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _lesson(options: argparse.Namespace) -> dict[str, Json]:
-    """Return the code as it is printed, and what it is to mean."""
+    """Return the code as it is printed, and its meaning."""
     if options.yes and not options.why.strip():
         raise CommandError("--why is missing: it stands in the log", exit_code=2)
     if options.renormalize and not options.yes:
@@ -197,7 +196,7 @@ async def _reread(
 
 
 async def _show(calls: Calls, options: argparse.Namespace) -> None:
-    """Show one with what came before it, those of a carrier, or all."""
+    """Show a mapping with its predecessors, those of a carrier, or all."""
     rows = await _with_texts(
         calls, "list_mapped_codes", carrier_id=options.carrier, revision=options.show, limit=_LIMIT
     )
@@ -208,7 +207,11 @@ async def _show(calls: Calls, options: argparse.Namespace) -> None:
 
 
 async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
-    """Call with texts in place of codes, which may be personal: on record, for who may read them; for all others with their stand-ins."""
+    """Call with texts in place of codes.
+
+    Texts may be personal: readers with the scope get them, on record; all others get
+    placeholders.
+    """
     try:
         return await calls.call(operation_id, **given, include="personal")
     except CallRefusedError as error:

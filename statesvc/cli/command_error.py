@@ -2,7 +2,7 @@
 
 
 class CommandError(Exception):
-    """An error for the person at the terminal, who reads its text. `exit_code`: 1 the check failed, 2 wrong use."""
+    """An error for the user at the terminal. `exit_code`: 1 the check failed, 2 wrong use."""
 
     def __init__(self, text: str, *, exit_code: int = 1) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""The parser of the command line: help in groups, what was probably meant, and options that may stand anywhere."""
+"""The parser of the command line: help in groups, suggestions, and options in any place."""
 
 import argparse
 import re
@@ -94,14 +94,14 @@ def in_words(message: str) -> str:
 
 
 def close_matches(word: str, known: Iterable[str]) -> list[str]:
-    """Return what was probably meant, two at most."""
+    """Return the likely intended words, two at most."""
     import difflib  # noqa: PLC0415 - few command lines are wrong
 
     return difflib.get_close_matches(word, list(known), n=2)
 
 
 class _ActionsInLine(argparse.HelpFormatter):
-    """Lists actions without a line above them that only says that they are actions."""
+    """Lists actions without argparse's heading line above them."""
 
     def _format_action(self, action: argparse.Action) -> str:
         if action.nargs != argparse.PARSER:
@@ -149,7 +149,10 @@ class CommandParser(argparse.ArgumentParser):
             )
 
     def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
-        """Add subcommands, which help lists before the options. What the list says of one, its own help says too."""
+        """Add subcommands, which help lists before the options.
+
+        Text of a subcommand in the list is in its own help, too.
+        """
         self.actions = super().add_subparsers(
             **{"title": "actions", "metavar": "ACTION", "parser_class": ActionParser, **arguments}
         )
@@ -162,11 +165,11 @@ class CommandParser(argparse.ArgumentParser):
         return self.actions
 
     def error(self, message: str) -> NoReturn:
-        """Say in one sentence what is wrong and where it is told how it should be. Exits."""
+        """Print a sentence about the error and point to the help. Exits."""
         self.exit(2, f"{self.prog}: {in_words(message)}; see `{self.prog} --help`\n")
 
     def refuse(self, options: argparse.Namespace, unknown: Sequence[str]) -> NoReturn:
-        """Refuse words that neither this parser nor the one of the action that was called knows. Exits."""
+        """Refuse words that neither this parser nor that of the called action knows. Exits."""
         if self.actions is not None and (called := getattr(options, self.actions.dest)) is not None:
             self.actions.choices[called].refuse(options, unknown)
         word = unknown[0].partition("=")[0]
@@ -183,7 +186,7 @@ class CommandParser(argparse.ArgumentParser):
 
     @property
     def needs_action(self) -> bool:
-        """True if nothing is done without a subcommand."""
+        """True if the command needs a subcommand."""
         return self.actions is not None and self.actions.required
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's own
@@ -201,7 +204,7 @@ class ActionParser(CommandParser):
 
 
 def meant(program: str, word: str, known: Iterable[str]) -> str:
-    """Return what was probably meant, as the end of a sentence; `known`: the words that could stand there."""
+    """Return a suggestion as the end of a sentence; `known`: the possible words."""
     suggested = [f"statesvc {name}" for name in _elsewhere(word)]
     suggested = suggested or [f"{program} {name}" for name in close_matches(word, known)]
     if suggested:
@@ -217,7 +220,7 @@ def _elsewhere(action: str) -> list[str]:
 
 
 class TopParser(CommandParser):
-    """The parser of the whole command line, whose help shows the commands in their groups."""
+    """The parser of the whole command line; its help shows the commands in groups."""
 
     def __init__(self) -> None:
         super().__init__(prog="statesvc", allow_abbrev=False)

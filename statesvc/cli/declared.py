@@ -1,4 +1,4 @@
-"""Commands that make one call each, as their operations declare them (`statesvc.http.faces.Command`)."""
+"""Commands that make a single call, as operations declare them (`statesvc.http.faces.Command`)."""
 
 import argparse
 import asyncio
@@ -135,7 +135,10 @@ async def _answer(
     why: str = "",
     is_whole: bool = False,
 ) -> Json:
-    """Make the call; what was not stated is not sent. Work in parts is done to its end, unless `limit` says how much to do."""
+    """Make the call with the stated fields only.
+
+    Work in parts is done to its end, unless `limit` bounds it.
+    """
     said = {
         name: value
         for name, value in stated.items()
@@ -164,7 +167,7 @@ async def _answer(
 
 
 async def whole(calls: Calls, operation: ListedOperation, given: Mapping[str, Json]) -> Json:
-    """Return all pages of a list as one."""
+    """Return all pages of a list as a single page."""
     answer = page = await calls.call(operation.operation_id, **given, limit=_PAGE)
     while page["next_cursor"] is not None:
         page = await calls.call(
@@ -196,7 +199,7 @@ def _write(
     as_json: bool,
     renamed: Mapping[str, str] = _NONE,
 ) -> int:
-    """Write the answer; return 1 where it says that something was not done."""
+    """Write the answer; return 1 if it reports a part as not done."""
     blocks = draw(view, answer, stated)
     is_failure = is_refused(blocks) and not stated.get("dry_run")
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None

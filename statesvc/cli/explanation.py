@@ -26,7 +26,10 @@ _WAY: Final = re.compile(r"^connection failed: (connection to server .*? failed:
 
 
 def explain(error: Exception) -> CommandError | None:
-    """Return what to print, and the exit code. None: a defect, whose traceback helps more than words."""
+    """Return the text to print, with the exit code.
+
+    None: a defect, for which the traceback helps more.
+    """
     explained: CommandError | None = None
     match error:
         case CommandError():
@@ -108,12 +111,12 @@ def _of_database(error: psycopg.Error) -> CommandError | None:
 
 
 def said_by_database(error: Exception) -> str:
-    """Return what the database, or the way there, said of an error: without where it was, which is known."""
+    """Return the message of the server or the connection, without the server's address."""
     return _WAY.sub("", str(error).strip().split("\n", 1)[0])
 
 
 def _check(error: psycopg.Error) -> str:
-    """Return what to look at first, as the end of a sentence."""
+    """Return the first thing to check, as the end of a sentence."""
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return "; STATESVC_OWNER_URL must name the role that owns the tables"
     match connection_cause(error):

@@ -12,7 +12,7 @@ _NAMED: Final = 5
 def one_beginning_with(
     prefix: str, listed: Iterable[T], *, name: Callable[[T], str], what: str, where: str = ""
 ) -> T:
-    """Return the one whose name begins so, or is exactly this. Raises CommandError where there is none, or several.
+    """Return the item with this name or prefix. Raises CommandError for no match, or several.
 
     `where`: the command that lists them, if it is not `statesvc WHATs list`.
     """

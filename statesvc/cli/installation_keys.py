@@ -75,7 +75,7 @@ async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
 
 
 async def _publish_tombstone(settings: Settings, kind: TombstoneKind, subject: str) -> list[str]:
-    """Publish the tombstone and return where it lies now."""
+    """Publish the tombstone and return its places."""
     tombstones = configured_tombstones(settings)
     await publish_tombstones(tombstones, [Tombstone(kind=kind, subject=subject, details={})])
     return tombstones.names
@@ -148,7 +148,10 @@ async def _list_log_keys(connection: AsyncConnection[Any], *, as_json: bool) -> 
 
 
 def role_name(text: str) -> str:
-    """Parse the name of a role. The service's own roles, whose passwords it would change, are refused."""
+    """Parse the name of a role.
+
+    The service's own roles are refused, because it would change their passwords.
+    """
     if not _NAME.fullmatch(text):
         raise CommandError(
             "--role is lower-case letters, digits and _, and does not begin with statesvc, pg_ or postgres",

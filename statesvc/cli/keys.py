@@ -1,4 +1,7 @@
-"""`statesvc keys create | list | revoke`: who may call the API; `rotate-master | inbox | log | ...` are in `installation_keys`."""
+"""`statesvc keys create | list | revoke`: API keys.
+
+`rotate-master | inbox | log | ...` are in `installation_keys`.
+"""
 
 import argparse
 import asyncio
@@ -56,7 +59,7 @@ async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
 
 
 async def _list_log_keys(options: argparse.Namespace) -> int:
-    """List the keys of a service somewhere else."""
+    """List the keys of a service elsewhere."""
     async with api_calls(options) as calls:
         keys = [
             {"id": key["key"].split("+")[1], **key}

@@ -1,7 +1,8 @@
-"""`statesvc listen --forward-to URL`: a service's changes, as notifications to a developer's machine.
+"""`statesvc listen --forward-to URL`: send a service's changes to a developer's machine.
 
-Follows the stream of a service and posts each change of a status as a thin notification, signed with a secret that is made and printed at
-the start. A lost connection is taken up where it ended; a receiver that fails is told of, and not tried again.
+Follows the stream of a service and posts each change of a status as a thin notification, signed
+with a secret that is made and printed at the start. A lost connection is resumed at its end; a
+receiver's failure is reported, and not tried again.
 """
 
 import argparse
@@ -185,7 +186,7 @@ def _events(answer: HTTPResponse) -> Iterator[dict[str, str]]:
 
 
 def _forward(url: str, key: bytes, change: StreamedChange) -> str:
-    """Post it, and say what came of that."""
+    """Post it, and return a sentence about the outcome."""
     data = {name: change.data[name] for name in _DATA}
     body = json.dumps(
         {"type": _CHANGED, "timestamp": change.data["recorded_at"], "data": data},

@@ -1,6 +1,7 @@
-"""Calls of the API that a command makes in its own process: they need no running service, and open only what the operation needs.
+"""API calls that a command makes in its own process, without a running service.
 
-The caller may do all, for who may run a command here reads the database anyway; the log names `cli:<account>`.
+They open only the resources of the operation. The caller may do all, because a user of this command
+can read the database anyway; the log names `cli:<account>`.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
 
 
 class CommandConnection:
-    """One connection where a pool and a waker are expected: wake-ups go out over it as soon as it is in no transaction."""
+    """A single connection in place of a pool and a waker.
+
+    Wake-ups go out over it as soon as it is in no transaction.
+    """
 
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         self._connection = connection
@@ -50,7 +54,7 @@ class CommandConnection:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Provide the connection: always the same one, left open."""
+        """Provide the connection: always the same, left open."""
         await self.send_wakeups()
         yield self._connection
         await self.send_wakeups()
@@ -59,7 +63,6 @@ class CommandConnection:
         self._wanted.add(channel)
 
     async def send_wakeups(self) -> None:
-        """Send the wake-ups that were asked for."""
         if self._wanted and self._connection.info.transaction_status is TransactionStatus.IDLE:
             wanted, self._wanted = self._wanted, set()
             await notify(self._connection, *sorted(wanted))
@@ -129,7 +132,7 @@ def _refused(listed: ListedOperation) -> Iterator[None]:
 
 @asynccontextmanager
 async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
-    """Open the calls on the database of this machine's service, over one connection."""
+    """Open the calls on the database of this machine's service, over a single connection."""
     settings = load_settings()
     async with (
         service_connection(

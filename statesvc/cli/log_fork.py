@@ -1,6 +1,7 @@
-"""`statesvc log fork --why "..."`: after a restore that lost published entries the log goes on in a new epoch, which says so.
+"""`statesvc log fork --why "..."`: start a new epoch after a restore that lost published entries.
 
-Erasures and revoked keys that the restore brought back are put into effect again first, by their tombstones outside the database.
+First, erasures and revoked keys that the restore brought back are put into effect again, by their
+tombstones outside the database.
 """
 
 import argparse

@@ -93,7 +93,7 @@ def _lines(options: argparse.Namespace) -> Iterator[Iterable[str]]:
 
 
 def _fields(line: str) -> Mapping[str, Any] | None:
-    """Parse a line; None: not one of ours."""
+    """Parse a line; None: not of the service."""
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Apply what is pending, or only report it."""
+    """Apply pending migrations, or only report them."""
     if options.guard:
         sys.stderr.write(GUARD_NEEDS)
         write_line(guard_script().rstrip())

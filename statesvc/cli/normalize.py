@@ -1,7 +1,7 @@
-"""`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included.
+"""`statesvc normalize CARRIER FILE`: print the canonical events of a payload, one per line.
 
-Needs no database. So there is no digest key of an installation: of a scan without any code, which its text identifies, the event
-id printed here is not the one that the log would give.
+Personal fields included. Needs no database, so there is no digest key of an installation: the event
+id of a scan without any code, which its text identifies, differs from the id in the log.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Table of the API's calls for the command line: where each is, what it takes, and in which words.
+"""Table of the API's calls for the command line: paths, parameters and texts.
 
-`python -m tests.operation_table` writes the table from the operations, so that a command which calls a service from afar need not load
-them.
+`python -m tests.operation_table` writes the table from the operations, so that a command which
+calls a remote service need not load them.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _WHY: Final = "recorded in the log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenField:
-    """One thing that a call takes. `place`: `path`, `query` or `body`."""
+    """A parameter of a call. `place`: `path`, `query` or `body`."""
 
     name: str
     place: str
@@ -35,7 +35,7 @@ class TakenField:
     flag: str = ""
     metavar: str = ""
     removed: str = ""
-    """What happens instead, where the field has no effect any more."""
+    """The effect of a removed field."""
 
     @property
     def option(self) -> str:
@@ -156,7 +156,7 @@ def _instant(text: str) -> str:
 
 
 def _id(text: str) -> str:
-    """Return an id, or the first characters of one."""
+    """Return an id, or its first characters."""
     wanted = text.strip().lower()
     if not wanted or wanted.strip("0123456789abcdef-"):
         raise argparse.ArgumentTypeError(f"{text!r} is no id: an id has hexadecimal digits")

@@ -25,11 +25,10 @@ _WORD_MAX: Final = 36
 def write_table(
     headings: Sequence[str], rows: Iterable[Sequence[object]], *, wide: Collection[str] = ()
 ) -> None:
-    """Write columns as wide as their widest cell; None is a dash. On a terminal the widest columns wrap, so that the table fits.
+    """Write columns as wide as their widest cell; None is a dash.
 
-    Where it would not fit, columns in which nothing stands are left out on a terminal.
-
-    `wide`: headings of columns that `-o wide` alone shows.
+    On a terminal the widest columns wrap so that the table fits; if that is not enough, empty
+    columns are left out. `wide`: headings of columns that `-o wide` alone shows.
     """
     shown = [
         index
@@ -88,10 +87,10 @@ def _table_width(widths: Sequence[int]) -> int:
 
 
 def fitting(widths: Sequence[int], words: Sequence[int], columns: int) -> list[int]:
-    """Return the widths for a terminal of this many columns: the widest wrap, at blanks, as long as there is one that can.
+    """Return the widths for a terminal of this many columns: the widest wrap, at blanks.
 
-    `words`: the longest in each column. One that may be copied, such as an id or a number, stays in one piece, even where the table
-    becomes wider than the terminal.
+    `words`: the longest in each column. Ids and numbers, which may be copied, stay in one
+    piece, even where the table becomes wider than the terminal.
     """
     fitted = list(widths)
     least = [max(min(word, _WORD_MAX), _WRAPPED_WIDTH_MIN) for word in words]
@@ -109,7 +108,7 @@ def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def write_json_line(value: Mapping[str, Any]) -> None:
-    """Write one JSON document on a line of its own, at once."""
+    """Write a JSON document on its own line, at once."""
     sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
     sys.stdout.flush()
 
@@ -128,7 +127,7 @@ def shown_time(at: datetime) -> str:
 
 
 def cell(value: object) -> object:
-    """Return what an answer has as a cell: a time as all are shown, a list in one cell."""
+    """Return a member of an answer as a cell: times in the common form, a list in a single cell."""
     match value:
         case str() if len(value) > 19 and value[4:5] == "-" and value[10:11] == "T":
             return time_of(value)
@@ -152,7 +151,7 @@ def write_line(text: str) -> None:
 
 
 def write_blocks(blocks: Iterable[Block], *, is_failure: bool = False) -> None:
-    """Write a view. `is_failure`: what was refused goes to standard error."""
+    """Write a view. `is_failure`: refusals go to standard error."""
     is_first = True
     for block in blocks:
         match block:
@@ -185,7 +184,7 @@ def _drawn(drawn: Cell) -> object:
 
 
 def write_answer(text: str, document: Mapping[str, Any], *, as_json: bool) -> None:
-    """Write an answer as lines for people, or as one JSON document for scripts."""
+    """Write an answer as lines for people, or as a JSON document for scripts."""
     if as_json:
         write_json(document)
     else:
@@ -193,7 +192,7 @@ def write_answer(text: str, document: Mapping[str, Any], *, as_json: bool) -> No
 
 
 def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) -> None:
-    """Show a bar on standard error, nothing where that is no terminal. `what` is counted, in the plural.
+    """Show a bar on standard error if it is a terminal. `what` is counted, in the plural.
 
     The line ends when all is done, unless it `goes_on` until `end_progress`.
     """

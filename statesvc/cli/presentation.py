@@ -18,12 +18,12 @@ _PRESENTATION: Final[ContextVar[Presentation]] = ContextVar("presentation")
 
 
 def present(chosen: Presentation) -> None:
-    """Have the command that runs present its results so."""
+    """Set the presentation of the running command's results."""
     _PRESENTATION.set(chosen)
 
 
 def presentation() -> Presentation:
-    """Return what the command that runs was asked for."""
+    """Return the presentation of the running command."""
     return _PRESENTATION.get(Presentation())
 
 

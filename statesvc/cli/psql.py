@@ -83,7 +83,7 @@ async def _address_and_password(dsn: str) -> tuple[str, str | None]:
 
 
 def _program(settings: DatabaseSettings) -> Path:
-    """Return the one that comes with the server's programs, else the one on the PATH."""
+    """Return psql of the server's programs, else the psql on the PATH."""
     try:
         folder = (
             programs(MAJOR) if settings.postgres_bin is None else settings.postgres_bin.absolute()

@@ -1,4 +1,4 @@
-"""`statesvc queue`: what waits: messages by carrier, and notifications."""
+"""`statesvc queue`: the backlog: messages by carrier, and notifications."""
 
 import argparse
 import asyncio

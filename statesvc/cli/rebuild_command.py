@@ -1,4 +1,7 @@
-"""`statesvc rebuild PROJECTION [--compare | --rollback | --finish]`: a projection anew from the log, alongside live traffic."""
+"""`statesvc rebuild PROJECTION [--compare | --rollback | --finish]`: rebuild it from the log.
+
+Alongside live traffic.
+"""
 
 import argparse
 import asyncio
@@ -80,7 +83,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _change(task: Rebuild, options: argparse.Namespace) -> tuple[dict[str, object], str]:
-    """Return what was done, for scripts and in words."""
+    """Return the outcome, for scripts and in words."""
     if options.rollback:
         await task.roll_back()
         return {

@@ -15,7 +15,7 @@ from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
 
 _SPARE_SECONDS: Final = 10.0
-"""Beyond the service's own deadline: what the way takes."""
+"""Allowance for the network beyond the service's own deadline."""
 _PROBLEM: Final = "application/problem+json"
 
 
@@ -137,7 +137,7 @@ def _text(value: Json) -> str | list[str]:
 
 
 def _reason(error: object) -> str:
-    """Return an error of the connection without its number."""
+    """Return a connection error without its number."""
     return (
         error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     ) or type(error).__name__

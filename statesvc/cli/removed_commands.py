@@ -1,6 +1,7 @@
-"""Commands and options that a release removed, and what to use instead.
+"""Removed commands and options, with their replacements.
 
-A row is all that a removal needs: the command line refuses it, and a test holds it to docs/promises.md.
+A row is all that a removal needs: the command line refuses it, and a test holds it to
+docs/promises.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ REMOVED: Final[Mapping[str, str]] = {
 
 
 def refusal(words: Sequence[str], given: Sequence[str]) -> str | None:
-    """Return what to say where a removed command, or option, is called."""
+    """Return the message for a removed command or option."""
     options = {word.partition("=")[0] for word in given if word.startswith("-")}
     for removed, instead in REMOVED.items():
         name = [word for word in removed.split() if not word.startswith("-")]

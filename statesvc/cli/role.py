@@ -1,4 +1,4 @@
-"""`statesvc ingress | api | worker | notifier | sealer`: one role in this process."""
+"""`statesvc ingress | api | worker | notifier | sealer`: a role in this process."""
 
 import argparse
 from pathlib import Path
@@ -33,7 +33,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the role until it is asked to stop."""
     settings = load_settings()
     port = settings.http.port if options.port is None else options.port
     return run_role(

@@ -1,7 +1,7 @@
-"""`statesvc rollout show | set CARRIER | drill CARRIER | hold CARRIER|all | release CARRIER|all`: who reads what, and the kill switch.
+"""`statesvc rollout show | set CARRIER | drill CARRIER | hold CARRIER|all | release CARRIER|all`.
 
-Each is in effect at the next claim of every worker, and stands in the log with who and why. `hold` and `release` are declared with their
-operation.
+Each change is in effect at the next claim of every worker, and is logged with actor and reason.
+`hold` and `release` are declared with their operation.
 """
 
 import argparse
@@ -274,7 +274,10 @@ def _described(rollout: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def drill(calls: Calls, carrier_id: str, *, seconds: float, as_json: bool) -> int:
-    """Set the share to 0, until nothing is left of what waited or was leased then, and back; return 1 where something is left."""
+    """Set the share to 0 until the present messages are done, and back; return 1 if any are left.
+
+    They are those that waited or were leased at that moment.
+    """
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
     if not rollout["readings"] or not rollout["percent"]:
         raise CommandError(
@@ -323,9 +326,9 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float, as_json: bool)
 async def _until_nothing_is_left(
     calls: Calls, carrier_id: str, turned_at: float, *, seconds: float
 ) -> tuple[float | None, float | None, int]:
-    """Return the seconds until stable had leased what waited, and until the candidate had ended what it had leased.
+    """Return the seconds until stable had leased the backlog and the candidate ended its leases.
 
-    What is left of both.
+    Then the rest of both.
     """
     taken: float | None = None
     finished: float | None = None

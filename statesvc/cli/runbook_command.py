@@ -1,4 +1,4 @@
-"""`statesvc runbook [PAGE]`: what to do when something goes wrong, as `status`, the console and the alerts name the pages."""
+"""`statesvc runbook [PAGE]`: the pages that `status`, the console and the alerts name."""
 
 import argparse
 import re

@@ -30,9 +30,10 @@ def service_of(options: argparse.Namespace) -> Service | None:
 async def api_calls(
     options: argparse.Namespace, *, is_finding: bool = False
 ) -> AsyncIterator[Calls]:
-    """Open the calls of the service that was named, otherwise in this process. Standard error says which service, or which database.
+    """Open the calls of the named service, otherwise in this process.
 
-    `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too, and the answer names it.
+    Standard error names the service or database. `is_finding`: for commands that look for
+    faults, for which a silent database is an answer, too, and the answer names it.
     """
     service = service_of(options)
     if service is not None:
@@ -50,14 +51,14 @@ async def api_calls(
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """The service or database that does not answer (as `Calls.named`), and what that means, as `GET /v1/status` says what is wrong."""
+    """The silent service or database (as `Calls.named`), with the consequence in a sentence."""
 
     named: Mapping[str, str]
     trouble: Mapping[str, Any]
 
 
 def away(error: Exception, options: argparse.Namespace) -> Away | None:
-    """Return what does not answer; None: it answers, and the error is another one."""
+    """Return the silent party; None: the error has another cause."""
     service = service_of(options)
     if service is None:
         from statesvc.cli.local_calls import away_database  # noqa: PLC0415 - as above

@@ -1,4 +1,7 @@
-"""Session of a command: a connection (to DATABASE_URL, to the running embedded server, or to one started for it), and its actor."""
+"""Session of a command: a connection and its actor.
+
+The connection is to DATABASE_URL, to the running embedded server, or to a server started for it.
+"""
 
 import asyncio
 import getpass
@@ -77,7 +80,7 @@ async def running_database(
 
 
 FINDING: Final = SessionLimits(statement_seconds=30, lock_seconds=10)
-"""Limits of commands that find out what is wrong: a database that is silent is an answer, too."""
+"""Limits of commands that look for faults: a silent database is an answer, too."""
 
 
 async def require_migrated(connection: AsyncConnection[Any]) -> None:
@@ -105,9 +108,11 @@ async def service_connection(
 async def connect(
     dsn: str, *, direct: bool = True, writes: bool = False, limits: SessionLimits = PATIENT
 ) -> AsyncConnection[Any]:
-    """Open a connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads.
+    """Open a connection of a command.
 
-    Where there is none left at the moment it waits for one: the kill switch is wanted most when all are in use.
+    `direct=False` behind a pooler in transaction mode; `writes` refuses a read-only server.
+    While all connections are in use it waits for a free one: the kill switch is wanted most
+    then.
     """
     until = time.monotonic() + _LIMIT_SECONDS
     while True:
@@ -126,7 +131,7 @@ async def connect(
 
 
 def actor() -> str:
-    """Return who types the command, as operator actions in the log name it: `cli:<account>` of this machine."""
+    """Return the user's name in operator actions: `cli:<account>` of this machine."""
     try:
         return f"cli:{getpass.getuser()}"
     except (KeyError, OSError):

@@ -1,4 +1,7 @@
-"""`statesvc status [--watch] [--json]`: one screen, worst first. 1 when something needs a human."""
+"""`statesvc status [--watch] [--json]`: one screen, worst first.
+
+Exits with 1 if a human is needed.
+"""
 
 import argparse
 import asyncio
@@ -82,7 +85,7 @@ def _write_head(named: Mapping[str, str]) -> None:
 
 
 def _show_troubles(troubles: Sequence[Mapping[str, Any]]) -> None:
-    """Show each thing to do once: what follows from it stands below it."""
+    """Show each task once, with its consequences below."""
     about_width = min(max(len(one["about"]) for one in troubles), _ABOUT_WIDTH_MAX)
     indent = " " * (_MARK_WIDTH + about_width + len(_GAP))
     causes = [one for one in troubles if one.get("cause") is None]
@@ -103,7 +106,7 @@ def _show_troubles(troubles: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _effects(effects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Say those of one kind together, the first of them in full."""
+    """Yield effects of the same kind together, the first of them in full."""
     for _, group in groupby(effects, key=itemgetter("page")):
         first, *others = group
         also = f" (and {', '.join(one['about'] for one in others)})" if others else ""

@@ -1,4 +1,4 @@
-"""`statesvc subscriptions ...`: who is notified, how that goes, and what to do about it."""
+"""`statesvc subscriptions ...`: list, check and manage subscriptions."""
 
 import argparse
 import asyncio

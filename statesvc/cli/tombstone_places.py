@@ -1,4 +1,4 @@
-"""Tombstones that commands publish: what was done outlives a restore."""
+"""Tombstones that commands publish, so that their effects outlive a restore."""
 
 from collections.abc import Sequence
 

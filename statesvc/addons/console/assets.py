@@ -1,4 +1,4 @@
-"""Styles and scripts, each under a path that has its digest: browsers store them for ever, and ask anew when they change."""
+"""Styles and scripts, each under a path with its digest, so that browsers store them for ever."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Board of carriers: what each pushed in a day, how long it has been silent, what waits of it, how its rollout stands."""
+"""Board of carriers: pushes of a day, silence, backlog and rollout of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,10 @@ class Hour:
 
 @dataclass(slots=True, kw_only=True)
 class CarrierLine:
-    """One carrier. `hours`: the last day, the oldest first; `silent_seconds` None: not heard within it."""
+    """A carrier.
+
+    `hours`: the last day, the oldest first; `silent_seconds` None: no push within it.
+    """
 
     carrier_id: str
     rollout: Rollout
@@ -54,12 +57,12 @@ class CarrierLine:
 
     @property
     def repeated_share(self) -> float | None:
-        """Share of repeated pushes; None where it pushed nothing."""
+        """Share of repeated pushes; None without pushes."""
         return sum(hour.duplicates for hour in self.hours) / self.pushed if self.pushed else None
 
     @property
     def weight(self) -> tuple[bool, int, int]:
-        """Trouble first, then who pushes most."""
+        """Sort key: trouble first, then the most pushes."""
         return (
             not (self.is_held or self.dead_letters or self.unknown_codes),
             -self.pushed,
@@ -68,7 +71,7 @@ class CarrierLine:
 
     @property
     def is_quiet(self) -> bool:
-        """True if nothing is known of it that anyone would ask for."""
+        """True if the board has no news of it."""
         lane = self.depths
         waiting = lane is not None and (
             lane["ready"] or lane["leased"] or lane["scheduled"] or lane["held"]

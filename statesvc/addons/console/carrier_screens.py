@@ -1,4 +1,4 @@
-"""Carriers: rates, silence, rollout, what a candidate reads differently, unknown codes; and the forms that change them."""
+"""Carriers: rates, silence, rollout, a candidate's differences, unknown codes; and their forms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class CarrierScreens:
         return {"lines": lines, "quiet": quiet, "all_held": board.all_held, "all": ALL}
 
     async def show_one(self, visit: PageRequest) -> Mapping[str, Any] | Redirect:
-        """Show one carrier, with its candidate's differences and its codes."""
+        """Show a carrier, with its candidate's differences and its codes."""
         if visit.path("carrier_id") == "all":
             return Redirect(LIST)
         carrier = self._carrier(visit)

@@ -1,6 +1,7 @@
-"""Small charts as inline SVG: numbers that are sooner seen than read. Each says in words what it shows, for those who do not see it.
+"""Small charts as inline SVG. Each has a title in words, for screen readers.
 
-Places across are percentages, so a chart fills what it is given, on a phone too, and its words stay as large as all others.
+Horizontal positions are percentages, so a chart fills its container, on a phone too, and its text
+stays as large as all other text.
 """
 
 import math
@@ -22,7 +23,10 @@ _STEPS: Final = (1, 2, 5, 10)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One column: parts from the bottom up, and what it stands for. `tick`: what is written under it; empty: the label."""
+    """A column: parts from the bottom up, and its label.
+
+    `tick`: the text under it; empty: the label.
+    """
 
     label: str
     parts: Sequence[float]
@@ -41,8 +45,9 @@ def bars(
 ) -> Markup:
     """Draw stacked columns; empty where all are zero.
 
-    `width`: in pixels; None: as wide as the page. `height`: in pixels; 0: as high as is usual. `mark`: a value that a line is drawn at; 0:
-    none. `unit`: stands behind the numbers of the scale; None: no scale.
+    `width`: in pixels; None: as wide as the page. `height`: in pixels; 0: the usual height.
+    `mark`: a value to draw a line at; 0: none. `unit`: follows the numbers of the scale; None:
+    no scale.
     """
     most = max((sum(column.parts) for column in columns), default=0)
     if not most:
@@ -137,7 +142,7 @@ def line(
 def meter(
     value: float, of: float, *, title: str, width: int | None = 160, style: str = "first"
 ) -> Markup:
-    """Draw a bar that is filled so far."""
+    """Draw a bar that is filled to `value`."""
     filled = 0 if of <= 0 else min(max(value / of, 0.0), 1) * 100
     kind, across, height = ("meter", "100%", 6) if width is None else ("chart", f"{width}", 10)
     return Markup(

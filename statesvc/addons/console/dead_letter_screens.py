@@ -1,4 +1,7 @@
-"""One dead letter beside what the carrier sent, whose values are masked until somebody says why they are read."""
+"""A dead letter beside its message.
+
+The values are masked until an operator gives a reason to read them.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,7 +21,7 @@ _EVENTS_MAX: Final = 10
 
 
 async def show_one(visit: PageRequest) -> Mapping[str, Any]:
-    """Show one, with everything that is known about it."""
+    """Show a dead letter with all its facts."""
     one = await visit.call_api("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
     code = {name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}
     events = None

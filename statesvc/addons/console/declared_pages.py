@@ -1,4 +1,4 @@
-"""Pages that operations declare: a call, its view, the fields that filter it, and what it leads to."""
+"""Pages that operations declare: a call, its view, its filters, and its links."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def declared_pages(routes: Iterable[Route], actions: Iterable[FormAction]) -> It
 def declared_disclosures(
     routes: Iterable[Route], actions: Iterable[FormAction]
 ) -> Iterator[PersonalDataRequest]:
-    """Yield the pages that show personal data to who gives a reason."""
+    """Yield the pages that show personal data for a reason."""
     by_path = {action.path: action for action in actions}
     for route in routes:
         for page in route.operation.pages:

@@ -1,4 +1,4 @@
-"""One event of a shipment: what we made of it next to what the carrier sent, and the proof that it is in the log."""
+"""An event of a shipment: our reading, the carrier's message, and the proof of the log entry."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,7 +28,7 @@ _PLACED: Final = frozenset(
         "erased",
     }
 )
-"""Members that an event binds or is bound by, and that only say where things are: not what the carrier said."""
+"""Members of an event that only locate others, and are not from the carrier."""
 
 
 async def show_event(visit: PageRequest) -> Mapping[str, Any]:

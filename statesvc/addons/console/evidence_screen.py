@@ -1,4 +1,4 @@
-"""Evidence of a shipment for a case: a form for what the merchant states, and the file that it answers."""
+"""Evidence of a shipment for a case: a form for the merchant's statement, and the file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,10 @@ PRESETS: Final[Mapping[str, EvidencePreset]] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldGroup:
-    """Inputs under one heading; those of a group that has a `member` go into this member of the statement."""
+    """Inputs under a heading.
+
+    Those of a group with a `member` go into this member of the statement.
+    """
 
     heading: str
     member: str
@@ -174,7 +177,7 @@ async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect:
 
 
 async def _named(visit: PageRequest, asked: AskedShipment) -> str | None:
-    """Return the discriminator of the parcel whose page was open, where others bear its number."""
+    """Return the discriminator of the open page's parcel if others bear its number."""
     try:
         shipment = await visit.call_api(f"GET {CALL}", **asked.given())
     except Problem as problem:
@@ -191,7 +194,7 @@ def _remembered(visit: PageRequest) -> dict[str, str]:
 
 
 async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.StreamResponse:
-    """Return the file; or the form again, with what is wrong with it."""
+    """Return the file; or the form again, with its errors."""
     asked = AskedShipment.of(visit).at(values.get("as_of", ""))
     end = values.get("form", ".pdf")
     if end not in FORMS:

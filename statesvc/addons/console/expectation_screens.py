@@ -1,4 +1,7 @@
-"""Screens of expectations: the hours of all carriers, of one, of one of its services; and a form that states others."""
+"""Screens of expectations: the hours of all carriers, a carrier, or a service.
+
+And the form for them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -42,7 +45,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 
 async def show_rules(visit: PageRequest) -> Mapping[str, Any]:
-    """Show all that is stated, the widest first."""
+    """Show all stated rules, the widest first."""
     found = await visit.call_api("GET /v1/expectations")
     rows = []
     for each in found["items"]:
@@ -66,7 +69,7 @@ async def to_form(visit: PageRequest) -> Redirect:
 
 
 def change_path(carrier_id: str, service: str | None) -> str:
-    """Return the path where other hours are stated."""
+    """Return the path of the form for other hours."""
     name = "all" if carrier_id == _EVERYONE else carrier_id
     if service is None:
         return _OF_CARRIER.format(carrier_id=quote(name, safe=""))
@@ -95,7 +98,7 @@ async def _inputs(visit: PageRequest) -> Sequence[Input]:
 
 
 def _rules(values: Values) -> dict[str, Any]:
-    """Return what the form states; an empty field is left out."""
+    """Return the form's statement; an empty field is left out."""
     given = {name: value for name in LABELS if (value := values.get(name, "").strip())}
     return rules_of(
         {

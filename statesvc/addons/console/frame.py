@@ -1,6 +1,7 @@
-"""Frame of every page of the console: a session, a place in the navigation, a checked form, errors that a person can read.
+"""Frame of every page of the console: session, navigation, checked forms, readable errors.
 
-Every POST carries a token that only a page made for its session can know, and every change says why and was shown before.
+Every POST carries a token that only a page made for its session can know, and every change has a
+reason and a preview.
 """
 
 import base64
@@ -63,7 +64,10 @@ PAGE: Final[Operation[None]] = operation(
 
 
 class ScreenFrame:
-    """Serves screens and actions to who has a session. `home`: their address, where it is not the console's."""
+    """Serves screens and actions to holders of a session.
+
+    `home`: their address, if not the console's.
+    """
 
     def __init__(
         self,
@@ -359,7 +363,10 @@ def _to_login(request: web.Request) -> web.Response:
 
 
 def _signed_note(session: WebSession, sentence: str) -> str:
-    """Encode what was done, for the next page to show; signed, so that nobody else can put words there."""
+    """Encode a sentence about the last action for the next page.
+
+    Signed, so that it cannot be forged.
+    """
     text = base64.urlsafe_b64encode(sentence.encode()).decode()
     return f"{text}.{_note_signature(session, text)}"
 

@@ -1,4 +1,4 @@
-"""The left column: the screens that a key may see, in three groups, with what waits on each."""
+"""The left column: the screens that a key may see, in three groups, with the backlog of each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,7 +10,7 @@ from statesvc.http.keys.key_store import Scope
 
 _SQL: Final = queries("statesvc.addons.console", "frame_menu")
 _COUNT_MAX: Final = 1000
-"""Bound of the counts of what waits, on every page."""
+"""Bound of the backlog counts on every page."""
 
 
 class Menu:
@@ -34,7 +34,7 @@ class Menu:
         ]
 
     async def _counts(self, visit: PageRequest) -> Mapping[str, tuple[int, str, bool]]:
-        """Return by path how many wait, what they are, and whether they are failures."""
+        """Return by path the count of waiting items, their noun, and whether they are failures."""
         if not visit.has(Scope.OPS):
             return {}
         async with self._pool.connection() as connection:

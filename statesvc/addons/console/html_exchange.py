@@ -48,7 +48,7 @@ def readable(handler: Handler, pages: Templates, home: str) -> Handler:
 
 
 def utc_instant(text: str, name: str) -> str:
-    """Parse a time as a form has it, which is UTC unless it says otherwise."""
+    """Parse a time of a form, in UTC unless it has an offset."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Charts of a receiver's load, minute by minute of the last hour: requests sent, and how many were under way at a time. Pure.
+"""Charts of a receiver's load by minute of the last hour: requests, and requests under way. Pure.
 
-Nothing samples the limiter: what it let through follows from when each attempt began and how long it took.
+The limiter is not sampled: its load follows from start and duration of each attempt.
 """
 
 from collections import deque
@@ -70,7 +70,10 @@ class LimiterCharts:
 
 
 def limiter_charts(recent: RecentTries, *, limit: int) -> LimiterCharts | None:
-    """Draw the charts; None where nothing was sent. `limit`: how many may be under way now; 0: unknown."""
+    """Draw the charts; None without attempts.
+
+    `limit`: how many may be under way now; 0: unknown.
+    """
     hour = minutes_of(recent.tries, now=recent.now)
     total, most = (
         sum(one.delivered + one.failed for one in hour),

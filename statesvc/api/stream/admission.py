@@ -1,7 +1,8 @@
-"""Admission of streams: how many there may be in this process and of one key, and when all of them must end. Pure.
+"""Admission of streams: limits for this process and for a key, and shedding. Pure.
 
-Streams are the first to be shed, so that webhooks are still acknowledged. A refused client learns when to come back. A client that hung up
-is found only at the next write; so those that are gone are not counted, and no one waits for their own dead connection.
+Streams are the first to be shed, so that webhooks are still acknowledged. A refused client learns
+when to come back. A client that hung up is found only at the next write; closed connections are not
+counted, so a client need not wait for its own dead connection.
 """
 
 import math
@@ -20,21 +21,19 @@ LATE_SECONDS: Final = 0.1
 """The event loop ran this late: an acknowledgement waits as long."""
 CHECKS: Final = 8
 CLOSED_SECONDS: Final = 10.0
-"""After shedding no one is let in for this long."""
+"""After shedding no stream is let in for this long."""
 _AGAIN_SECONDS: Final = (5.0, 15.0)
 
 
 @dataclass(eq=False, slots=True)
 class Slot:
-    """One stream's; `is_gone` is asked whether its client has hung up."""
+    """A stream's slot; `is_gone` tells whether its client has hung up."""
 
     key_id: str
     is_gone: Callable[[], bool]
 
 
 class Admission:
-    """Counts who is in."""
-
     def __init__(self, *, clients_max: int, clients_per_key_max: int) -> None:
         self._clients_max = clients_max
         self._clients_per_key_max = clients_per_key_max
@@ -67,9 +66,9 @@ class Admission:
 
 
 class LoadShedder:
-    """Sheds after two seconds of checks that all found pressure; a pause of the garbage collector is none.
+    """Sheds after two seconds of pressure at every check; a pause of the garbage collector is none.
 
-    `check` gets the result of each check; times are those of one monotonic clock.
+    `check` gets the result of each check; times are those of a single monotonic clock.
     """
 
     def __init__(self, *, closed_seconds: float = CLOSED_SECONDS) -> None:
@@ -89,5 +88,5 @@ class LoadShedder:
         return True
 
     def is_closed(self, now: float) -> bool:
-        """Return whether to let no one in."""
+        """Return whether to refuse new streams."""
         return now < self._closed_until

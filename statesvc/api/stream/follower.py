@@ -1,11 +1,12 @@
-"""One client: its next index, and the loop that brings it what comes from there on.
+"""A client of the stream: its next index, and the loop that sends it the transitions from there on.
 
 ```
-behind the window --> its own pages of the log --> inside the window --> at its end: sleeps until that grows, pings
+behind the window --> its own pages of the log --> inside the window --> at its end: sleeps, pings
 ```
-Sending waits for the client, and the window does not: one that falls out of it is merely behind again. Its place is its own index alone,
-so it can neither miss a transition nor see one twice, whichever way it reads. What it does not take in time ends it: a stalled reader costs
-memory here, and comes back by its last id.
+Sending waits for the client, and the window does not: a client that falls out of it is merely
+behind again. Its place is its own index alone, so it can neither miss a transition nor see it
+twice, whichever way it reads. A stalled reader costs memory here: it is cut off, and comes back by
+its last id.
 """
 
 import asyncio
@@ -26,17 +27,20 @@ from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.feed import MissingEntryError
 
 SEND_BUFFER_BYTES: Final = 128 * 1024
-"""Bytes that the kernel holds for one client; left alone it takes megabytes before it shows that no one reads."""
+"""Bytes that the kernel holds for a client.
+
+By default it takes megabytes before a stalled reader shows.
+"""
 PING_SECONDS: Final = 15.0
 FRAMES_A_SEND: Final = 256
 LAST_SECONDS: Final = 0.5
-"""For what is being sent when the stream has to end."""
+"""Time for the last frame when the stream has to end."""
 
 _log = structlog.get_logger()
 
 
 class StalledError(Exception):
-    """The client took nothing for too long and was cut off."""
+    """The client read no bytes for too long and was cut off."""
 
 
 class Channel:
@@ -58,7 +62,7 @@ class Channel:
     async def send(self, text: bytes) -> None:
         """Send, and return when the client has room for more.
 
-        Raises StalledError, and OSError or aiohttp's ClientError for one that has gone.
+        Raises StalledError, and OSError or aiohttp's ClientError for a closed connection.
         """
         try:
             async with asyncio.timeout(self._send_seconds):
@@ -87,8 +91,6 @@ class Channel:
 
 
 class StreamEnd(StrEnum):
-    """Reason for which a stream ended."""
-
     CLOSED = "closed"
     SLOW = "slow"
     SHED = "shed"
@@ -130,15 +132,14 @@ class Follower:
 
     @property
     def is_behind(self) -> bool:
-        """True if it reads pages of its own."""
+        """True if it reads its own pages."""
         return self._next_index < self._window.begin
 
     def wake(self) -> None:
-        """Wake the follower: the window has grown."""
         self._woken.set()
 
     def end(self, why: StreamEnd) -> None:
-        """End the stream within `LAST_SECONDS`, whatever it waits for. The first reason stands."""
+        """End the stream within `LAST_SECONDS`, even while it waits. The first reason is kept."""
         if self._end is None:
             self._end = why
             self._woken.set()
@@ -146,7 +147,7 @@ class Follower:
                 self._limit.reschedule(asyncio.get_running_loop().time() + LAST_SECONDS)
 
     async def run(self, opening: bytes) -> StreamEnd:
-        """Send `opening`, then what there is, until the client has gone, or `end`."""
+        """Send `opening`, then frames, until the client has gone, or `end`."""
         limit = asyncio.timeout(None)
         try:
             async with limit:
@@ -185,7 +186,7 @@ class Follower:
         return self._end
 
     async def _advance(self) -> bool:
-        """Go one step on; return False where there was nothing."""
+        """Advance by a step; return False at the end."""
         before = self._next_index
         if self.is_behind:
             page = await self._pages.older(before, end=self._window.begin, epoch=self._window.epoch)

@@ -64,7 +64,7 @@ class StreamParameters(BaseModel):
 
 
 def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Route]:
-    """Return the stream, the tickets to it, and what it said in the past."""
+    """Return the routes of the stream, its tickets and its past."""
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked = parameters(request, StreamParameters)

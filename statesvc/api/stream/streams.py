@@ -1,4 +1,4 @@
-"""All streams of this process: who is let in, which must end, and what they share."""
+"""All streams of this process: admission, shedding and their shared window."""
 
 import asyncio
 import random
@@ -62,7 +62,10 @@ def limits_of(settings: StreamSettings) -> StreamLimits:
 
 
 class Streams:
-    """`run` goes along with the server. `pressure` says whether something else here is short of what streams take too."""
+    """Runs along with the server.
+
+    `pressure`: whether another part of the process runs short of resources.
+    """
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class Streams:
             watch.cancel()
 
     def stop(self) -> None:
-        """End all streams at once and let no one in any more. Idempotent, safe before `run`."""
+        """End all streams at once and refuse new ones. Idempotent, safe before `run`."""
         self._stopping.set()
         self._tail.stop()
         self._end_all(StreamEnd.STOPPING)
@@ -120,9 +123,10 @@ class Streams:
         after: LogCursor | None,
         any_origin: bool = False,
     ) -> web.StreamResponse:
-        """Serve a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503.
+        """Serve a stream of the transitions after `after` (None: from now on).
 
-        `any_origin`: pages of other origins may read it.
+        Raises the problems 410, 429 and 503. `any_origin`: pages of other origins may read
+        it.
         """
         self._check_open()
         response = web.StreamResponse(headers=_HEADERS | (_ANY_ORIGIN if any_origin else {}))

@@ -1,6 +1,6 @@
-"""Reads the log as frames: its end once for all clients of this process, older pages for each client that is behind.
+"""Reads the log as frames: its end for all clients, older pages for each client that is behind.
 
-The tail sleeps until a checkpoint is published, and reads nothing while no one follows.
+The tail sleeps until a checkpoint is published, and does not read without followers.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from statesvc.log.history import History
 from statesvc.log.transitions import read_transitions
 
 ENTRIES_MAX: Final = 2000
-"""Entries of the log in one page; half of them at most are transitions."""
+"""Entries of the log in a page; half of them at most are transitions."""
 SWEEP_SECONDS: Final = 30.0
 _SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 
@@ -50,12 +50,12 @@ class LogEnd:
 
     @classmethod
     def of(cls, head: SignedHead | None) -> Self:
-        """Return the end of the log; where nothing was sealed yet, that of an empty one."""
+        """Return the end of the log; of an empty log before the first checkpoint."""
         return cls(0, FIRST_EPOCH) if head is None else cls(head.tree_size, head.epoch)
 
 
 class Pages:
-    """Clients that are behind read one after the other: together they hold one connection, the tail at most another."""
+    """Clients that are behind read in turn: together they hold a connection, the tail another."""
 
     def __init__(
         self, pool: Connections, archive: History, *, entries_max: int = ENTRIES_MAX
@@ -98,24 +98,21 @@ class Pages:
 
 
 class Wakeable(Protocol):
-    """A follower."""
-
     def wake(self) -> None:
         """Wake the follower: the window has grown."""
 
 
 class Hearing(Protocol):
-    """The part of a listener that is needed."""
-
     @property
     def is_up(self) -> bool:
         """True if wake-ups can be heard."""
 
 
 class Tail:
-    """Fills the window. `woken` is set on each publication; this is its one consumer.
+    """Fills the window. `woken` is set on each publication; the tail is its only consumer.
 
-    `forked` is called when the log is in another epoch: what followers have seen may not be in it, so they must ask anew.
+    `forked` is called when the log is in another epoch: the new log may lack entries that
+    followers have seen, so they must start again.
     """
 
     def __init__(
@@ -137,7 +134,11 @@ class Tail:
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
 
     def join(self, follower: Wakeable, end: LogEnd) -> None:
-        """Wake the follower from now on. `end`: that of a published checkpoint; with no one here before, the window begins there."""
+        """Wake the follower from now on.
+
+        `end`: that of a published checkpoint; with the first follower, the window begins
+        there.
+        """
         if not self._followers and (end.epoch, end.tree_size) > (
             self.window.epoch,
             self.window.end,
@@ -156,7 +157,7 @@ class Tail:
         self._woken.set()
 
     async def run(self) -> None:
-        """Read on whatever the database does: followers wait and miss nothing."""
+        """Read on whatever the database does: followers wait and miss no transition."""
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             self._woken.clear()

@@ -65,7 +65,7 @@ class StreamTicket(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Tickets:
-    """Gives them out, and finds out who bears one."""
+    """Issues and checks tickets."""
 
     signer: TokenSigner
 
@@ -81,7 +81,10 @@ class Tickets:
         }
 
     async def bearer(self, request: web.Request, keys: Keys) -> Caller | None:
-        """Return the holder of the key that made the request's ticket; None without one. Raises the problem 401."""
+        """Return the holder of the key that made the request's ticket; None without a ticket.
+
+        Raises the problem 401.
+        """
         ticket = request.query.get(_TICKET)
         if ticket is None:
             return None
@@ -94,7 +97,7 @@ class Tickets:
         return caller
 
     def selection(self, ticket: str) -> Selection:
-        """Return what a ticket is good for, which `bearer` has accepted."""
+        """Return the selection of a ticket that `bearer` has accepted."""
         claims = self.signer.read(_PURPOSE, ticket)
         return Selection(
             carriers=frozenset(claims["carriers"]), statuses=frozenset(claims["statuses"])

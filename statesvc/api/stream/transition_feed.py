@@ -1,7 +1,8 @@
-"""`GET /v1/feed/transitions`: what the stream says, page by page, for who has to catch up with the past.
+"""`GET /v1/feed/transitions`: the stream's past, page by page, to catch up.
 
-Same items, same selection, same cursors as the stream: read to the end, then follow the stream after the last `cursor`; nothing is missed
-or repeated in between. The whole log with its proofs is `/v1/feed`, for scope `audit`.
+Same items, same selection, same cursors as the stream: read to the end, then follow the stream
+after the last `cursor`; no transition is missed or repeated in between. The whole log with its
+proofs is `/v1/feed`, for scope `audit`.
 """
 
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class TransitionFeed(TypedDict):
 class _Found:
     items: list[StreamedTransition]
     last_index: int
-    """Up to where the log was read."""
+    """End of the part of the log that was read."""
 
 
 @operation(
@@ -89,8 +90,9 @@ async def list_transitions(
 ) -> TransitionFeed:
     """List changes of status from the beginning.
 
-    What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with `after` set to `cursor` while
-    `next_cursor` is not null, then open the stream with the same `after`. 410 as there.
+    The items of `/v1/stream`, in pages and from any place of the log: to fill a store with the
+    past. Go on with `after` set to `cursor` while `next_cursor` is not null, then open the
+    stream with the same `after`. 410 as there.
     """
     wanted = call.parameters
     selection = Selection(carriers=frozenset(wanted.carrier_id), statuses=frozenset(wanted.status))

@@ -1,7 +1,8 @@
 """The newest transitions as frames, encoded once and shared by all clients. Pure.
 
-A frame is what goes over the wire (WHATWG HTML, section Server-sent events). An `id` is the place from which a client resumes: that of a
-transition, or where the stream began (`opened`). Pings have none.
+A frame is the text on the wire (WHATWG HTML, section Server-sent events). An `id` is the place from
+which a client resumes: that of a transition, or the start of the stream (`opened`). Pings have
+none.
 """
 
 from bisect import bisect_left
@@ -39,7 +40,7 @@ class StreamedTransition(StatusChange):
 
 
 class StreamReset(TypedDict):
-    """The `data` of an event `reset`: what the client has seen is not of this log."""
+    """The `data` of an event `reset`: the client's entries are not of this log."""
 
     after: Annotated[str, Field(description="What the client had.")]
     tree_size: Annotated[int, Field(description="How many entries the log has.")]
@@ -59,7 +60,7 @@ StreamedData = StreamedTransition | StreamReset | StreamOpened
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One transition as it is sent, and what it is selected by."""
+    """A transition as it is sent, with the fields that select it."""
 
     index: int
     carrier_id: str
@@ -119,7 +120,10 @@ def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
 def reset_frames(
     *, retry_seconds: float, asked: LogCursor, tree_size: int, place: LogCursor
 ) -> bytes:
-    """Format a reset: the client's index is of another log, so what it knows is too. It gets what happens from now on."""
+    """Format a reset: the client's index, and so its knowledge, is of another log.
+
+    It gets the transitions from now on.
+    """
     data: StreamReset = {"after": str(asked), "tree_size": tree_size}
     # with the place in the event itself: who has one has the other
     return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (
@@ -131,7 +135,7 @@ def reset_frames(
 
 @dataclass(frozen=True, slots=True)
 class WindowStep:
-    """Frames for one client, and its next index after them."""
+    """Frames for a client, and its next index after them."""
 
     frames: Sequence[Frame]
     next_index: int
@@ -153,7 +157,7 @@ class Window:
         self.end = at
 
     def restart(self, at: int, *, epoch: int) -> None:
-        """Forget everything, and go on from index `at`."""
+        """Empty the window, and go on from index `at`."""
         self._frames.clear()
         self.epoch = epoch
         self.begin = self.end = at

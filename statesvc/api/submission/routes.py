@@ -1,4 +1,7 @@
-"""The call: one event as JSON, or many as lines. A bad line is `invalid` by itself; the others take effect."""
+"""The call: an event as JSON, or many as lines.
+
+A bad line is `invalid` by itself; the others take effect.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +70,7 @@ class EventVerdict(TypedDict):
 
 
 class LineVerdict(TypedDict):
-    """The outcome of one line, counted from 1."""
+    """The outcome of a line, counted from 1."""
 
     line: int
     verdict: Annotated[str, text_of(Literal["appended", "duplicate", "conflict", "invalid"])]
@@ -103,8 +106,6 @@ class SubmissionParameters(ClosedModel):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The handler."""
-
     pool: AsyncConnectionPool[AsyncConnection[Any]]
     keyring: Keyring
     waker: Wakes
@@ -112,7 +113,7 @@ class Submission:
     archive: History
 
     async def receive(self, request: web.Request) -> Reply[Verdicts]:
-        """Append the events; answer after they are durable, with what they did."""
+        """Append the events; answer after they are durable, with their verdicts."""
         body = await whole_body(request)
         notify = parameters(request, SubmissionParameters).notify
         if request.content_type in _LINES:
@@ -183,7 +184,7 @@ class Submission:
     def _event(
         self, line: bytes, *, at: str, is_strict: bool
     ) -> tuple[Event | InvalidEventError, list[RequestWarning]]:
-        """Read an event, and what it states beside that; under strict handling that makes it invalid."""
+        """Read an event with its other statements; strict handling refuses these as invalid."""
         try:
             event = read_line(line, self.keyring.carrier_digest)
         except InvalidEventError as error:
@@ -243,9 +244,9 @@ def _taken(
     numbered: Sequence[tuple[int, bytes]],
     read: Sequence[tuple[int, Event | InvalidEventError]],
 ) -> bytes:
-    """Return what is stored of a body: the lines that hold events.
+    """Return the stored part of a body: the lines that hold events.
 
-    An invalid one may name anybody, where nobody can find it: it has no effect, and goes with the answer that says so.
+    An invalid line may name any person, out of reach of an erasure: it is not stored.
     """
     taken = [
         line

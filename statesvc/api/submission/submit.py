@@ -1,7 +1,8 @@
 """Applying stated events at once: the worker's own append, without the inbox before it.
 
-The request is one message: its body, without lines that are no events, is sealed and stored with the events that it caused, in the same
-transaction. A request that changes nothing (all duplicates) leaves nothing behind.
+The request is a single message: its body, without lines that are no events, is sealed and stored
+with the events that it caused, in the same transaction. A request without effect (all duplicates)
+is not stored.
 """
 
 import time
@@ -37,14 +38,14 @@ _LOCKED_SECONDS: Final = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Refusal: nothing was applied, these carriers are on hold."""
+    """Refusal: these carriers are on hold, and no event was applied."""
 
     carrier_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A verdict for each event, in their order. `changes` counts what subscribers are notified of."""
+    """A verdict for each event, in their order. `changes` counts notified changes."""
 
     message_id: UUID
     verdicts: tuple[Verdict, ...]
@@ -52,7 +53,6 @@ class Submitted:
 
 
 async def read_clock(connection: AsyncConnection[Any]) -> datetime:
-    """Return the service's time."""
     ((at,),) = await (await connection.execute(_SQL["clock"])).fetchall()
     return cast("datetime", at)
 
@@ -67,9 +67,9 @@ async def submit(
     archive: History,
     notify: bool = True,
 ) -> Submitted | Held:
-    """Apply `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice.
+    """Apply `events`, stated by `body`, each once. A lock or serialization failure is tried again.
 
-    `notify` False: no subscription is sent what they change.
+    `notify` False: subscriptions are not notified.
     """
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
 

@@ -1,1 +1,1 @@
-"""`/v1/subscriptions`: the calls about who wants to know what."""
+"""`/v1/subscriptions`: calls about webhook subscriptions."""

@@ -1,6 +1,7 @@
-"""`PUT /v1/subscriptions/{id}` and its secret: under an id and a secret that the caller chose, so the same call again changes nothing.
+"""`PUT /v1/subscriptions/{id}` and its secret: idempotent, by a chosen id and secret.
 
-So one subscription is made in several installations, and secrets come along from another sender of webhooks.
+So a subscription can be made in several installations, and secrets can come along from another
+sender of webhooks.
 """
 
 from datetime import timedelta
@@ -50,8 +51,8 @@ async def put_subscription(
 ) -> SubscriptionShown:
     """Create a subscription under a chosen id and secret.
 
-    The same call again changes nothing: repeat it until it is answered. One subscription in several installations has the same id and
-    secret in each (docs/engines.md).
+    The same call again changes no data: repeat it until it is answered. A subscription in
+    several installations has the same id and secret in each (docs/engines.md).
     """
     subscription_id, wanted, caller = call.parameters.subscription_id, call.body, call.caller
     require_scopes(call, needed(wanted.payload, pii=wanted.pii))
@@ -97,7 +98,7 @@ async def put_subscription_secret(
 ) -> SubscriptionShown:
     """Set a subscription's secret.
 
-    Like `rotate-secret`, with a secret of your own, and again changes nothing where it signs already.
+    Like `rotate-secret`, with a secret of your own; no change if it signs already.
     """
     subscription_id, keyring = call.parameters.subscription_id, await context.keyring()
     async with context.pool.connection() as connection:

@@ -1,4 +1,4 @@
-"""Checks of what callers request of a subscription, which turn it into what is stored."""
+"""Checks of callers' input about a subscription, and its stored form."""
 
 from collections.abc import Sequence
 

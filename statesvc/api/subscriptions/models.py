@@ -302,7 +302,7 @@ class SubscriptionListParameters(PageParameters):
 
 
 class SubscriptionParameters(ClosedModel):
-    """One subscription."""
+    """A subscription."""
 
     subscription_id: Annotated[
         UUID, Asked(help="its id, or as many characters of it as are unique")
@@ -310,7 +310,7 @@ class SubscriptionParameters(ClosedModel):
 
 
 class RotationParameters(SubscriptionParameters):
-    """One subscription, and how long its former secret stays good."""
+    """A subscription, and how long its former secret stays good."""
 
     grace_hours: Annotated[
         float,
@@ -338,7 +338,7 @@ class TestRequest(ClosedModel):
 
 
 class AttemptsParameters(PageParameters):
-    """A page of what was tried for one subscription, the newest first."""
+    """A page of a subscription's attempts, the newest first."""
 
     subscription_id: UUID
     responses: Annotated[
@@ -437,13 +437,13 @@ class SubscriptionShown(TypedDict):
 
 
 class SubscriptionDetail(SubscriptionShown):
-    """A subscription, and how it fares."""
+    """A subscription with its present health."""
 
     limiter: LimiterSummary
 
 
 class SubscriptionMade(SubscriptionShown):
-    """A subscription that was just made, or whose secret was."""
+    """A subscription with its new secret."""
 
     secret: Annotated[
         str | None,
@@ -454,7 +454,7 @@ class SubscriptionMade(SubscriptionShown):
 
 
 class AttemptShown(TypedDict):
-    """One try at one notification, or a test."""
+    """An attempt at a notification, or a test."""
 
     webhook_id: str
     type: str

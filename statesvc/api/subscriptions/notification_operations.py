@@ -1,4 +1,4 @@
-"""`/v1/subscriptions/{id}/notifications`: what a subscriber was told, one's body as it was sent, and sending one again."""
+"""`/v1/subscriptions/{id}/notifications`: list, show and resend a subscriber's notifications."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -68,7 +68,7 @@ class NotificationListParameters(PageParameters, SubscriptionParameters):
 
 
 class NotificationParameters(SubscriptionParameters):
-    """One notification of a subscription."""
+    """A notification of a subscription."""
 
     webhook_id: Annotated[
         str,
@@ -85,13 +85,13 @@ class NotificationParameters(SubscriptionParameters):
 
 
 class NotificationBodyParameters(NotificationParameters):
-    """One notification, and whether with what is personal."""
+    """A notification, with or without personal fields."""
 
     include: Include = None
 
 
 class NotificationTry(TypedDict):
-    """One try at it."""
+    """An attempt at it."""
 
     number: Annotated[int, Field(description="1 for the first try; those of a replay count on.")]
     outcome: Annotated[str, text_of(AttemptOutcome)]
@@ -117,7 +117,7 @@ class NotificationShown(TypedDict):
 
 
 class AnsweredTry(NotificationTry):
-    """One try, and what its receiver answered."""
+    """An attempt with the receiver's answer."""
 
     response: Annotated[
         str | None,
@@ -229,7 +229,8 @@ async def get_notification(
 ) -> NotificationDetail:
     """Show a notification.
 
-    With its body as it was sent. One with personal fields, and what the receiver answered, come with `include=personal` alone.
+    With its body as it was sent. Personal fields and the receiver's answer come with
+    `include=personal` alone.
     """
     asked = call.parameters
     personal = reads_personal(call, asked.include)
@@ -271,8 +272,9 @@ async def resend_notification(
 ) -> NotificationShown:
     """Send a notification again.
 
-    Under its `webhook-id`, by the same limiter and with the same retries as any other; its attempts count on. One that waits is due at
-    once; 409 while a try lasts. Recorded as an operator action.
+    Under its `webhook-id`, by the same limiter and with the same retries as any other; its
+    attempts count on. A waiting notification is due at once; 409 during an attempt. Recorded as
+    an operator action.
     """
     asked = call.parameters
     async with context.pool.connection() as connection:

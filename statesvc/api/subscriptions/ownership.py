@@ -1,7 +1,7 @@
-"""Visibility of subscriptions: which a caller sees, and what it may have them send.
+"""Visibility of subscriptions, and the scopes that a caller needs to change them.
 
-A subscription belongs to the owner of the key that made it. For keys of other owners it is not there: they get the answer of an id that
-no subscription has. A key with scope `ops` sees all.
+A subscription belongs to the owner of the key that made it. Keys of other owners get the answer of
+an unknown id. A key with scope `ops` sees all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,14 +24,17 @@ def absent(subscription_id: UUID) -> Problem:
 
 
 def owner_seen_by(call: Call[Any, Any]) -> str | None:
-    """Return the owner whose subscriptions the caller sees; None: everyone's."""
+    """Return the owner whose subscriptions the caller sees; None: all owners."""
     return None if call.caller.has(Scope.OPS) else call.caller.owner
 
 
 async def require_visible(
     connection: AsyncConnection[Any], call: Call[Any, Any], subscription_id: UUID
 ) -> None:
-    """Refuse another owner's subscription as absent. Owners never change, so what comes after may rely on it."""
+    """Refuse another owner's subscription as absent.
+
+    Owners never change, so later steps may rely on it.
+    """
     owner, seen = await owner_of(connection, subscription_id), owner_seen_by(call)
     if owner is None or (seen is not None and owner != seen):
         raise absent(subscription_id)
@@ -45,7 +48,7 @@ def require_scopes(call: Call[Any, Any], needs: Iterable[Scope]) -> None:
 
 @contextmanager
 def grants_checked() -> Iterator[None]:
-    """Turn what is not granted, or cannot be signed, into a problem."""
+    """Turn missing grants and unusable signatures into problems."""
     try:
         yield
     except SharedSecretNeededError:

@@ -1,7 +1,8 @@
-"""`POST /v1/subscriptions/portal-links`: a link that opens the portal of one owner's subscriptions for some minutes.
+"""`POST /v1/subscriptions/portal-links`: a link that opens the portal of an owner's subscriptions.
 
-Who operates the service gives it to a subscriber that has no key, and shall not need one. The link says whose subscriptions, until when,
-and whether answers are shown; it is good while the key that made it is, and may see that owner's subscriptions.
+The operator gives it to a subscriber without a key. The link holds the owner, its expiry, and
+whether answers are shown; it is good while the key that made it is, and may see that owner's
+subscriptions.
 """
 
 from dataclasses import dataclass
@@ -71,7 +72,10 @@ class PortalLinkMade(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortalVisit:
-    """Access that a link grants. `caller` may see to the owner's subscriptions, and nothing else; `token`: of the link."""
+    """Access that a link grants.
+
+    `caller` may manage only the owner's subscriptions; `token`: of the link.
+    """
 
     token: str
     caller: Caller
@@ -80,13 +84,11 @@ class PortalVisit:
 
 @dataclass(frozen=True, slots=True)
 class PortalLinks:
-    """Finds out what one opens."""
-
     pool: Connections
     keyring: Keyring
 
     async def visit(self, token: str, keys: Keys) -> PortalVisit:
-        """Return what a link's token opens now. Raises the problem 401."""
+        """Return the present access of a link's token. Raises the problem 401."""
         try:
             claims = self._signer.read(_PURPOSE, token)
         except TokenRefusedError as error:
@@ -157,8 +159,9 @@ async def create_portal_link(
 ) -> PortalLinkMade:
     """Create a link to the portal of an owner's subscriptions.
 
-    For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this owner's subscriptions alone,
-    until the link expires or the key that made it is revoked. Anyone who has it may do so: send it as you would send a password.
+    For a subscriber without a key: attempts and answers, replay, a test, pause, a new secret;
+    of this owner's subscriptions alone, until the link expires or the key that made it is
+    revoked. Anyone with the link may do so: send it as you would send a password.
     """
     wanted, caller = call.body, call.caller
     owner = caller.owner

@@ -136,10 +136,12 @@ async def replay_subscription(
 ) -> ReplayProgress:
     """Replay the notifications of a range of time.
 
-    Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and writes changes of
-    status that match it but came while it was disabled. With a key that has the scope `read` too, the range may begin before the
-    subscription was made; with others it begins there (`since` of the answer). What it has taken is left out unless `delivered_too`. Does
-    a bounded part; go on with `next_cursor`. Recorded as operator actions.
+    Puts the subscription's notifications of a range of time back into the outbox, under the
+    same `webhook-id`, and writes changes of status that match it but came while it was
+    disabled. With a key that has the scope `read` too, the range may begin before the
+    subscription was made; with others it begins there (`since` of the answer). Delivered
+    notifications are left out unless `delivered_too`. Does a bounded part; go on with
+    `next_cursor`. Recorded as operator actions.
     """
     wanted, subscription_id = call.body, call.parameters.subscription_id
     bound_to = {

@@ -23,5 +23,4 @@ OPERATIONS: Final = (
 
 
 def routes(context: Context) -> Sequence[Route]:
-    """Bind the calls to what they work with."""
     return routes_of(OPERATIONS, context)

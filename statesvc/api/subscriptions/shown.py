@@ -111,7 +111,7 @@ def _number(watched: str) -> WatchedNumber:
 
 
 def attempt_shown(one: RecordedAttempt, response: Response | None) -> AttemptShown:
-    """Return one try, and what its receiver answered where that was asked for."""
+    """Return an attempt, with the receiver's answer if asked for."""
     return {
         "webhook_id": one.webhook_id,
         "type": one.type,

@@ -1,4 +1,4 @@
-"""`/v1/subscriptions`: who wants to know, for scope `subscriptions`. Each key sees those of its owner; one with scope `ops` all."""
+"""`/v1/subscriptions`, for scope `subscriptions`. Keys see their owner's; scope `ops` sees all."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -538,7 +538,10 @@ async def _switch(
 def _position(
     cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]
 ) -> T | None:
-    """Return where the page before ended; None for the first page. A forged position is refused like a foreign one."""
+    """Return the end of the former page; None for the first page.
+
+    A forged position is refused like a foreign position.
+    """
     if cursor is None:
         return None
     position = decode_cursor(cursor, bound_to, fields=fields)

@@ -1,1 +1,1 @@
-"""`statesvc doctor`: one check after the other, each of which answers with findings."""
+"""`statesvc doctor`: checks in turn, each of which answers with findings."""

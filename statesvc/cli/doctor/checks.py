@@ -229,7 +229,7 @@ async def _database(
 
 
 async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Check what needs no settings of the installation."""
+    """Run the checks that need no settings of the installation."""
     for part in (
         check_log_privileges(connection),
         _clock(connection),
@@ -337,7 +337,6 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
 
 
 async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Name messages that wait for another transaction."""
     postponed = await (await connection.execute(_SQL["postponed"])).fetchone()
     if postponed is not None:
         messages, carriers, seconds, pid, holder, held_seconds = postponed
@@ -351,7 +350,7 @@ async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
 
 
 async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Make the checks of `statesvc status`. What is urgent there need not be a fault of the installation."""
+    """Run the checks of `statesvc status`. An urgent finding there need not be a fault here."""
     facts = await read_facts(connection)
     for check in checks():
         found = list(check.find(facts))

@@ -14,7 +14,7 @@ _ABOUT: Final = "connections"
 
 
 async def check_connections(connection: AsyncConnection[Any], settings: Settings) -> Finding:
-    """Count the processes that were heard of lately; one of each role where there are none."""
+    """Count the recently seen processes; a process of each role if there are none."""
     bound = await read_room(connection)
     running = [
         process.role

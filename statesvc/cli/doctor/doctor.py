@@ -1,4 +1,7 @@
-"""`statesvc doctor [--settings]`: what is wrong with this installation, in plain words. 1 if any check fails."""
+"""`statesvc doctor [--settings]`: faults of this installation, in plain words.
+
+Exits with 1 if any check fails.
+"""
 
 import argparse
 import asyncio

@@ -17,9 +17,9 @@ class Interpreter(NamedTuple):
 
 
 def interpreter() -> Interpreter:
-    """Return the interpreter that runs, known by what it was configured with (the Makefile chooses one by the same rule).
+    """Return the running interpreter by its build configuration, as the Makefile does.
 
-    What a distribution installs below /usr is optimised; its configuration does not say so.
+    A distribution's interpreter below /usr is optimised; its configuration does not show it.
     """
     is_distributed = sys.base_prefix == "/usr"
     optimised = is_distributed or "--enable-optimizations" in (

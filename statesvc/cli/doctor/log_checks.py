@@ -1,4 +1,4 @@
-"""Checks of the log: who may change or read it, whether it is sealed and its head stored outside, whether its key opens."""
+"""Checks of the log: privileges, sealing, the head's copy outside, and its key."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -133,7 +133,7 @@ async def check_sealed_log(
 
 
 async def check_tombstones(settings: Settings) -> Finding:
-    """Check whether what is erased and revoked stays so after a restore."""
+    """Check whether erasures and revocations survive a restore."""
     try:
         tombstones = tombstones_of(settings)
         count = len(await tombstones.read())
@@ -177,7 +177,10 @@ async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> 
 
 
 async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
-    """Check that each address logs in as the role that it is for. Where all are one role, `check_log_privileges` says so."""
+    """Check that each address logs in as its role.
+
+    If all are the same role, `check_log_privileges` reports it.
+    """
     if dsns.owner == dsns.service:
         return
     owns = {dsn: await _owns(dsn) for dsn in {dsns.service, dsns.listen, dsns.owner}}

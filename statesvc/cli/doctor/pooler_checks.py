@@ -1,4 +1,4 @@
-"""Checks of a pooler between the service and its server: which of its settings is wrong, and what to do."""
+"""Checks of a pooler between the service and its server: wrong settings, with the remedy."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -21,7 +21,7 @@ _PREPARED: Final = "prepared statements"
 
 
 async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
-    """Check the addresses in turn: the service's, the one for LISTEN, the owner's."""
+    """Check the addresses in turn: the service's, that for LISTEN, the owner's."""
     service = await pooler_mode(dsns.service)
     yield await _wake_ups(dsns, service)
     if service is PoolerMode.TRANSACTION:

@@ -72,7 +72,10 @@ async def check_server(
 
 
 def check_minor(version: int, *, is_packaged: bool = False) -> Finding | None:
-    """Report what later minor releases of the same major repair; None where none is known. `version` as the server numbers itself."""
+    """Report the repairs in later minor releases of the same major; None if none is known.
+
+    `version` as the server numbers itself.
+    """
     major, minor = divmod(version, 10000)
     later = [
         f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor
@@ -139,7 +142,10 @@ def check_housekeeping(
 def check_checkpoints(
     *, size_bytes: int, wal_bytes: int, checkpoint_seconds: int
 ) -> Iterator[Finding]:
-    """Check checkpoints: after one each page goes whole into the write-ahead log when first changed, on a large database most of it."""
+    """Check checkpoints: too many write most pages of a large database whole into the WAL.
+
+    After a checkpoint each page goes whole into the write-ahead log when it is first changed.
+    """
     if size_bytes < LARGE_BYTES_MIN:
         return
     if WAL_BYTES_MIN <= wal_bytes < LARGE_WAL_BYTES_MIN:
