@@ -1,7 +1,8 @@
-"""The seams at which add-ons join the service, and which add-ons are on.
+"""The seams at which add-ons join the service, and the add-ons that are on.
 
-The core imports no add-on. At a seam it asks here for what the add-ons bring: each declares its parts as `module:name`, and a part is
-imported when it is first asked for, so that a command or a role loads only what it runs. STATESVC_ADDONS names the add-ons that are on.
+The core imports no add-on. At a seam it asks here for the parts of add-ons: each declares its parts
+as `module:name`, and a part is imported when it is first asked for, so that a command or a role
+loads only the parts that it runs. STATESVC_ADDONS names the add-ons that are on.
 """
 
 import difflib
@@ -18,7 +19,10 @@ VARIABLE: Final = "STATESVC_ADDONS"
 
 @dataclass(frozen=True, slots=True)
 class ListedCommand:
-    """The module of a command, and one line about it. `calls_api`: it can make its calls of a service somewhere else."""
+    """The module of a command, and a line about it.
+
+    `calls_api`: it can make its calls of a service somewhere else.
+    """
 
     module: str
     summary: str
@@ -27,13 +31,16 @@ class ListedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddOn:
-    """The parts of an add-on, each as `module:name`; empty where it has none.
+    """The parts of an add-on, each as `module:name`; empty if it has none.
 
-    `commands` by the group of `statesvc --help`. `paths` and `schemes`: the calls and the targets that are answered with the add-on's name
-    where it is off. `operations`: of the API. `computations`: by name, what processes of their own compute for them. `pages`: routes
-    beside the API. `jobs`: by role, what makes its components. `findings`: checks of the running service. `doctor`: checks of the
-    installation. `targets`: the kind of target of its schemes. `history`: the module that reads archived files. `documents`: what
-    verifies a file. `catch_up`: what does at once what the jobs would have done by now. `warm_up`: what is used once before roles fork.
+    `commands` by the group of `statesvc --help`. `paths` and `schemes`: the calls and the
+    targets that are answered with the add-on's name while it is off. `operations`: of the API.
+    `computations`: by name, for the computing processes. `pages`: routes beside the API.
+    `jobs`: by role, the makers of its components. `findings`: checks of the running service.
+    `doctor`: checks of the installation. `targets`: the kind of target of its schemes.
+    `history`: the module that reads archived files. `documents`: verifies a file. `catch_up`:
+    does at once the work that the jobs would have done by now. `warm_up`: runs once before
+    roles fork.
     """
 
     commands: Mapping[str, Mapping[str, ListedCommand]] = field(default_factory=dict)
@@ -93,12 +100,12 @@ def left_out() -> Mapping[str, AddOn]:
 
 
 def sentence(name: str, about: str) -> str:
-    """Say that something needs an add-on that is off."""
+    """Return a sentence about a use that needs an add-on that is off."""
     return f"{about} needs the add-on {name}, which {VARIABLE} leaves out here"
 
 
 def parts(seam: str) -> Iterator[Any]:
-    """Yield what the add-ons that are on bring to a seam."""
+    """Yield the parts that the active add-ons bring to a seam."""
     for addon in active_addons().values():
         if reference := getattr(addon, seam):
             yield resolve_name(reference)

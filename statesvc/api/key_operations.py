@@ -93,7 +93,7 @@ class MadeKey(TypedDict):
 
 
 class RevokedKey(TypedDict):
-    """The revoked key, with the effects on subscriptions and tombstones."""
+    """The revoked key, with the subscriptions that it disabled and the places of its tombstone."""
 
     key_id: str
     disabled_subscriptions: Annotated[

@@ -124,7 +124,7 @@ async def report_promises(
     """Count the promises that carriers met.
 
     The promise is the first estimate that the carrier gave; it is met by a delivery before the
-    midnight that ends its day, at the place of delivery.
+    midnight that ends its day, in local time of the place of delivery.
     """
     wanted = call.parameters
     async with context.pool.connection() as connection:

@@ -335,7 +335,7 @@ def _holds(facts: Facts) -> Iterator[Finding]:
 
 
 def _readings(facts: Facts) -> Iterator[Finding]:
-    """Name carriers without a reader as their rollout asks."""
+    """Name carriers with a rollout that no worker follows."""
     for lacking in facts.lacking:
         yield Finding(
             urgency=Urgency.HUMAN,

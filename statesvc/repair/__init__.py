@@ -1,1 +1,1 @@
-"""Repairing what went wrong: dead letters, renormalizing, codes that operators teach."""
+"""Repairs: dead letters, renormalizing, codes that operators teach."""

@@ -1,7 +1,8 @@
-"""Reads all messages of a carrier again, as much as fits into a call: safe to stop at any place, and to run again.
+"""Reads all messages of a carrier again in bounded calls: safe to stop anywhere and to repeat.
 
-A call answers the position where the next one goes on. Each is an operator action of its own, so that what was done is on record however
-the run ends; the last call resolves the dead letters of codes whose events are all known.
+A call answers the position where the next goes on. Each is an operator action of its own, so that
+the work is on record however the run ends; the last call resolves the dead letters of codes whose
+events are all known.
 """
 
 from dataclasses import dataclass, field, replace
@@ -64,10 +65,11 @@ class HistoryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPosition:
-    """Position of a run, with what its end has to know of all of it.
+    """Position of a run, with the facts that its end needs.
 
-    `scanned`: messages of all carriers that it has passed. `began`: the database's clock when it began. `learned`, `left`: open dead
-    letters of codes that it read, and of those that it found unknown.
+    `scanned`: messages of all carriers that it has passed. `began`: the database's clock when
+    it began. `learned`, `left`: open dead letters of codes that it read, and of those that it
+    found unknown.
     """
 
     after: UUID = FIRST
@@ -133,7 +135,10 @@ class HistoryReread:
         )
 
     async def _settle_codes(self) -> None:
-        """Note which open dead letters are about the codes of this call, and at the end resolve those whose code is known everywhere."""
+        """Note open dead letters about the codes of this call.
+
+        At the end resolve those whose code is known everywhere.
+        """
         async with self.walk.connections.connection() as connection:
             rows = await (
                 await connection.execute(_SQL["open_codes"], {"carrier_id": self.walk.carrier_id})

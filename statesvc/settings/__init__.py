@@ -1,1 +1,1 @@
-"""The settings: one model of the environment, and what it says of single carriers."""
+"""The settings: a model of the environment, and settings of single carriers."""

@@ -18,7 +18,7 @@ class Bucket:
 
     @classmethod
     def parse(cls, place: str) -> Self:
-        """Parse a place. Raises ValueError for what is no such place."""
+        """Parse a place. Raises ValueError."""
         parts = urlsplit(place)
         if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
             raise ValueError("neither a folder nor s3://bucket/prefix")

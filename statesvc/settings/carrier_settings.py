@@ -1,4 +1,4 @@
-"""Settings of single carriers: one environment variable for each, by upper-case carrier id."""
+"""Settings of single carriers: an environment variable for each, by upper-case carrier id."""
 
 import ipaddress
 import re
@@ -34,7 +34,7 @@ CARRIER_VARIABLES: Final[Mapping[str, str]] = {
         "Asia/Ho_Chi_Minh, or the code of a country with one zone, such as VN. Default: the carrier's own, or UTC."
     ),
 }
-"""Each prefix, and what the variables that begin with it mean."""
+"""Each prefix, with the meaning of its variables."""
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _PARAMETER: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
@@ -69,7 +69,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SettingError(ValueError):
-    """A setting holds what it must not; the message names it and not its value."""
+    """A setting has an invalid value; the message names the setting and not the value."""
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -90,7 +90,10 @@ def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[Secr
 def read_chosen_authentication(
     environment: Mapping[str, str],
 ) -> dict[str, tuple[ChosenAuthentication, ...]]:
-    """Read `STATESVC_WEBHOOK_AUTH_<CARRIER>`, by upper-case carrier id. Raises SettingError, which never shows what the variable holds."""
+    """Read `STATESVC_WEBHOOK_AUTH_<CARRIER>`, by upper-case carrier id.
+
+    Raises SettingError, which never shows the value.
+    """
     found: dict[str, tuple[ChosenAuthentication, ...]] = {}
     secrets = read_webhook_secrets(environment)
     for name, text in _of_prefix(environment, WEBHOOK_AUTH_PREFIX):
@@ -168,7 +171,7 @@ def read_zones(text: str, variable: str) -> tuple[str, ...]:
 
 
 def _zone(text: str, variable: str) -> str:
-    """Read an IANA name, or the code of a country with one zone. Raises SettingError."""
+    """Read an IANA name, or the code of a country with a single zone. Raises SettingError."""
     row = zone_row(text.upper(), None) if len(text) == len("VN") else None
     if row is not None and not row.is_only:
         raise SettingError(f"{variable} names a country with several zones: name the zone")
@@ -184,9 +187,10 @@ def _zone(text: str, variable: str) -> str:
 def refuse_empty_proofs(
     environment: Mapping[str, str], *, allows_unsigned: Callable[[str], bool]
 ) -> None:
-    """Refuse a carrier's variable that is set and holds nothing (`","`), which protects nothing. Raises SettingError.
+    """Refuse a carrier's variable without a proof (`","`). Raises SettingError.
 
-    An empty text counts as unset, as everywhere; but not where the carrier would then be let in unsigned.
+    An empty text counts as unset, as everywhere; but not if the carrier would then be let in
+    unsigned.
     """
     for name, text in sorted(environment.items()):
         prefix = next((each for each in CARRIER_VARIABLES if name.startswith(each)), None)

@@ -1,6 +1,7 @@
-"""A file of settings: the part of the format that systemd's EnvironmentFile=, Docker's --env-file and we read alike.
+"""A file of settings in the common part of systemd's, Docker's and our format.
 
-A line is `NAME=value`, empty, or a comment that begins with `#`. The value is taken as it stands: no quotes, no escapes, nothing expanded.
+That is EnvironmentFile= of systemd and --env-file of Docker. A line is `NAME=value`, empty, or a
+comment that begins with `#`. The value is literal: no quotes, no escapes, no expansion.
 """
 
 import re
@@ -17,9 +18,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def add_env_file(path: Path, environment: MutableMapping[str, str]) -> None:
-    """Add what the file sets and the environment does not. Raises SettingError, which names the line and never shows a value.
+    """Add the file's settings that the environment lacks.
 
-    The name of the file goes: processes that are started from this one have the same settings, whatever becomes of the file.
+    Raises SettingError, which names the line and never shows a value. The name of the file is
+    removed: processes that are started from here have the same settings, even if the file
+    changes.
     """
     try:
         text = path.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The settings of what is called from outside: listening, answering calls, taking webhooks in."""
+"""The settings of the HTTP servers: listening, answering calls, taking webhooks in."""
 
 from typing import Annotated, Final
 
@@ -18,27 +18,30 @@ class HttpSettings(Section):
     host: str = "127.0.0.1"
     """Address that the HTTP server binds, or several, comma-separated. `::` is every address, of IPv4 too."""
     port: Port = 8080
-    """TCP port of the HTTP server. 0: any free one."""
+    """TCP port of the HTTP server. 0: any free port."""
     metrics_host: str = "127.0.0.1"
-    """Address that serves `/metrics`, which needs no key: one that only your Prometheus reaches."""
+    """Address that serves `/metrics`, which needs no key: an address that only your Prometheus reaches."""
     metrics_port: Port | None = None
-    """TCP port of `/metrics`; with `statesvc up` one for all roles. 0: any free one. Default: STATESVC_PORT + 1000."""
+    """TCP port of `/metrics`; `statesvc up` has a single port for all roles. 0: any free port. Default: STATESVC_PORT + 1000."""
     console_url: Annotated[str | None, Field(pattern=r"^https?://[^\s?#]+$", max_length=500)] = None
     """Where people open this service, as in https://statesvc.example.com: `statesvc status` and the alerts lead to the runbook in its
     console (`python -m deploy.prometheus.rules` reads it). Default: none; the pages are named."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
-    """Time for which a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
+    """Time for which a stopping API serves on while /readyz fails: above the interval of your load balancer's probe."""
     head_seconds: Seconds = 10
     """Time that the head of a request may take to come, from the connection or from its first byte; then the connection is closed."""
     connections_max: PositiveInt | None = None
     """Connections of clients per process. Default: 10,000, and always fewer than the files that the process may open."""
     connections_per_address_max: PositiveInt | None = None
-    """Connections from one address (of IPv6: one /64), except our own proxies (STATESVC_TRUSTED_PROXIES). Default: half of them."""
+    """Connections from an address (of IPv6: a /64), except our own proxies (STATESVC_TRUSTED_PROXIES). Default: half of them."""
     grace_seconds: Seconds = 30
-    """Time in which a stopping process may finish what it has begun, after that."""
+    """Time in which a stopping process may finish its work, after that."""
 
     def default_metrics_port(self, port: int) -> int:
-        """Return the metrics port of a process that listens on `port`, so that processes of one machine do not meet; 0: any free one."""
+        """Return the metrics port of a process that listens on `port`; 0: any free port.
+
+        Processes of a machine get different ports.
+        """
         return port + METRICS_PORT_OFFSET if 0 < port <= 65535 - METRICS_PORT_OFFSET else 0
 
 
@@ -48,9 +51,9 @@ class ApiSettings(Section):
     model_config = config("API_")
 
     computing_processes: PositiveInt = 2
-    """Processes that compute what takes long (evidence, long audits); started when needed, ended after five idle minutes."""
+    """Processes for long computations (evidence, long audits); started on demand, ended after five idle minutes."""
     computing_waiting_max: PositiveInt = 64
-    """Calls that may wait for one of them before the next is refused."""
+    """Calls that may wait for these processes before the next is refused."""
     computed_per_key_max: PositiveInt = 4
     """Such calls of one API key at a time."""
     calls_per_key_max: PositiveInt = 100
@@ -69,7 +72,7 @@ class IngressSettings(Section):
     statement_seconds: Seconds = 1
     """Statement timeout; the tightest carrier gives up at 3 s."""
     memory_bytes_max: PositiveInt = 64 * 1024 * 1024
-    """Bytes of bodies that one process holds; those for which there is no room wait unread, the small ones in a lane of their own."""
+    """Bytes of bodies that a process holds; bodies beyond it wait unread, small ones in a lane of their own."""
     wait_seconds: Seconds = 30
     """Time that a body may wait, unread, for room in that memory before it is shed."""
     disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
@@ -84,10 +87,9 @@ class IngressSettings(Section):
     trusted_proxies: Networks = Field(
         default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES")
     )
-    """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
+    """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For names the sender of a webhook."""
 
     def allows_unsigned(self, carrier_id: str) -> bool:
-        """Return whether this carrier may push without a secret."""
         return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
 
 
@@ -98,7 +100,7 @@ def reached_at(host: str) -> str:
 
 
 def in_url(host: str) -> str:
-    """Return the address as it stands in a URL."""
+    """Return the address in the form of a URL."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -13,7 +13,7 @@ from statesvc.settings.variable_names import variable_of
 
 @dataclass(frozen=True, slots=True)
 class DocumentedSetting:
-    """One setting as `doctor --settings` prints it and `init` writes it."""
+    """A setting as `doctor --settings` prints it and `init` writes it."""
 
     section: str
     """Subject of the section, a sentence."""
@@ -25,7 +25,7 @@ class DocumentedSetting:
 ENV_FILE: Final = DocumentedSetting(
     "Where settings come from.", env_file.VARIABLE, None, env_file.MEANING
 )
-"""Not one of the settings that such a file holds."""
+"""Not allowed in such a file."""
 
 
 def documented_settings(*, renames: Renames = RENAMES) -> Iterator[DocumentedSetting]:

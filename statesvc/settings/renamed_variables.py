@@ -1,7 +1,7 @@
-"""Settings that were renamed or removed: accepted with a warning in two minor releases, the one that does it and the next.
+"""Renamed and removed settings, accepted with a warning in two minor releases.
 
-A row in RENAMES is all that this takes: the start, `statesvc doctor` and `init` read it, and tests hold it to docs/upgrade.md and
-docs/promises.md.
+These are the release with the change and the next. A row in RENAMES is enough: the start, `statesvc
+doctor` and `init` read it, and tests hold it to docs/upgrade.md and docs/promises.md.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping
@@ -14,7 +14,7 @@ RELEASES_WITH_WARNING: Final = 2
 
 
 class AmbiguousVariableError(ValueError):
-    """A setting has two values, one under each of its names. The message shows neither."""
+    """A setting has two values, under its old and new name. The message shows neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class RenamedVariable(_OldVariable):
     new: str
 
     def new_name(self, variable: str) -> str | None:
-        """Return the new name of a variable, or None for one that was not renamed here."""
+        """Return the new name of a variable, or None if it was not renamed here."""
         if self.old.endswith("_") and variable.startswith(self.old):
             return self.new + variable.removeprefix(self.old)
         return self.new if variable == self.old else None
@@ -83,7 +83,10 @@ class Renames:
         }
 
     def adopt(self, environment: MutableMapping[str, str]) -> list[str]:
-        """Set each new name to the value of the old one. Return the warnings. Raises AmbiguousVariableError."""
+        """Set each new name to the value of the old.
+
+        Return the warnings. Raises AmbiguousVariableError.
+        """
         warnings = self.deprecated(environment)
         for variable, name, _ in self._found(warnings):
             if environment.setdefault(name, environment[variable]) != environment[variable]:

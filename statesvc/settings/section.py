@@ -31,7 +31,10 @@ Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split_text)
 
 
 class Section(BaseSettings):
-    """One part of the settings. Blanks around a value are not part of it: files of secrets end in a newline."""
+    """A part of the settings.
+
+    Blanks around a value are removed: files of secrets end in a newline.
+    """
 
     @classmethod
     def settings_customise_sources(
@@ -42,7 +45,7 @@ class Section(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take arguments, then the environment, stripped; nothing else."""
+        """Take arguments, then the environment, stripped; no other sources."""
         if isinstance(env_settings, EnvSettingsSource):
             stripped = {
                 name: value.strip()

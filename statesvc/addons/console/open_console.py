@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the address and open it. 1: nothing answers there."""
+    """Print the address and open it. 1: no server answers there."""
     address = f"{(_named_url(options) or _own_url()).rstrip('/')}/console"
     write_line(address)
     if not _answers(address):

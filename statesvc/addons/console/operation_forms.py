@@ -46,14 +46,14 @@ def inputs_of(
 
 
 def _field(model: type[BaseModel], name: str) -> FieldInfo:
-    """Return the field of a model, or of the model of one of its members: `meaning.status`."""
+    """Return the field of a model, or of the model of a member: `meaning.status`."""
     first, _, rest = name.partition(".")
     field = model.model_fields[first]
     return _field(_plain(field.annotation), rest) if rest else field
 
 
 def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Input]:
-    """Return inputs that choose what a list shows: a checkbox has a third state there."""
+    """Return inputs that filter a list: a checkbox has a third state there."""
     inputs = inputs_of(model, *names, values=values)
     return [
         replace(each, type="text", options=_YES_OR_NO, value=values.get(each.name, ""))
@@ -101,7 +101,7 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
 
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
-    """Return the annotation without None, and without what is annotated."""
+    """Return the annotation without None and without metadata."""
     if get_origin(annotation) is Annotated:
         return _plain(get_args(annotation)[0])
     if get_origin(annotation) in {Union, UnionType}:
@@ -131,9 +131,9 @@ def _text(value: object) -> str:
 
 
 def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, Any]:
-    """Return what a form states of these fields, of all without a name.
+    """Return the form's statement of these fields; of all fields without names.
 
-    What is empty is left out, or null in a change; a box that is not ticked is False.
+    Empty inputs are left out, or null in a change; a box that is not ticked is False.
     """
     stated: dict[str, Any] = {}
     for name in names or model.model_fields:
@@ -158,7 +158,6 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
 
 
 def declared_actions(routes: Iterable[Route]) -> Iterator[FormAction]:
-    """Yield the forms that the operations declare."""
     by_name = {route.operation.operation_id: route.operation for route in routes}
     for operation in by_name.values():
         for form in operation.forms:
@@ -167,7 +166,7 @@ def declared_actions(routes: Iterable[Route]) -> Iterator[FormAction]:
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredForm:
-    """A form that makes one call. `previewed`: the call that shows what it would do, where it is another one."""
+    """A form that makes a single call. `previewed`: the call of the dry run, if it is another."""
 
     operation: Operation[Any]
     form: Form
@@ -197,7 +196,7 @@ class _DeclaredForm:
         ]
 
     async def _present(self, visit: PageRequest) -> Mapping[str, Any]:
-        """Return what a filled form begins with."""
+        """Return the initial values of a filled form."""
         if not self.form.is_filled or self.previewed is None:
             return {}
         present: Mapping[str, Any] = await visit.call_api(
@@ -208,7 +207,7 @@ class _DeclaredForm:
     def _changed(
         self, order: dict[str, Any] | None, present: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """Leave out of an order what is so already."""
+        """Leave unchanged members out of an order."""
         if order is None or not self.form.is_filled:
             return order
         return {
@@ -227,7 +226,7 @@ class _DeclaredForm:
         return model
 
     def _order(self, values: Values, path: Mapping[str, str]) -> dict[str, Any] | None:
-        """Return the body, which also takes what the page's path names and the call's own does not."""
+        """Return the body, with names from the page's path that the call's own path lacks."""
         model, form = self.operation.request, self.form
         if model is None:
             return None
@@ -336,7 +335,7 @@ class _DeclaredForm:
 
 
 def _next_part(progress: Progress, values: Values, form: Form) -> Values | None:
-    """Return what the form of the next part sends; None at the end."""
+    """Return the form values of the next part; None at the end."""
     if not progress.goes_on:
         return None
     counts = {**progress.sums, "total": progress.total}

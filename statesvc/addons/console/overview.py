@@ -1,6 +1,6 @@
-"""Overview: what needs a human, grouped by its cause; how the promises are kept, what is pushed, who pushes, what runs, who did what.
+"""Overview: tasks by cause, promises, pushes by carrier, processes, operator actions.
 
-What is wrong is from the same source as `statesvc status`.
+Findings are from the same source as `statesvc status`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,39 +36,39 @@ _PLACES: Final[Mapping[str, tuple[str, str]]] = {
     "RoleDown": ("/console/workers", "Workers"),
     "awaited numbers": ("/console/awaited", "Awaited numbers"),
 }
-"""Pages of the console that show more of a finding, by its page of the runbook; of one without, by what it is about."""
+"""Pages of the console with more about a finding, by its runbook page, or else by its subject."""
 _SPANS: Final[Mapping[str, tuple[str, int, int]]] = {
     "1h": ("Last hour", 60, 1),
     "6h": ("Last 6 hours", 6 * 60, 5),
     "24h": ("Last 24 hours", 24 * 60, 20),
     "7d": ("Last 7 days", 7 * 24 * 60, 120),
 }
-"""Spans of the chart of webhooks: name, minutes, and how many of them are one column."""
+"""Spans of the chart of webhooks: name, minutes, and minutes per column."""
 _ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 _CARRIERS_MAX: Final = 12
 _ACTIONS_MAX: Final = 5
 _ALIKE: Final = frozenset(
     {"Lag", "CarrierSilent", "DeadLettersGrow", "UnknownCodes", "FormatChanged", "WorkersOutdated"}
 )
-"""Pages of findings that are one thing to do, however many carriers or causes they name."""
+"""Pages of findings that are a single task, however many carriers or causes they name."""
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 @dataclass(slots=True)
 class Alarm:
-    """One thing to do. `others`: what else is of the same cause, or follows from it."""
+    """A task. `others`: further findings of the same cause, or consequences of it."""
 
     first: Finding
     others: list[Finding] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        """Label that says when to act."""
+        """Label of its urgency."""
         return self.first.urgency.label.upper()
 
 
 def alarms_of(findings: Sequence[Finding]) -> list[Alarm]:
-    """Group them, and keep their order: the worst first, what follows from another behind it."""
+    """Group the findings in their order: the worst first, each consequence behind its cause."""
     alarms: list[Alarm] = []
     for finding in findings:
         of = next((alarm for alarm in alarms if _belongs(finding, alarm.first)), None)
@@ -109,12 +109,12 @@ class CarrierRow:
 
     @property
     def is_held(self) -> bool:
-        """True if something waits for a release."""
+        """True if messages wait for a release."""
         return self.depths is not None and bool(self.depths["held"])
 
     @property
     def oldest_seconds(self) -> float | None:
-        """Age of the oldest that waits."""
+        """Age of the oldest waiting message."""
         return (
             None
             if self.depths is None
@@ -123,7 +123,7 @@ class CarrierRow:
 
     @property
     def is_late(self) -> bool:
-        """True if the oldest has waited too long; what a human holds waits for that human."""
+        """True if the oldest has waited too long; held messages wait for a human."""
         return (
             self.depths is not None
             and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
@@ -147,7 +147,7 @@ class Overview:
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
-        """Show all of it. `span`: what the chart of webhooks shows."""
+        """Show all of it. `span`: of the chart of webhooks."""
         span = visit.query("span") if visit.query("span") in _SPANS else "1h"
         async with self.pool.connection() as connection:
             status = await read_status(connection)
@@ -199,7 +199,7 @@ class Overview:
 
 
 async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Mapping[str, Any]:
-    """Draw the chart of webhooks: of an hour what the carriers pushed; of longer spans what was acknowledged and what was not."""
+    """Draw the chart of webhooks: for an hour by carrier; for longer spans by acknowledgement."""
     shown, minutes, step = _SPANS[span]
     if span == "1h":
         rows = await (await connection.execute(_SQL["minutes"])).fetchall()
@@ -253,7 +253,7 @@ def _label(when: str, parts: Sequence[float]) -> str:
 
 
 def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
-    """Return where the console shows more of it: the path and what is there."""
+    """Return the path and name of the console's page about it."""
     path, name = _PLACES.get(trouble.page or trouble.about, ("", ""))
     if not path or not visit.is_shown(path):
         return None
@@ -268,7 +268,7 @@ def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
 
 
 def _carriers(status: ServiceStatus) -> list[CarrierRow]:
-    """Return who is late first, then who pushes most."""
+    """Return late carriers first, then those with the most pushes."""
     last, lanes = dict(status.sample.last_pushes), status.queue["carriers"]
     rows = [
         CarrierRow(

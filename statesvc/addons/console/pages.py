@@ -1,4 +1,4 @@
-"""Pages from templates: everything escaped, nothing loaded from elsewhere, no script or style but our files."""
+"""Pages from templates: all values escaped, no foreign resources, only our scripts and styles."""
 
 import re
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Templates:
         status: int = OK,
         headers: Mapping[str, str] | None = None,
     ) -> web.Response:
-        """Render the page. It may show what only this caller may see: nobody stores it."""
+        """Render the page. It may be for this caller only, so caches must not store it."""
         text = self._environment.get_template(template).render(now=datetime.now(UTC), **values)
         return web.Response(
             text=text,
@@ -135,7 +135,7 @@ def _clock(at: str) -> Markup:
 
 
 def _unbroken(text: str) -> Markup:
-    """Keep an offset from UTC on one line: browsers break behind its minus."""
+    """Keep an offset from UTC on a single line: browsers break behind its minus."""
     return Markup(_OFFSET.sub(r'<span class="nowrap">\g<0></span>', str(escape(text))))  # noqa: S704 - escaped
 
 
@@ -149,7 +149,7 @@ def _stated(at: str | None) -> Markup | str:
 
 
 def _stated_short(at: str | None) -> Markup | str:
-    """Format likewise, for a list: to the minute, the year where it is another one."""
+    """Format for a list: to the minute, with the year if it is not the present."""
     if at is None:
         return ""
     parsed = datetime.fromisoformat(at)

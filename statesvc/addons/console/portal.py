@@ -1,7 +1,9 @@
-"""`/portal`: what a subscriber sees of its own subscriptions, behind a link (`statesvc/api/subscriptions/portal_links.py`).
+"""`/portal`: a subscriber's own subscriptions, behind a link.
 
-They are the console's pages about subscriptions, for a caller that may make a few calls about those of one owner: another owner's are not
-there, whatever id is asked for. The link's token becomes a cookie, so that it stands in no history and in no log of what comes after.
+See `statesvc/api/subscriptions/portal_links.py`. The portal shows the console's pages about
+subscriptions to a caller that may make a few calls about those of a single owner: another owner's
+are absent, whatever id is asked for. The link's token becomes a cookie, so that no history and no
+log of later requests holds it.
 """
 
 from datetime import UTC, datetime

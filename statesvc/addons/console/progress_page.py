@@ -1,4 +1,4 @@
-"""Work in parts: each page makes one call, and sends along what the calls before it did."""
+"""Work in parts: each page makes a call, and carries the results of the former calls."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +11,7 @@ from statesvc.http.problem import Code, Problem
 async def next_part(
     visit: PageRequest, name: str, order: Mapping[str, Json], values: Values, **given: Json
 ) -> tuple[Progress, Mapping[str, Json]]:
-    """Make one more call of work in parts, and return how far it is with what the page before sent along."""
+    """Make the next call of work in parts; return the progress with the former page's values."""
     parts = visit.calls.parts(name)
     sums = {
         name: count_in(values, name) for name in values if name.partition(".")[0] in parts.summed
@@ -24,12 +24,12 @@ async def next_part(
 
 
 def stated(values: Values, names: Iterable[str]) -> Values:
-    """Return what a form stated, to be sent along."""
+    """Return a form's values to carry along."""
     return {name: values.get(name, "") for name in names}
 
 
 def count_in(values: Values, name: str = "total") -> int:
-    """Return a count that the page before sent along."""
+    """Return a count that the former page carried."""
     text = values.get(name) or "0"
     if not text.isdecimal() or len(text) > 18:
         raise Problem(Code.INVALID_REQUEST, f"`{name}` is no number: begin again")

@@ -1,4 +1,4 @@
-"""Cards of the promises: the value now, a line of the last hour, and what is left of the error budget of three days. Pure."""
+"""Cards of the promises: present value, last hour, rest of the error budget of three days. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ _NOW_MINUTES: Final = 5
 _LOW: Final = 0.5
 """Share of the budget below which it shows as a warning."""
 _WAITING_SECONDS_MIN: Final = 5.0
-"""Waiting time above which what waits tells more than what went through."""
+"""Waiting time above which the backlog is shown in place of the throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseCard:
-    """One promise. `style`: bad, warn or empty; `said`: what else is worth knowing."""
+    """A promise. `style`: bad, warn or empty; `said`: further facts."""
 
     name: str
     promise: str
@@ -78,7 +78,7 @@ _NAMES: Final[Mapping[Objective, tuple[str, str]]] = {
 def _hour(
     minutes: Sequence[ObjectiveMinute], objective: Objective, now: datetime
 ) -> list[MinuteCount | None]:
-    """Return the counts minute by minute; None: nothing was counted."""
+    """Return the counts minute by minute; None without counts."""
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=HOUR_MINUTES - 1)
     found = {one.begins: one.counted for one in minutes if one.objective == objective.name}
     return [found.get(first + timedelta(minutes=place)) for place in range(HOUR_MINUTES)]
@@ -134,7 +134,7 @@ def _point(objective: Objective, count: MinuteCount) -> float:
 def _value(
     objective: Objective, count: MinuteCount, waiting_seconds: float
 ) -> tuple[str, str, bool]:
-    """Return what stands large, what it is in, and whether the promise is missed now."""
+    """Return the large value, its unit, and whether the promise is missed now."""
     if objective.seconds is None:
         if not count.total:
             return "—", "nothing was pushed", False
@@ -162,7 +162,7 @@ def _share_left(objective: Objective, budget: MinuteCount) -> float:
 
 
 def _left(objective: Objective, budget: MinuteCount, hour: MinuteCount) -> tuple[str, str]:
-    """Return what is left of the budget, how fast it burns, and how bad that is."""
+    """Return the rest of the budget, its burn rate, and the severity."""
     share = _share_left(objective, budget)
     burn = hour.missed / (hour.total * (1 - objective.share)) if hour.total else 0.0
     if not budget.total:

@@ -1,4 +1,4 @@
-"""The report of promises: who delivers when it was promised, by carrier and service and by month; what came late; both as files."""
+"""The report of promises: on-time deliveries by carrier, service and month; late parcels; files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -64,7 +64,7 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - m
 
 
 async def export(visit: PageRequest) -> web.StreamResponse:
-    """Export one of the tables as a file."""
+    """Export a table as a file."""
     table, form = visit.query("table") or "groups", visit.query("format") or "csv"
     if table not in _TABLES or form not in MEDIA_TYPES:
         raise Problem(

@@ -26,7 +26,7 @@ async def show_index(_visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_page(visit: PageRequest) -> Mapping[str, Any]:
-    """Show one page. Raises Problem."""
+    """Show a page. Raises Problem."""
     name = visit.path("page")
     if name not in pages():
         raise Problem(Code.NOT_FOUND, f"the runbook has no page {name}")
@@ -58,7 +58,10 @@ def _show_cell(cell: list[Token]) -> None:
 
 
 def _linked(tokens: list[Token]) -> list[Token]:
-    """Return the tokens with links to other pages of the runbook; what leads elsewhere becomes text, because no console serves it."""
+    """Link to other pages of the runbook.
+
+    Other links become text, because no console serves their targets.
+    """
     kept: list[Token] = []
     is_open = False
     for token in tokens:

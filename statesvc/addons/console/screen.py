@@ -14,7 +14,7 @@ from statesvc.http.views import Block
 
 HOME: Final = "/console"
 Values = Mapping[str, str]
-"""Values of a form: a text for each of its inputs, empty where nothing was given."""
+"""Values of a form: a text for each of its inputs, empty if not filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class PageRequest:
     calls: InnerCalls
     screens: Mapping[str, "Screen"] = field(default_factory=dict)
     why: str = ""
-    """Reason that the visitor gave for what is done, or read, now."""
+    """The visitor's reason for this action or reading."""
     home: str = HOME
 
     def at(self, path: str) -> str:
@@ -64,13 +64,13 @@ class PageRequest:
         return screen is not None and self.session.may(screen.scope)
 
     def may_change(self, scope: Scope) -> bool:
-        """Return whether this session may do what takes the scope."""
+        """Return whether this session may make changes that need the scope."""
         return self.session.may_change and self.session.may(scope)
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Instead of a page: the path of the one that has what was asked for."""
+    """A redirect to the path of another page."""
 
     path: str
 
@@ -85,9 +85,10 @@ class MenuGroup(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """A page that shows something. `menu`: its name in the left column, if it is there, in the part `group`.
+    """A page without changes. `menu`: its name in the left column, if any, in the part `group`.
 
-    `show` answers what the template takes, or a file. `is_computed`: it may take as long as the API's computations.
+    `show` answers the template's values, or a file. `is_computed`: it may take as long as the
+    API's computations.
     """
 
     path: str
@@ -98,13 +99,13 @@ class Screen:
     menu: str | None = None
     group: MenuGroup = MenuGroup.NOW
     section: str = ""
-    """The path of the screen whose menu entry is marked, where that is another one."""
+    """The path of the screen with the marked menu entry, if it is another."""
     is_computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A page inside the frame: its template, and what that takes."""
+    """A page inside the frame: its template and values."""
 
     template: str
     values: Mapping[str, Any]
@@ -112,10 +113,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalDataRequest:
-    """Something masked, or handed out as a file: only to one who says what for, in the form's field `reason`.
+    """Masked values, or a file, for visitors that give a reason in the form's field `reason`.
 
-    It comes by POST, so that what was filled in stands in no address. It changes nothing, so a session that only reads may have it; the
-    call of the API that it makes is what records it.
+    It comes by POST, so that no address holds the form's values. It makes no change, so a
+    read-only session may have it; the API call that it makes records it.
     """
 
     path: str
@@ -128,7 +129,7 @@ class PersonalDataRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One field of a form. With `options` it is a choice; each is a value and what is shown for it."""
+    """A field of a form. With `options` it is a choice; each is a value and its label."""
 
     name: str
     label: str
@@ -141,7 +142,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """Preview of an action. `hidden`: what the confirmation sends along; `refusal`: why it can't be done at all."""
+    """Preview of an action.
+
+    `hidden`: values for the confirmation to carry; `refusal`: the reason why the action is
+    impossible.
+    """
 
     sentences: Sequence[str] = ()
     hidden: Values = field(default_factory=dict)
@@ -161,11 +166,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormAction:
-    """Something that an operator does: a form that asks for a why, a dry run, a confirmation.
+    """An operator action: a form with a reason, a dry run, a confirmation.
 
-    `inputs` are asked for besides the why; `back` is where the form's way out leads, with the path's own names in braces.
-    `is_drastic`: a second press of Enter does not do it by mistake. `carry_out` answers a page where a sentence does not do: what is shown
-    once, or is done in parts (`progress_page.py`).
+    `inputs` are asked for besides the reason; `back` is the target of the form's way out, with
+    the path's own names in braces. `is_drastic`: a second press of Enter does not do it by
+    mistake. `carry_out` answers a page if a sentence is not enough: a secret that is shown
+    once, or work in parts (`progress_page.py`).
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Sentences about what is on record of a shipment: made of the API's answers alone. Pure."""
+"""Sentences about the record of a shipment, from the API's answers alone. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +25,10 @@ _COMPARED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineLine:
-    """One statement of the carrier. `lag_seconds`: from when it happened to when we knew; None where the carrier printed no time of day.
+    """A statement of the carrier.
 
-    `is_void`: it was taken back. `moved`: the status that it led to, where it led to another one.
+    `lag_seconds`: from its time to our receipt; None if the carrier printed no time of day.
+    `is_void`: it was taken back. `moved`: the status that it led to, if that is another.
     """
 
     event: Event
@@ -63,9 +64,10 @@ def timeline_lines(
 
 
 def causes_of(transitions: Sequence[Event], recorded: Sequence[Event]) -> dict[int, int]:
-    """Return by a transition's sequence the version of its cause: of the events of its message, the last that says the new status.
+    """Return by a transition's sequence the version of its cause.
 
-    `recorded`: the audit's events. A transition itself names the last event of its message, whatever that says.
+    The cause is the last event of its message with the new status. `recorded`: the audit's
+    events. A transition itself names the last event of its message, of any status.
     """
     of_message: dict[str, list[Event]] = defaultdict(list)
     for event in recorded:
@@ -82,7 +84,7 @@ def causes_of(transitions: Sequence[Event], recorded: Sequence[Event]) -> dict[i
 
 
 def what_it_says(event: Event) -> str:
-    """Return what it says in a few words, the first with a capital."""
+    """Return its statement in a few words, the first with a capital."""
     said = spaced(event["status"]) if event["status"] else ""
     match event["kind"]:
         case Kind.UNMAPPED:
@@ -116,7 +118,7 @@ def town_of(place: Event | None) -> str:
 
 
 def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
-    """Return what contradicted what, and what came of it. `known`: the event that came first, where it is at hand."""
+    """Return the contradiction and its outcome. `known`: the earlier event, if at hand."""
     sentences = [
         f"The carrier sent an event under an id that it had used before ({conflict['event_id']}), with other facts.",
         "What came first counts; this changed nothing.",
@@ -131,14 +133,15 @@ def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
 
 
 def flag_sentences(flags: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each flag with its meaning: what was odd, or did not happen."""
+    """Return each flag with its meaning: an oddity, or a missing event."""
     return [(spaced(flag), REMARKS.get(flag, "")) for flag in flags]
 
 
 def seals_of(events: Sequence[Event]) -> list[datetime]:
-    """Return the instants at which something of it became final, in order: what was known changed at each of them.
+    """Return the instants at which its entries became final, in order.
 
-    Up to the full millisecond, which is as exact as a form of a browser can say it.
+    Our knowledge changed at each of them. Up to the full millisecond, the precision of a
+    browser's form.
     """
     return sorted(
         {
@@ -180,7 +183,7 @@ def _lag_seconds(event: Event) -> float | None:
 
 
 def _readings(events: Sequence[Event]) -> Mapping[str, str | None]:
-    """Return the status that each scan still stands for, once all corrections are applied."""
+    """Return the status that each scan still has after all corrections."""
     facts = {
         event["event_id"]: fact_from_canonical({**event, "raw": _raw(event)}) for event in events
     }

@@ -1,4 +1,4 @@
-"""Shipments: found by whatever is at hand, listed, and everything on record about one, today or as of a day."""
+"""Shipments: search, list, and the whole record of a shipment, today or as of a day."""
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Mapping, Sequence
@@ -64,7 +64,10 @@ _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D"
 def path_of(
     shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_several: bool = False
 ) -> str:
-    """Return the path of a shipment's page. `is_one_of_several`: the number alone leads to another one."""
+    """Return the path of a shipment's page.
+
+    `is_one_of_several`: the number alone leads to another shipment.
+    """
     query = {"as_of": as_of} if as_of else {}
     if is_one_of_several or shipment["discriminator"]:
         query["discriminator"] = shipment["discriminator"]
@@ -76,7 +79,7 @@ def path_of(
 
 
 async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """Show what was searched for, or a page of those that the filters leave; one alone is shown at once."""
+    """Show the search results, or a page by the filters; a single result is shown at once."""
     wanted = {
         name: visit.query(name).strip()
         for name in ("carrier_id", "status", "reason", "flag", "in_trouble", "stalled_for")
@@ -129,7 +132,7 @@ async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
 
 
 async def _found(visit: PageRequest, sought: str) -> Json:
-    """Find by the number, whichever carrier's it is, by what a shipper attached, by a part of the number; by the id."""
+    """Find by number of any carrier, by a shipper's reference, by a part of the number; by id."""
     for wanted in () if _is_uuid(sought) else searches(sought):
         page = await _unless(
             Code.INVALID_REQUEST,
@@ -150,7 +153,7 @@ async def _found(visit: PageRequest, sought: str) -> Json:
 
 
 async def _unless(code: Code, asked: Awaitable[Json]) -> Json | None:
-    """Return the answer; None where it is this problem."""
+    """Return the answer; None for this problem."""
     try:
         return await asked
     except Problem as problem:
@@ -225,7 +228,7 @@ class AskedShipment:
 
 
 async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """Show its page. `seen`: a step of the slider, which stands for a time."""
+    """Show its page. `seen`: a step of the slider, as a time."""
     asked = AskedShipment.of(visit)
     if visit.query("seen"):
         seals = seals_of(await _history(visit, asked, as_of=False))
@@ -240,7 +243,7 @@ async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
 
 
 async def disclose_personal(visit: PageRequest, _values: Values) -> Shown:
-    """Show its page with what is personal in it, which the API records."""
+    """Show its page with personal fields; the API records it."""
     return Shown("shipment.html", await _record(visit, AskedShipment.of(visit), include="personal"))
 
 

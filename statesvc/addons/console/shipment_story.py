@@ -1,4 +1,7 @@
-"""Summary of a shipment's page: the answer in a sentence, what to weigh, and who was notified of each statement. Pure."""
+"""Summary of a shipment's page: a sentence, doubts, and the notified subscribers by statement.
+
+Pure.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +37,7 @@ def status_style(status: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSentence:
-    """The sentence on top: what, when, where, and how much later we knew."""
+    """The sentence on top: status, time, place, and our delay."""
 
     what: str
     when: str
@@ -91,7 +94,7 @@ class Warned:
 
 
 def contradicting(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> list[Warned]:
-    """Return the scans after the end that say something else, where the shipment is marked for one."""
+    """Return contradicting scans after the end, if the shipment is flagged for them."""
     cause = _cause(shipment["status"], lines)
     if Flag.CONTRADICTED not in shipment["flags"] or cause is None:
         return []
@@ -140,7 +143,7 @@ def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
 def told_of(
     notifications: Sequence[Event], causes: Mapping[int, int]
 ) -> Mapping[int, Sequence[str]]:
-    """Return by version who was notified of it, in sentences."""
+    """Return by version the notified subscribers, in sentences."""
     told: dict[int, list[str]] = defaultdict(list)
     for one in notifications:
         if one["sequence"] > 0:
@@ -164,7 +167,7 @@ def _told(notification: Event) -> str:
 
 
 def told_times(notifications: Sequence[Event]) -> Iterator[str]:
-    """Yield when each was taken by its receiver."""
+    """Yield the time of each delivery."""
     for one in notifications:
         if one["outcome"] == "delivered" and one["attempts"]:
             yield one["attempts"][-1]["started_at"]

@@ -1,4 +1,7 @@
-"""Subscriptions: those in trouble first; one with its limiter, its attempts and, for who says why, what its receiver answered."""
+"""Subscriptions: those in trouble first; a subscription with its limiter and attempts.
+
+With a reason also the receiver's answers.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +33,10 @@ _LISTED_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverHealth:
-    """`success_share`, `p50` and `p95` (of what was taken, in milliseconds): of the last hour; None without any try."""
+    """Health in the last hour; None without attempts.
+
+    `success_share`; `p50` and `p95` of deliveries, in milliseconds.
+    """
 
     waiting: int
     oldest_seconds: float | None
@@ -46,7 +52,7 @@ class ReceiverHealth:
 async def read_health(
     connection: AsyncConnection[Any], subscription_id: UUID, recent: RecentTries
 ) -> ReceiverHealth:
-    """Count what waits; what was tried is given."""
+    """Count waiting notifications; attempts are given."""
     asked = {"subscription_id": subscription_id, "count_max": WAITING_MAX}
     ((waiting, oldest, next_at, again),) = await (
         await connection.execute(_SQL["waiting"], asked)
@@ -68,7 +74,7 @@ async def read_health(
 async def read_waiting(
     connection: AsyncConnection[Any], subscription_id: UUID
 ) -> Sequence[Mapping[str, Any]]:
-    """List the first of what waits."""
+    """List the first waiting notifications."""
     cursor = await connection.execute(
         _SQL["waiting_list"], {"subscription_id": subscription_id, "limit": _LISTED_MAX}
     )
@@ -77,7 +83,7 @@ async def read_waiting(
 
 
 def finding_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: datetime) -> str | None:
-    """Say what is wrong with it and what happens by itself; None: nothing is."""
+    """Describe the fault and its automatic remedy; None: no fault."""
     if one["state"] == "disabled":
         why = one["disabled_why"] or "no reason given"
         return f"It is disabled ({why}). Nothing is sent until it is resumed; what was missed can be sent again from then."
@@ -99,7 +105,7 @@ class SubscriptionScreen:
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
-        """Show it without what its receiver answered."""
+        """Show it without the receiver's answers."""
         return await self._values(visit, visit.query("cursor"))
 
     async def show_answers(self, visit: PageRequest, values: Values) -> Shown:

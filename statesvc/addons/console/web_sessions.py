@@ -1,10 +1,11 @@
-"""Sessions of the console: an API key, shown once, stands behind a random token that only the browser has.
+"""Sessions of the console: a random token in the browser stands for an API key.
 
-The table has SHA-256 of the token and of the key, so that neither can be read from it. A session ends after twelve hours, when it is
-ended, and when its key is revoked or changes.
+The key is entered once. The table has SHA-256 of the token and of the key, so that neither can be
+read from it. A session ends after twelve hours, when it is ended, and when its key is revoked or
+changes.
 
-While the database takes no writes, the token of a new session is signed instead and stored nowhere: it names the key, only reads, and ends
-within the hour.
+While the database takes no writes, the token of a new session is signed instead and not stored: it
+names the key, only reads, and ends within the hour.
 """
 
 import hashlib
@@ -49,9 +50,9 @@ class WebSession:
 
 
 class Cookie:
-    """The cookie that has a token. Over anything but a loopback address it travels by HTTPS alone.
+    """The cookie that has a token. Except on a loopback address it travels by HTTPS alone.
 
-    `same_site` Lax: it comes with what a link of another site opens, but with none of its forms.
+    `same_site` Lax: it is sent when a link of another site is opened, but not with its forms.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ def fresh_token() -> str:
 
 
 def form_token(token: str) -> str:
-    """Return what a form has to send along: only a page that was made for this token can know it."""
+    """Return the token that a form must send: only a page made for this session can know it."""
     return hmac.new(token.encode(), b"form", hashlib.sha256).hexdigest()
 
 
@@ -136,7 +137,7 @@ class WebSessions:
         return token
 
     async def of(self, request: web.Request) -> WebSession | None:
-        """Return the session of a request, if it has one that has not ended."""
+        """Return the live session of a request, if any."""
         token = Cookie(request).token
         if not token:
             return None

@@ -1,4 +1,4 @@
-"""Screens of work: what waits, who works on it, and what operators did."""
+"""Screens of work: backlog, workers, and operator actions."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,6 +1,7 @@
-"""`statesvc expectations`: what is expected of shipments; `... set CARRIER NAME=HOURS ...` states it for a carrier, its service, or all.
+"""`statesvc expectations`: list the hours after which silence is observed.
 
-`set` shows first what it would do to the shipments that wait; nothing is changed without `--yes`.
+`... set CARRIER NAME=HOURS ...` sets them for a carrier, its service, or all. `set` first shows the
+effect on waiting shipments; changes need `--yes`.
 """
 
 import argparse

@@ -32,7 +32,10 @@ class StalledHours(TypedDict, total=False):
 
 @with_config(_CLOSED)
 class StatedHours(TypedDict, total=False):
-    """Hours after which something is observed, from when docs/expectations.md says. What is left out is inherited."""
+    """Hours after which silence is observed. They count from the times in docs/expectations.md.
+
+    Hours that are left out are inherited.
+    """
 
     stalled: StalledHours
     not_picked_up: HoursFromOne
@@ -42,7 +45,7 @@ class StatedHours(TypedDict, total=False):
 
 
 class AllHours(TypedDict):
-    """Hours after which something is observed; null: never."""
+    """Hours after which silence is observed; null: never."""
 
     stalled: Annotated[
         dict[str, int | None], Field(description="By the status that the shipment is in.")
@@ -54,7 +57,7 @@ class AllHours(TypedDict):
 
 
 class ExpectationParameters(ClosedModel):
-    """One carrier, or one of its services."""
+    """A carrier, or one of its services."""
 
     carrier_id: Annotated[
         Name, Field(description="A carrier_id; `all` or `*` for those that say nothing themselves.")
@@ -70,7 +73,7 @@ class ExpectationParameters(ClosedModel):
 
 
 class RulesRequest(ClosedModel):
-    """Rules of a carrier, whole: they replace what was stated of it."""
+    """Rules of a carrier, whole: they replace its former rules."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -118,7 +121,7 @@ class RulesStatement(RulesRequest):
 
 
 class CarrierExpectations(TypedDict):
-    """Expectations of a carrier's shipments, or of those of one of its services."""
+    """Expectations of the shipments of a carrier or of its service."""
 
     carrier_id: Annotated[str, Field(description="`*`: all that say nothing themselves.")]
     service: Annotated[

@@ -1,4 +1,4 @@
-"""`/v1/expectations...`: after how many hours it is observed that something did not happen, of all carriers, of one, of its services."""
+"""`/v1/expectations...`: hours after which silence is observed, by carrier and service."""
 
 from typing import Final, cast
 
@@ -33,9 +33,9 @@ _SERVICE_RULE: Final = "A `service` is one carrier's, and is more than blanks an
 
 @operation("GET /v1/expectations", scope="ops", tag=_TAG)
 async def list_expectations(context: Context, _call: Call[None, None]) -> Page[CarrierExpectations]:
-    """List what is expected of shipments.
+    """List the expectations of shipments.
 
-    Hours for all carriers first, then for carriers and their services of which something else was stated.
+    Hours for all carriers first, then for carriers and services with rules of their own.
     """
     async with context.pool.connection() as connection:
         stated = await stated_rules(connection)
@@ -50,9 +50,9 @@ async def list_expectations(context: Context, _call: Call[None, None]) -> Page[C
 async def get_expectations(
     context: Context, call: Call[ExpectationParameters, None]
 ) -> CarrierExpectations:
-    """Show what is expected of a carrier's shipments.
+    """Show the expectations of a carrier's shipments.
 
-    What was stated, what it inherits, and what is in effect.
+    Its own rules, those that it inherits, and those in effect.
     """
     scope = _scope(context, call.parameters)
     async with context.pool.connection() as connection:
@@ -70,11 +70,12 @@ async def get_expectations(
 async def change_expectations(
     context: Context, call: Call[ExpectationParameters, RulesStatement]
 ) -> CarrierExpectations:
-    """Set what is expected of a carrier's shipments.
+    """Set the expectations of a carrier's shipments.
 
-    Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that wait get their
-    deadlines by it from a minute later on, a thousand a second (`applied`). What was observed stays. An operator action. 409 with
-    `latest_revision` where others stated rules since `replaces`.
+    Replaces its former rules: hours that are left out are inherited. In effect with the next
+    event of each shipment; those that wait get their deadlines by it from a minute later on, a
+    thousand a second (`applied`). Past observations stay. An operator action. 409 with
+    `latest_revision` if others changed the rules since `replaces`.
     """
     scope, wanted = _scope(context, call.parameters), call.body
     async with context.pool.connection() as connection:
@@ -109,9 +110,10 @@ async def change_expectations(
 async def preview_expectations(
     context: Context, call: Call[ExpectationParameters, RulesRequest]
 ) -> RulePreview:
-    """Preview rules of what is expected.
+    """Preview rules of expectations.
 
-    Changes nothing: how many shipments would have another deadline, and what would be observed at once.
+    Changes no data: counts the shipments that would have another deadline, and the observations
+    that would be made at once.
     """
     scope = _scope(context, call.parameters)
     async with context.pool.connection() as connection:

@@ -1,6 +1,7 @@
-"""Awaited numbers whose hours are over: was anything heard of them? Nothing is asked before, so a push costs nothing.
+"""Awaited numbers after their hours: checks whether any event came.
 
-Their streams are locked or reserved as an append does it, so a first message that comes at the same time goes before or after.
+The check runs only then, so a push costs no extra time. Their streams are locked or reserved as an
+append does it, so a first message that comes at the same time goes before or after.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +49,7 @@ class DueNumber(NamedTuple):
 
 
 async def observe_never_heard(connection: Connection, *, worker: str) -> WatchReport:
-    """Run one pass, of `AT_ONCE` numbers at most. `worker` names the process in the log."""
+    """Run a pass, of `AT_ONCE` numbers at most. `worker` names the process in the log."""
     report = WatchReport(at_once=AT_ONCE)
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
@@ -91,7 +92,7 @@ async def observe_never_heard(connection: Connection, *, worker: str) -> WatchRe
 
 
 async def _locked(connection: Connection, due: Sequence[DueNumber]) -> list[DueNumber]:
-    """Lock those of these numbers that nobody changes now, and of which nobody appends anything."""
+    """Lock the numbers that no other transaction changes or appends to."""
     by_id = {shipment_id(one.carrier_id, one.number, ""): one for one in due}
     cursor = await connection.execute(_SQL["lock_due"], _numbers(due), binary=True)
     rows = set(await cursor.fetchall())

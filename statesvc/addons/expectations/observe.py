@@ -1,12 +1,13 @@
-"""One pass over the shipments that are due: look again, and observe what did not happen. An observation is made once for its cause.
+"""A pass over the due shipments: check again, and observe silence, once for its cause.
 
 ```
 due (by index) --> the carrier is held, behind or silent? --yes--> put off
-                   no --> lock streams > read states > look again > observe > notify > next due time: ONE transaction
+                   no --> lock streams > read states > look again > observe > notify
+                          > next due time: ONE transaction
 ```
 
-Streams are locked first, as an append locks them; one that another transaction holds is left for the next pass, so no webhook waits for
-this.
+Streams are locked first, as an append locks them; a stream that another transaction holds is left
+for the next pass, so no webhook waits for this.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +44,7 @@ from statesvc.log.parcel_log import parcels_of, read_present_parcels
 from statesvc.shipments.expectation_rules import rule_book
 
 AT_ONCE: Final = 200
-"""Shipments of one transaction: some ten milliseconds, for which their streams are locked."""
+"""Shipments of a transaction: some ten milliseconds, for which their streams are locked."""
 PUT_OFF_AT_ONCE: Final = 5_000
 
 _SQL = queries("statesvc.addons.expectations", "observe")
@@ -64,7 +65,7 @@ Connection = AsyncConnection[Any]
 
 
 class DueShipment(NamedTuple):
-    """A shipment whose due time has come, under its lock."""
+    """A shipment after its due time, under its lock."""
 
     shipment_id: UUID
     carrier_id: str
@@ -88,7 +89,10 @@ class Observation:
 
 @dataclass(slots=True)
 class WatchReport:
-    """Result of a pass. `due`: shipments that it found; `put_off`: of carriers of which nothing can be concluded now."""
+    """Result of a pass.
+
+    `due`: shipments that it found; `put_off`: those of carriers that allow no conclusion now.
+    """
 
     due: int = 0
     put_off: int = 0
@@ -103,7 +107,7 @@ class WatchReport:
 
 
 async def observe(connection: Connection, *, worker: str) -> WatchReport:
-    """Run one pass, of `AT_ONCE` shipments at most. `worker` names the process in the log."""
+    """Run a pass, of `AT_ONCE` shipments at most. `worker` names the process in the log."""
     report = WatchReport(at_once=AT_ONCE)
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
@@ -123,7 +127,7 @@ async def observe(connection: Connection, *, worker: str) -> WatchReport:
 
 
 async def carriers_to_put_off(connection: Connection, carrier_ids: set[str]) -> set[str]:
-    """Return those of these carriers of which nothing can be concluded now: held, behind or silent."""
+    """Return the carriers that allow no conclusion now: held, behind or silent."""
     cursor = await connection.execute(_SQL["not_now"], {"carrier_ids": sorted(carrier_ids)})
     return {carrier_id for (carrier_id,) in await cursor.fetchall()}
 
@@ -243,7 +247,10 @@ async def write_observations(
 async def _parcels(
     connection: Connection, changes: Sequence[OutboxChange]
 ) -> Mapping[UUID, ParcelChanges]:
-    """Return the parcels of several sources: one that asks for each status once is told of it by the source that told the status."""
+    """Return the parcels of several sources.
+
+    A subscription with each status once gets it from the source that reported it.
+    """
     parcel_ids = await parcels_of(connection, (change.shipment_id for change in changes))
     if not parcel_ids:
         return NO_PARCELS

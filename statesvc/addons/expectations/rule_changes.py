@@ -1,7 +1,8 @@
-"""Changes of what operators expect of a carrier's shipments: stated, an entry of the log, in effect with the next append.
+"""Changes of operators' expectations: logged, in effect with the next append.
 
-A row says what differs from what is wider: a service's from its carrier's, that from the row of all carriers (`*`), that one from our
-defaults. Shipments that wait already get their due times by it a page at a time (`rearm`).
+A row holds the differences from the wider row: a service's from its carrier's, that from the row of
+all carriers (`*`), that from our defaults. Waiting shipments get their due times by it a page at a
+time (`rearm`).
 """
 
 from collections.abc import Mapping
@@ -43,7 +44,11 @@ class RulesChangedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRules:
-    """A row. `rules`: what differs from what is wider; `is_applied`: all unfinished shipments have their due times by it."""
+    """A row.
+
+    `rules`: the differences from the wider row; `is_applied`: all unfinished shipments have
+    their due times by it.
+    """
 
     carrier_id: str
     service: str = ALL_SERVICES
@@ -64,17 +69,17 @@ class StatedBook:
     rows: Mapping[RuleScope, StatedRules]
 
     def of(self, scope: RuleScope) -> StatedRules:
-        """Return a row; revision 0 where nothing was ever stated."""
+        """Return a row; revision 0 without any rules."""
         return self.rows.get(scope) or StatedRules(
             carrier_id=scope.carrier_id, service=scope.service, rules={}
         )
 
     def inherited(self, scope: RuleScope) -> ExpectationRules:
-        """Return what holds where the row says nothing."""
+        """Return the rules in effect without the row."""
         return DEFAULT_RULES if scope == EVERYTHING else self.book.of(*scope.wider)
 
     def replaced(self, scope: RuleScope, rules: Mapping[str, Any]) -> "StatedBook":
-        """Return the book as if other rules were stated."""
+        """Return the book with other rules in this scope."""
         return StatedBook({**self.rows, scope: replace(self.of(scope), rules=rules)})
 
     @property
@@ -100,10 +105,11 @@ async def state_rules(
     actor: str,
     replaces: int | None = None,
 ) -> int:
-    """Replace what is stated of a carrier (`*`: of all) or of one of its services; return the revision. An operator action.
+    """Replace the rules of a carrier (`*`: of all) or of a service; return the revision.
 
-    `rules`: hours, None for never, by the names of `ExpectationRules`; what is left out is inherited. `replaces`: the revision that the
-    caller knows, 0 for none; RulesChangedError where another one is there.
+    An operator action. `rules`: hours, None for never, by the names of `ExpectationRules`;
+    hours that are left out are inherited. `replaces`: the revision that the caller knows, 0 for
+    none; RulesChangedError if it is not the latest.
     """
     async with connection.transaction():
         await connection.execute(_SQL["lock_rules"])

@@ -1,6 +1,7 @@
-"""Preview of other rules for the shipments that wait now: how many would be looked at at another time, and how many observed at once.
+"""Preview of other rules for waiting shipments: moved deadlines and immediate observations.
 
-Nothing is changed. The newest are looked at first, until all were or the time is up: then the counts are lower bounds.
+It changes no data. The newest are checked first, until all were or the time is up: then the counts
+are lower bounds.
 """
 
 import time
@@ -28,7 +29,7 @@ _SQL = queries("statesvc.addons.expectations", "rule_preview")
 
 
 class RulePreview(BaseModel):
-    """Effects of stating the rules now."""
+    """Effects of setting the rules now."""
 
     replaces: Annotated[
         int,

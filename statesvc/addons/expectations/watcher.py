@@ -90,7 +90,6 @@ def watch_jobs(launch: Launch, base: Runtime) -> list[Component]:
 
 
 async def catch_up(connection: AsyncConnection[Any], *, worker: str) -> None:
-    """Observe at once all that is due."""
     while (await observe(connection, worker=worker)).is_full or (
         await observe_never_heard(connection, worker=worker)
     ).is_full:
@@ -98,7 +97,10 @@ async def catch_up(connection: AsyncConnection[Any], *, worker: str) -> None:
 
 
 async def rearm(connection: Connection) -> bool:
-    """Apply one page of the oldest change of rules that not all unfinished shipments have; return whether there may be more."""
+    """Apply a page of the oldest rule change that is not applied to all unfinished shipments.
+
+    Return whether there may be more.
+    """
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
         if alone != (True,):

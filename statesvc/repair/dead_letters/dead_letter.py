@@ -1,4 +1,4 @@
-"""A dead letter, a filter over them, what replaying each kind means, and what can stand in its way. Values only."""
+"""A dead letter, its filter, the ways to replay each kind, and the obstacles. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,14 +19,12 @@ CauseWord = Cause | str
 
 
 class Way(StrEnum):
-    """Way in which a dead letter is replayed."""
-
     PUT_BACK = "put_back"
     """The message goes into the inbox again, under its old id."""
     SEND_AGAIN = "send_again"
     """The notification goes into the outbox again, under its old webhook id."""
     READ_AGAIN = "read_again"
-    """The message was applied but for some members: it is read again, and what it lacks is appended."""
+    """The message was applied except for some members: it is read again, and these are appended."""
     READ_CODE = "read_code"
     """All events with the code are read again and corrected."""
 
@@ -53,7 +51,10 @@ def way_of(kind: DeadLetterKind, cause: str) -> Way:
 
 
 class Obstacle(StrEnum):
-    """Reason why a dead letter cannot be replayed: of `statesvc.replay_obstacle`, and ours for what the database does not know."""
+    """Reason why a dead letter cannot be replayed.
+
+    Those of `statesvc.replay_obstacle`, and those that the database does not know.
+    """
 
     REPLAYED = "replayed"
     DISCARDED = "discarded"
@@ -89,11 +90,10 @@ SENTENCES: Final[Mapping[Obstacle, str]] = {
     Obstacle.SUBSCRIPTION_GONE: "the subscription was deleted",
     Obstacle.SUBSCRIPTION_DISABLED: "the subscription is disabled: enable it first",
 }
-"""For humans."""
 
 
 class DeadLetter(ClosedModel):
-    """One thing that waits for a human, or that a human settled. Holds nothing of the message."""
+    """A problem that waits for a human or was settled. Holds no part of the message."""
 
     dead_letter_id: int
     kind: DeadLetterKind

@@ -1,4 +1,7 @@
-"""Dead letters, listed, grouped by what went wrong, and shown with how they came to be. Causes and places, never values of a message."""
+"""Dead letters: list, groups by cause, details with their history.
+
+Causes and places, never values of a message.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -50,7 +53,7 @@ class CodeOccurrences(ClosedModel):
 
 
 class DeadLetterAttempt(ClosedModel):
-    """One try. Of a message: those that did not settle it."""
+    """An attempt. Of a message: those that did not settle it."""
 
     number: int
     worker: str | None
@@ -105,7 +108,7 @@ class GroupDetail(BaseModel):
 
 
 class DeadLetterGroup(ClosedModel):
-    """Open dead letters of one kind, cause and carrier."""
+    """Open dead letters of the same kind, cause and carrier."""
 
     kind: DeadLetterKind
     cause: CauseWord
@@ -119,7 +122,7 @@ class DeadLetterGroup(ClosedModel):
 
 
 class DeadLetterGroups(BaseModel):
-    """The open dead letters by what went wrong, the largest group first."""
+    """The open dead letters by cause, the largest group first."""
 
     items: list[DeadLetterGroup]
     counts_capped: Annotated[
@@ -142,7 +145,7 @@ async def list_dead_letters(
 async def group_dead_letters(
     connection: AsyncConnection[Any], wanted: DeadLetterFilter
 ) -> DeadLetterGroups:
-    """Return those that wait, by what went wrong: the page that on-call reads first."""
+    """Return the open dead letters by cause: the page that on-call reads first."""
     bounds = {
         "count_max": GROUPED_MAX,
         "examples_max": GROUP_EXAMPLES_MAX,
@@ -168,7 +171,7 @@ async def find_dead_letter(
 async def describe_dead_letter(
     connection: AsyncConnection[Any], dead_letter_id: int
 ) -> DeadLetterDetails | None:
-    """Return one dead letter with everything that is known about it."""
+    """Return a dead letter with all its facts."""
     found = await find_dead_letter(connection, dead_letter_id)
     if found is None:
         return None

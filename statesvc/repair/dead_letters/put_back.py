@@ -1,4 +1,7 @@
-"""The statements that replay and discard: putting back, what became of it, resolving. Each is safe to repeat."""
+"""The statements that replay and discard: putting back, its outcome, resolving.
+
+Each is safe to repeat.
+"""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
@@ -30,9 +33,10 @@ class ReplayVerdict(StrEnum):
 async def put_back(
     connection: Connection, request: RepairRequest, ids: Sequence[int]
 ) -> dict[int, Obstacle | None]:
-    """Put messages and notifications back, each once however many do it. Return for each what stood in the way; None: it is back.
+    """Put messages and notifications back, each once however many callers do it.
 
-    That notifications go out again is an entry of the log in the same transaction. Raises ArchivedHistoryError.
+    Return the obstacle for each; None: it is back. The log records in the same transaction that
+    notifications go out again. Raises ArchivedHistoryError.
     """
     async with connection.transaction():
         cursor = await connection.execute(
@@ -83,7 +87,7 @@ async def replayed_by(connection: Connection, request: RepairRequest) -> int:
 
 
 async def obstacle_of(connection: Connection, dead_letter_id: int) -> Obstacle | None:
-    """Return what stands in the way of a replay, as far as is known without reading the message again."""
+    """Return the obstacle to a replay, as far as is known without reading the message again."""
     row = await (
         await connection.execute(_SQL["obstacle"], {"dead_letter_id": dead_letter_id})
     ).fetchone()
@@ -91,7 +95,10 @@ async def obstacle_of(connection: Connection, dead_letter_id: int) -> Obstacle |
 
 
 async def resolve(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> int:
-    """Resolve dead letters whose messages or events were read again. Return how many were still open."""
+    """Resolve dead letters whose messages or events were read again.
+
+    Return how many were still open.
+    """
     return (
         await connection.execute(_SQL["resolve"], {**request.resolution, "ids": list(ids)})
     ).rowcount
@@ -100,9 +107,10 @@ async def resolve(connection: Connection, request: RepairRequest, ids: Sequence[
 async def discard(
     connection: Connection, request: RepairRequest, *, up_to: int, limit: int = DISCARDED_AT_ONCE
 ) -> int:
-    """Discard up to `limit` open ones with an id of at most `up_to`, and record it in the same transaction. Return how many.
+    """Discard up to `limit` open dead letters with ids of at most `up_to`. Return how many.
 
-    Nothing is deleted: a discarded dead letter is listed as such, with the reason.
+    Recorded in the same transaction. A discarded dead letter is not deleted: it is listed as
+    such, with the reason.
     """
     parameters = {**request.parameters, **request.resolution, "up_to": up_to, "limit": limit}
     async with connection.transaction():

@@ -1,4 +1,4 @@
-"""Plan of a replay: which dead letters it is asked for, and what it would do by kind, cause and carrier before it does anything."""
+"""Plan of a replay: its dead letters, and its effects by kind, cause and carrier."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -46,7 +46,6 @@ class RepairRequest:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the queries."""
         return {
             **self.wanted.parameters,
             "ids": None if self.ids is None else list(self.ids),
@@ -57,7 +56,7 @@ class RepairRequest:
     def of_one(
         cls, dead_letter_id: int, rereader: Rereader, *, actor: str, why: str
     ) -> "RepairRequest":
-        """Request the repair of one dead letter, as a run of its own."""
+        """Request the repair of a single dead letter, as a run of its own."""
         carriers = frozenset(rereader.carriers)
         return cls(
             wanted=DeadLetterFilter(),
@@ -70,14 +69,11 @@ class RepairRequest:
 
     @property
     def resolution(self) -> dict[str, Any]:
-        """Parameters of the queries that resolve."""
         return {"actor": self.actor, "why": self.why, "run_id": self.run_id}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDeadLetter:
-    """A dead letter that waits to be replayed."""
-
     dead_letter_id: int
     kind: DeadLetterKind
     carrier_id: str
@@ -86,7 +82,10 @@ class OpenDeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class ObstacleCount:
-    """Open dead letters of one kind, cause and carrier with the same obstacle; None: without one."""
+    """Open dead letters of the same kind, cause and carrier with the same obstacle.
+
+    None: without.
+    """
 
     kind: DeadLetterKind
     cause: str
@@ -96,7 +95,7 @@ class ObstacleCount:
 
 
 class ReplayPlanLine(BaseModel):
-    """Open dead letters of one kind, cause and carrier."""
+    """Open dead letters of the same kind, cause and carrier."""
 
     kind: DeadLetterKind
     cause: CauseWord
@@ -113,14 +112,16 @@ class ReplayPlanLine(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """The lines, the largest first. `up_to`: the newest dead letter that was there; what is buried later is no part of it."""
+    """The lines, the largest first.
+
+    `up_to`: the newest dead letter of the moment; later burials are not part of the plan.
+    """
 
     lines: Sequence[ReplayPlanLine]
     up_to: int
 
     @property
     def dead_letters(self) -> int:
-        """Number of dead letters."""
         return sum(line.dead_letters for line in self.lines)
 
     @property
@@ -173,13 +174,13 @@ def make_plan(
 
 
 async def newest_dead_letter(connection: Connection) -> int:
-    """Return its id: what is buried later is no part of a replay that begins now."""
+    """Return its id: later burials are not part of a replay that begins now."""
     ((newest,),) = await (await connection.execute(_SQL["newest_dead_letter"])).fetchall()
     return int(newest)
 
 
 async def plan_replay(connection: Connection, request: RepairRequest) -> ReplayPlan:
-    """Return what a replay of all that is there now would do."""
+    """Return the effects of a replay of all present dead letters."""
     up_to = await newest_dead_letter(connection)
     cursor = await connection.execute(_SQL["plan"], {**request.parameters, "up_to": up_to})
     counted = [
@@ -198,7 +199,7 @@ async def next_dead_letters(
     up_to: int,
     limit: int,
 ) -> list[OpenDeadLetter]:
-    """Open ones above `after` that are replayed in one of these ways, oldest first."""
+    """Return open dead letters above `after` with any of these ways, oldest first."""
     bounds = {"ways": [way.value for way in ways], "after": after, "up_to": up_to, "limit": limit}
     cursor = await connection.execute(_SQL["next_dead_letters"], {**request.parameters, **bounds})
     return [OpenDeadLetter(*row) for row in await cursor.fetchall()]

@@ -49,17 +49,17 @@ BATCH: Final = 200
 
 
 class ReplayEnd(StrEnum):
-    """End of one call of a run. Stable words; they are in the log, where older ones say why a run stopped by itself."""
+    """End of a call of a run. Stable words: the log holds them, with the reasons of older runs."""
 
     DONE = "done"
     LIMIT_REACHED = "limit_reached"
-    """Enough for one call is done; more remains."""
+    """The budget of the call is used up; more remains."""
     INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayBudget:
-    """Budget of one call: dead letters that it releases, messages that it reads again, and its time."""
+    """Budget of a call: dead letters to release, messages to read again, and time."""
 
     dead_letters_max: int
     messages_max: int = 2_000
@@ -84,8 +84,6 @@ class RunPosition:
 
 @dataclass(slots=True, kw_only=True)
 class RunProgress:
-    """Progress of one call of a run."""
-
     replayed: int = 0
     put_back: int = 0
     """Of the replayed: those that went back into a queue."""
@@ -96,12 +94,12 @@ class RunProgress:
     refused: Counter[Obstacle] = field(default_factory=Counter)
     ended: ReplayEnd | None = None
     remaining: int = 0
-    """Dead letters that a call has not come to."""
+    """Dead letters that a call has not reached."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReplayRun:
-    """One call of a run."""
+    """A call of a run."""
 
     connections: Connections
     request: RepairRequest
@@ -115,7 +113,11 @@ class ReplayRun:
     _began: float = field(init=False, default_factory=time.monotonic)
 
     async def replay(self, plan: ReplayPlan | None = None) -> RunProgress:
-        """Replay from the position on. Records an operator action before the first dead letter moves, and one at the end."""
+        """Replay from the position on.
+
+        Records an operator action before the first dead letter moves, and another at the
+        end.
+        """
         self._plan = plan
         steps = (self._put_back, self._reread_members, self._reread_codes)
         ended = None
@@ -193,7 +195,10 @@ class ReplayRun:
         return None
 
     async def _reread_code(self, code: CodeDeadLetter, *, began: datetime) -> bool:
-        """Read the messages with the code again, and conclude it; return False where the budget is spent before the last one."""
+        """Read the messages with the code again, and conclude it.
+
+        Return False if the budget is spent before the last message.
+        """
         walk = HistoryWalk(
             connections=self.connections,
             rereader=self.rereader,

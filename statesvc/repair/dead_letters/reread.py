@@ -1,6 +1,7 @@
-"""Dead letters of messages that took effect: members that were rejected, and codes that nobody knew. Their messages are read again.
+"""Dead letters of applied messages: rejected members and unknown codes.
 
-It does what `renormalize` does, of these messages only. Events with a code that come late: `statesvc.repair.renormalize.late_code`.
+Their messages are read again, as `renormalize` does, but these messages only. Events with a code
+that come late: `statesvc.repair.renormalize.late_code`.
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +35,10 @@ async def reread_members(
     rereader: Rereader,
     dead_letters: Sequence[OpenDeadLetter],
 ) -> tuple[RenormalizeReport, Counter[Obstacle]]:
-    """Resolve the dead letters of messages that are read whole now, at most MESSAGES_AT_ONCE of them. Return what stood in the way too."""
+    """Resolve the dead letters of messages that are now read whole. Return the obstacles of others.
+
+    At most MESSAGES_AT_ONCE messages.
+    """
     by_carrier: dict[str, list[OpenDeadLetter]] = defaultdict(list)
     for each in dead_letters:
         by_carrier[each.carrier_id].append(each)
@@ -58,8 +62,6 @@ async def reread_members(
 
 @dataclass(frozen=True, slots=True)
 class CodeDeadLetter(UnknownCode):
-    """The code of a dead letter."""
-
     dead_letter_id: int
 
 
@@ -96,7 +98,10 @@ async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLe
 async def conclude_code(
     walk: HistoryWalk, request: RepairRequest, code: CodeDeadLetter, *, began: datetime
 ) -> None:
-    """Resolve the dead letter, and read what was appended since `began` by workers that did not know the code yet."""
+    """Resolve the dead letter, and read the events appended since `began` without the code.
+
+    Workers that did not know the code yet appended them.
+    """
     async with walk.connections.connection() as connection:
         async with connection.transaction():
             await resolve(connection, request, [code.dead_letter_id])

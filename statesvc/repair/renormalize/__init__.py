@@ -1,1 +1,1 @@
-"""Re-reading history: what the stored messages say by the code of today, appended as corrections."""
+"""Re-reading history: stored messages by today's code, appended as corrections."""

@@ -1,7 +1,7 @@
-"""Plan of a second reading of a message: corrections of the events that it caused, and events that the first one missed. Pure.
+"""Plan of a second reading of a message: corrections of its events, and missed events. Pure.
 
-A correction re-reads at the old time: status, reason, a signer, an estimate. A difference that it has no field for (another time or
-place, a carrier's own correction) is reported and changes nothing.
+A correction re-reads at the old time: status, reason, a signer, an estimate. A difference that it
+has no field for (another time or place, a carrier's own correction) is reported and not applied.
 """
 
 from collections import Counter
@@ -55,21 +55,21 @@ class RenormalizeReport:
     retracted: int = 0
     added: int = 0
     unreadable: int = 0
-    """Their message cannot be read, no mapping names their code, and their raw fields alone do not say what they mean."""
+    """Events with neither a readable message nor a mapping nor sufficient raw fields."""
     beyond: Counter[str] = field(default_factory=Counter)
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)
     codes: set[CodeKey] = field(default_factory=set)
     codes_left: set[CodeKey] = field(default_factory=set)
     """Codes that are as unknown as before."""
     rejected: set[UUID] = field(default_factory=set)
-    """Messages that hold members which are no events."""
+    """Messages with members that are no events."""
     unopened: set[UUID] = field(default_factory=set)
     """Messages that cannot be read again, whatever became of their events."""
     transitions: int = 0
     updates: int = 0
     """Changes that keep the status."""
     notifications: int = 0
-    """Those that were put into the outbox: one for each change and subscription that wants it."""
+    """Notifications in the outbox: one for each change and matching subscription."""
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Shipments by (status before a batch, status after it)."""
 
@@ -87,7 +87,7 @@ class RenormalizeReport:
         }
 
     def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
-        """Take in what a batch did to shipments."""
+        """Add a batch's changes of shipments."""
         net: dict[UUID, tuple[str, str]] = {}
         for change in changes:
             self.transitions += change.is_transition
@@ -98,7 +98,6 @@ class RenormalizeReport:
         self.moved.update((before, after) for before, after in net.values() if before != after)
 
     def add(self, other: "RenormalizeReport") -> None:
-        """Take in what a part of the run found."""
         for name in COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.moved += other.moved
@@ -111,7 +110,7 @@ class RenormalizeReport:
 
 
 def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None = None) -> Event:
-    """Build our own event that puts `wanted` in place of what is in effect."""
+    """Build our own event that replaces the effect of a reading by `wanted`."""
     end_id = reading.end["event_id"] if reading.end is not None else None
     root_id = reading.root["event_id"]
     return replace(
@@ -131,7 +130,7 @@ def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None 
 def plan_read(
     caused: Sequence[EffectiveReading], said: Iterable[Proposal], report: RenormalizeReport
 ) -> list[Event]:
-    """Plan corrections of the events that a message caused, `said` being all that it says now."""
+    """Plan corrections of the events that a message caused. `said`: its whole reading now."""
     by_id: dict[str, Proposal] = {}
     for proposal in said:
         for _, event_id in proposal.scan_keys():
@@ -163,7 +162,7 @@ def plan_unread(
     mappings: Mappings,
     report: RenormalizeReport,
 ) -> list[Event]:
-    """Plan corrections of events whose message cannot be read, from their raw fields alone.
+    """Plan corrections of events with an unreadable message, from their raw fields alone.
 
     By a mapping, else as the carrier's code reads.
     """
@@ -199,7 +198,10 @@ def plan_unread(
 def _by_raw_fields(
     reading: EffectiveReading, carrier: Carrier, mappings: Mappings
 ) -> Meaning | None:
-    """Read an event by its raw fields, unless a normalizer of another name read it, whose raw fields have another shape."""
+    """Read an event by its raw fields, unless a normalizer of another name read it.
+
+    Raw fields of such an event have another shape.
+    """
     if reading.is_enrichment or reading.root["kind"] == Kind.CORRECTION.value:
         return None
     meaning = mappings.meaning_of(
@@ -241,7 +243,7 @@ def _plan_event(
 
 
 def _plan_absent(reading: EffectiveReading, report: RenormalizeReport, found: list[Event]) -> None:
-    """Take back, if it has any effect, what the message does not say."""
+    """Take back the effect, if any, of an event that the message lacks."""
     effect = reading.effect
     if reading.root["kind"] == Kind.CORRECTION.value:
         report.beyond["kind"] += 1
@@ -276,7 +278,7 @@ def _settle(
 
 
 def _was_unknown(reading: EffectiveReading) -> bool:
-    """Return whether the code was not known, whatever its category said."""
+    """Return whether the code was not known, with or without a category."""
     return reading.root["kind"] == Kind.UNMAPPED.value or bool(reading.root.get("by_category"))
 
 

@@ -29,7 +29,7 @@ ENRICHMENT_PREFIX: Final = "e1-"
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Part of a reading that a correction can change. `status` None: it moves nothing."""
+    """Part of a reading that a correction can change. `status` None: no change of status."""
 
     status: str | None = None
     reason: str | None = None
@@ -51,7 +51,7 @@ class Effect:
 
 
 def effect_of(document: Document) -> Effect:
-    """Return the effect of one logged event by itself."""
+    """Return the effect of a logged event by itself."""
     return Effect(
         status=document.get("status"),
         reason=document.get("reason"),
@@ -63,14 +63,14 @@ def effect_of(document: Document) -> Effect:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveReading:
-    """One event that a carrier's message caused, and the last of our corrections of it."""
+    """An event that a carrier's message caused, and the last of our corrections of it."""
 
     root: Document
     end: Document | None
 
     @property
     def effect(self) -> Effect:
-        """The effect that holds. A signer and an estimate were said and stand, unless the correction says another."""
+        """The effect that holds. Signer and estimate are kept, unless the correction has others."""
         said = effect_of(self.root)
         if self.end is None:
             return said
@@ -88,7 +88,7 @@ class EffectiveReading:
 
 
 def effective_readings(history: Iterable[Document]) -> list[EffectiveReading]:
-    """Return the events of one shipment that are not our own corrections."""
+    """Return the events of a shipment that are not our own corrections."""
     roots: list[Document] = []
     successors: dict[str, list[Document]] = defaultdict(list)
     for document in history:
@@ -103,7 +103,10 @@ def effective_readings(history: Iterable[Document]) -> list[EffectiveReading]:
 
 
 def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Document | None:
-    """Return the end of the chain. Under the shipment's lock a link has one successor only, so a chain never forks."""
+    """Return the end of the chain.
+
+    Under the shipment's lock a link has a single successor, so a chain never forks.
+    """
     end = None
     following = successors.get(root["event_id"])
     while following:
@@ -118,7 +121,10 @@ def raw_of(document: Document) -> Raw:
 
 
 def is_known(document: Document) -> bool:
-    """Return whether the event has only words that this version knows; a later one may have added some."""
+    """Return whether this version knows all words of the event.
+
+    A later version may have added some.
+    """
     return all(
         document.get(name) is None or document[name] in words for name, words in _WORDS.items()
     )

@@ -1,7 +1,8 @@
-"""The one walk over history: messages are read again in parts, and what comes out differently is appended.
+"""The walk over history: reads messages again in parts, and appends the differences.
 
-Its caller says which messages, in pages between positions of its own. Each part is an append of its own, and a bounded walk answers the
-position where the next one goes on: one that is cut off loses nothing, and a repeated one appends nothing twice.
+Its caller chooses the messages, in pages between positions of its own. Each part is its own append,
+and a bounded walk answers the position where the next goes on: an interrupted walk loses no work,
+and a repeated walk appends no event twice.
 """
 
 import asyncio
@@ -50,7 +51,10 @@ class Rereader:
         dry_run: bool = False,
         notify: bool = True,
     ) -> RenormalizeReport:
-        """Read up to MESSAGES_AT_ONCE messages by the stable version and the mappings of now; append what they lack."""
+        """Read up to MESSAGES_AT_ONCE messages by the stable version and present mappings.
+
+        Append the gaps.
+        """
         await self.mappings.refresh(connection)
         task = RereadTask(
             carrier=self.carriers[carrier_id],
@@ -97,7 +101,7 @@ class HistoryWalk:
     async def read(
         self, pages: WalkPages[Position], position: Position, *, is_bounded: bool = True
     ) -> tuple[Position, bool]:
-        """Read from a position on; return the position that was reached, and whether nothing is left."""
+        """Read from a position on; return the new position, and whether the end is reached."""
         while True:
             async with self.connections.connection() as connection:
                 page = await pages(connection, position)

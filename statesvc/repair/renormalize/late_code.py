@@ -1,8 +1,8 @@
-"""A code that nobody knew, and the events with it that come late.
+"""An unknown code, and the events with it that come late.
 
-A worker that claimed before a code was known may append one more event with it at any time until its batch commits. So a replay that
-has read all events with a code again resolves its dead letter first, then waits for the transactions of that time, then reads what came
-meanwhile.
+A worker that claimed before a code was known may append another event with it at any time until its
+batch commits. So a replay that has read all events with a code again resolves its dead letter
+first, then waits for the transactions of that time, then reads the late events.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""Reads a carrier's messages again and appends what comes out differently, in batches: safe to stop, and to run again.
+"""Reads a carrier's messages again and appends differences: safe to stop, and to run again.
 
-What a batch changes commits as one append, under the locks of its shipments; a reading that equals the one in effect appends nothing.
-So a second run finds nothing, and one that was cut short is finished by the next.
+A batch commits as a single append, under the locks of its shipments; a reading that equals the
+reading in effect appends no event. So a second run finds no differences, and an interrupted run is
+finished by the next.
 """
 
 import time
@@ -75,7 +76,7 @@ class RereadTask:
     writer: str
     dry_run: bool = False
     notify: bool = True
-    """False: no subscription is sent what the corrections change."""
+    """False: subscriptions are not notified of corrections."""
     archive: ArchivePath | None = None
     """Folder of the bodies that are hot no longer, and of archived months of the log."""
 
@@ -83,9 +84,10 @@ class RereadTask:
 async def reread(
     connection: Connection, task: RereadTask, message_ids: Sequence[UUID], mappings: Mappings
 ) -> RenormalizeReport:
-    """Read these messages again, a batch of them, and append what comes out differently; conclude nothing.
+    """Read a batch of messages again, and append the differences.
 
-    A message of another carrier (as `POST /v1/events` may bring) is read by the raw fields of its events.
+    Dead letters stay open. A message of another carrier (as `POST /v1/events` may bring) is
+    read by the raw fields of its events.
     """
     parameters = {"message_ids": list(message_ids), "carrier_id": task.carrier.carrier_id}
     cursor = await connection.execute(_SQL["these_messages"], parameters, binary=True)
@@ -209,7 +211,10 @@ class _Again:
 def _plan(
     task: RereadTask, again: Sequence[_Again], logged: _Logged, report: RenormalizeReport
 ) -> list[Read]:
-    """Return what to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
+    """Return the events to apply, the newest message first.
+
+    Its correction moves the status to its end, and those of older messages do not.
+    """
     carrier = _reading_clear(task)
     reads = []
     added: set[str] = set()
@@ -241,7 +246,10 @@ def _reading_clear(task: RereadTask) -> Carrier:
 
 
 async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:
-    """Name the shipments that the first reading did not: erasing one must make the body unreadable too."""
+    """Name shipments that the first reading did not name.
+
+    Erasing any of them must make the body unreadable too.
+    """
     settled, read = again.settled, again.read
     shipments = sorted(
         {*settled.shipments, *(proposal.shipment_id for proposal in again.proposals)}
@@ -305,7 +313,7 @@ def _unread(
 async def _caused(
     connection: Connection, shipments: set[UUID], messages: set[UUID]
 ) -> dict[UUID, list[EffectiveReading]]:
-    """Return the events of each message, with what is in effect for them."""
+    """Return the events of each message, with their effective readings."""
     cursor = await connection.execute(
         _SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True
     )

@@ -1,1 +1,1 @@
-"""Operators say what a code means: what that would change, and reading the history of the code again."""
+"""Teaching of codes by operators: preview, mappings, and reading the history again."""

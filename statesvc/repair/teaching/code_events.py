@@ -19,7 +19,7 @@ from statesvc.repair.teaching.samples import COUNT_MAX, SampleRow
 _SQL = queries("statesvc.repair.teaching", "code_events")
 
 PAGE: Final = 20_000
-"""Events of the log that a pass looks at in one statement."""
+"""Events of the log that a pass reads in a statement."""
 SEARCHED_MAX: Final = 50_000
 CODES_TRIED_MAX: Final = 3
 Connection = AsyncConnection[Any]
@@ -94,7 +94,10 @@ async def has_events(connection: Connection, code: MappedCode) -> bool:
 async def as_events_have_it(
     connection: Connection, printed: PrintedCode, digest: Digest
 ) -> PrintedCode:
-    """Split `TYPE/CODE`, as lists and histories join them, into both parts, where events have them and none has it as one code."""
+    """Split `TYPE/CODE` into both parts, if events have these and not the whole.
+
+    Lists and histories join them.
+    """
     code = printed.raw_code or ""
     if (
         printed.raw_type is not None
@@ -115,7 +118,6 @@ async def as_events_have_it(
 
 
 async def open_code_dead_letter(connection: Connection, code: UnknownCode) -> int | None:
-    """Return the open dead letter of a code."""
     row = await (
         await connection.execute(_SQL["open_code_dead_letter"], code.parameters)
     ).fetchone()

@@ -1,4 +1,4 @@
-"""List of mappings, next to what the shipped tables say: a mapping that a table says too can be taken back."""
+"""List of mappings, next to the shipped tables: a mapping equal to a table's can be taken back."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -15,7 +15,7 @@ from statesvc.repair.teaching.preview import CodeMeaning
 
 
 class ListedMapping(BaseModel):
-    """One row: what it is about as it stands in the log, what it says, and what the shipped table says."""
+    """A row: its code as logged, its meaning, and the shipped table's meaning."""
 
     revision: Annotated[
         int,
@@ -59,7 +59,7 @@ class ListedMapping(BaseModel):
 def listed(
     carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, shows_texts: bool = True
 ) -> ListedMapping:
-    """Return one row as it is listed. `texts`: by their stand-ins."""
+    """Return a row as it is listed. `texts`: by their placeholders."""
     shipped = shipped_reading(carrier, mapping, texts)
     return ListedMapping(
         revision=mapping.revision,
@@ -83,7 +83,10 @@ def listed(
 def shipped_reading(
     carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str]
 ) -> Meaning | None:
-    """Return what this release reads without the mapping, as far as its tables and the codes alone say; None: nothing, or more decides."""
+    """Return the reading of this release without the mapping, by its tables and the codes alone.
+
+    None: no reading, or other fields decide.
+    """
     row = _row(mapping, texts)
     found = None if row is None else shipped_meaning(row)
     if found is None and mapping.raw_text is None:

@@ -1,4 +1,4 @@
-"""What mapping a code would concern: how many events have it, and the newest of them."""
+"""Preview of a mapping: how many events have the code, and the newest of them."""
 
 from typing import Annotated, Final
 
@@ -33,7 +33,7 @@ class CodeMeaning(ClosedModel):
 
     @classmethod
     def of(cls, meaning: Meaning | None) -> "CodeMeaning | None":
-        """Convert a meaning; None where there is none."""
+        """Convert a meaning, if any."""
         return (
             None
             if meaning is None

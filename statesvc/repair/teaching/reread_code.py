@@ -1,6 +1,7 @@
-"""Reads the history of one code again, whatever it was read as: a pass over the log, safe to stop and to run again.
+"""Reads the history of a code again, known or unknown: a pass over the log, safe to repeat.
 
-A command runs to the end. A call of the API has a budget and answers the place where the next call goes on.
+A command runs to the end. A call of the API has a budget and answers the place where the next call
+goes on.
 """
 
 from collections import deque
@@ -58,7 +59,7 @@ class RereadPosition:
 
 @dataclass(slots=True)
 class CodeReread:
-    """One run, or one call of it."""
+    """A run, or a call of it."""
 
     walk: HistoryWalk
     request: RereadRequest
@@ -108,7 +109,10 @@ class CodeReread:
         return WalkPage([(message_id, None) for message_id in unread], page.last, page.is_last)
 
     async def _resolve(self, listed: UnknownCode) -> None:
-        """Resolve the dead letter of the code. Where it is one of several texts or reasons, all events of the dead letter decide."""
+        """Resolve the dead letter of the code.
+
+        If the code has several texts or reasons, all events of the dead letter decide.
+        """
         code = self.request.code
         async with self.walk.connections.connection() as connection:
             self.dead_letter_id = await open_code_dead_letter(connection, listed)

@@ -1,4 +1,4 @@
-"""Events with an unknown code, for the operator who says what it means; with their texts for readers of personal fields."""
+"""Events with an unknown code, for operators; with their texts for readers of personal fields."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple
@@ -31,7 +31,7 @@ class ProposedMapping(BaseModel):
 
     @classmethod
     def of(cls, *texts: str | None) -> "ProposedMapping | None":
-        """Return what the first of the texts proposes that proposes anything."""
+        """Return the proposal of the first text that has any."""
         found = next((each for text in texts if (each := proposed(text)) is not None), None)
         if found is None or found.meaning.status is None:
             return None
@@ -39,7 +39,7 @@ class ProposedMapping(BaseModel):
 
 
 class CodeSample(BaseModel):
-    """One event with the code."""
+    """An event with the code."""
 
     carrier_id: str
     tracking_number: str

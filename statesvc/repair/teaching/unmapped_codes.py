@@ -1,4 +1,4 @@
-"""Codes that nobody knows yet, and those that were read only by the category which the carrier adds to them: what there is to teach."""
+"""Unknown codes, and codes known only by the category that the carrier adds to them."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -21,7 +21,7 @@ SAMPLES_READ = 5
 
 
 class UnmappedCode(BaseModel):
-    """One such code, as dead letters list it."""
+    """An unmapped code, as dead letters list it."""
 
     carrier_id: Annotated[str, Field(examples=["ups"])]
     raw_type: Annotated[
@@ -71,9 +71,9 @@ async def unmapped_codes(
     carrier_id: str | None = None,
     keyring: Keyring | None = None,
 ) -> list[UnmappedCode]:
-    """Return codes with an open dead letter, the newest first, then those read by category, the most frequent first.
+    """Return codes with an open dead letter, the newest first, then those read by category.
 
-    With a keyring the first of them come with what their texts propose.
+    The latter by frequency. With a keyring the first codes have the proposals of their texts.
     """
     found = await _all(connection, carrier_id)
     if keyring is None:
