@@ -1,9 +1,11 @@
-"""Division of a carrier's statement into what stands in clear, for ever, and what is sealed. Pure; final from the first release.
+"""Division of a carrier's statement into a clear and a sealed part. Pure; final.
 
-Clear: type, code, reason and further codes as far as they look like codes, city, region, country, a facility's code, and a coarse prefix
-of the postcode where one is defined for the country. Sealed: all texts, the exact postcode, the signer. Where a text stands in the place
-of a code, its keyed digest (`text-` and 26 characters) stands for it, here and in identities: equal texts have equal digests, and
-`restored` finds the texts that a carrier's tables know, so that an erased event can be read again.
+Clear, for ever: type, code, reason and further codes as far as they look like codes, city, region,
+country, a facility's code, and a coarse prefix of the postcode where the country has one defined.
+Sealed: all texts, the exact postcode, the signer. A text in the place of a code is replaced by its
+keyed digest (`text-` and 26 characters), here and in identities: equal texts have equal digests,
+and `restored` finds the texts that a carrier's tables know, so that an erased event can be read
+again.
 """
 
 import csv
@@ -21,7 +23,10 @@ Digest = Callable[[bytes], bytes]
 """A keyed digest (HMAC-SHA256 under the installation's digest key)."""
 
 TEXT: Final = "text"
-"""Stand-in for any text in place of a code where codes are listed, such as dead letters: or every name would make one."""
+"""Replaces any text in place of a code in lists of codes, such as dead letters.
+
+Otherwise every name would be a code.
+"""
 
 STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _SENTENCE: Final = re.compile(r"<[a-zA-Z/!][^<>]{0,200}>|\S\s+\S.*[.!?]\s*\Z", re.DOTALL)
@@ -39,7 +44,7 @@ class Split(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def looks_like_code(printed: str) -> bool:
-    """Return whether the printed text is a code: one word of ASCII, and not only digits that may be a telephone's."""
+    """Return whether the printed text is a code: an ASCII word that cannot be a phone number."""
     return _CODE.fullmatch(printed) is not None
 
 
@@ -55,7 +60,7 @@ def is_stand_in(code: str | None) -> bool:
 
 
 def listed_code(code: str | None) -> str | None:
-    """Return a clear code as lists have it: all texts are one."""
+    """Return a clear code as in lists of codes: all texts are equal."""
     return TEXT if is_stand_in(code) else code
 
 
@@ -106,7 +111,7 @@ def clear_raw(raw: Raw, carrier_id: str, digest: Digest) -> Raw:
 
 
 def clear_place(place: EventPlace, carrier_id: str, digest: Digest) -> EventPlace:
-    """Return the part that stands in clear; the same object where nothing of it is sealed."""
+    """Return the clear part; the same object where no part of it is sealed."""
     facility = place.facility
     is_code = facility is None or looks_like_code(facility)
     if place.postal_code is None and is_code:

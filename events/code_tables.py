@@ -1,7 +1,7 @@
 """Location of a code's row in a carrier's table.
 
-A row's key is made of what the carrier prints, column by column. Where a table has a column that an event's raw fields do not hold (the
-service that DHL bills, say), no row can be named.
+A row's key consists of printed fields, column by column. Where a table has a column that an event's
+raw fields lack (the service that DHL bills, say), no row can be named.
 """
 
 import csv
@@ -25,7 +25,10 @@ _SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "bare": lambda printed: collapse(printed).rstrip(" -").lower(),
     "stated": lambda printed: printed,
 }
-"""Spelling of what is printed, by table; `stated`: as it is, and a code without it has no row."""
+"""Normalisation of printed codes, by table.
+
+`stated`: as it is, and an absent code has no row.
+"""
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "aftership": ("always:subtag", "code"),
@@ -62,7 +65,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "veho": ("lower:code",),
     "viettelpost": ("code", "reason"),
 }
-"""Key columns of the tables of carriers whose columns are not called after the raw fields."""
+"""Key columns of carriers' tables that are not named after the raw fields."""
 
 _IMPLIED: Final[Mapping[str, str]] = {
     "dhl_parcel_nl": "type",
@@ -70,10 +73,10 @@ _IMPLIED: Final[Mapping[str, str]] = {
     "postnl": "type",
     "trackingmore": "type",
 }
-"""Fields that these print next to a code and the table does not ask for: the code says it all."""
+"""Fields printed next to a code that the table omits, as the code implies them."""
 
 _MORE_DECIDES: Final = frozenset({"dcsa"})
-"""Carriers whose rows say less than a mapping: their normalizers ask for more than the row's key."""
+"""Carriers with rows coarser than a mapping: their normalizers need more than the row's key."""
 
 _NAMES: Final = {"17track": "seventeentrack"}
 
@@ -88,7 +91,8 @@ class TableRow(NamedTuple):
 def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
     """Return the row of a code as it is printed; an absent reason or text means any.
 
-    None where the table has rows for some reasons or texts of the code, which win over one for any.
+    None where the table has rows for some reasons or texts of the code, which win over a row
+    for any.
     """
     row = printed_row(carrier_id, raw, text)
     if row is None:
@@ -102,7 +106,7 @@ def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
 
 
 def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
-    """Yield the row, and the one for any reason and text of the code."""
+    """Yield the row, and the row for any reason and text of the code."""
     yield row
     optional = _optional_places(carrier_id, row.table)
     yield row._replace(
@@ -111,7 +115,7 @@ def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
 
 
 def printed_row(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
-    """Return the row of what is printed; None where the table has no key for it."""
+    """Return the row of the printed fields; None where the table has no key for them."""
     table = f"{_NAMES.get(carrier_id, carrier_id)}_codes.csv"
     if not files("events.carriers").joinpath(table).is_file():
         return None
@@ -139,7 +143,7 @@ def _optional_places(carrier_id: str, table: str) -> list[int]:
 
 
 def _has_key(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]) -> bool:
-    """Return whether the columns hold all that is printed, and ask for nothing else."""
+    """Return whether the columns are exactly the printed fields."""
     sources = [_source(column) for column in columns if not column.startswith(_ALWAYS)]
     keyed = {*sources, _IMPLIED.get(carrier_id)}
     return (
@@ -151,7 +155,7 @@ def _has_key(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str 
 
 
 def shipped_meaning(row: TableRow) -> Meaning | None:
-    """Return what the table says of the row's key; None if it has no such row."""
+    """Return the table's meaning of the row's key; None if it has no such row."""
     return _table(row.table).get(row.key)
 
 

@@ -13,7 +13,7 @@ class Cause(StrEnum):
     TOO_COMPLEX = "too_complex"
     """Beyond the limits on depth, nodes, attributes or number length."""
     UNKNOWN_FORMAT = "unknown_format"
-    """Parses, but is none of the carrier's formats."""
+    """Parses, but is not in any of the carrier's formats."""
     NO_TRACKING_NUMBER = "no_tracking_number"
     """Events without a tracking number in any field."""
     INVALID_EVENT = "invalid_event"
@@ -21,9 +21,12 @@ class Cause(StrEnum):
     REJECTED_MEMBER = "rejected_member"
     """The message was applied, but some of its members are no events."""
     UNKNOWN_CODE = "unknown_code"
-    """A carrier code that no mapping knows; one dead letter per (carrier, type, code)."""
+    """A carrier code without a mapping; one dead letter per (carrier, type, code)."""
     CONTRADICTS_TEXT = "contradicts_text"
-    """A code whose text says another status; one dead letter per (carrier, type, code, status of the text)."""
+    """A code whose text names another status.
+
+    One dead letter per (carrier, type, code, status of the text).
+    """
     WORKER_DIED = "worker_died"
     """Every attempt ended without a verdict."""
     BODY_MISSING = "body_missing"
@@ -37,7 +40,7 @@ class Cause(StrEnum):
     UNMAPPED_TASK = "unmapped_task"
     """A message of another broker for which the shovel's mapping has no rule."""
     REUSED_TASK_ID = "reused_task_id"
-    """A message of another broker with the id of an earlier one, and other content."""
+    """A message of another broker that reuses an earlier id with other content."""
     RETURNING = "returning"
     """Taken out of the inbox, to go back to the broker that it came from."""
 

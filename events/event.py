@@ -1,11 +1,12 @@
 """The two shapes of a carrier's statement: as a normalizer reads it, and as the log stores it.
 
-A normalizer yields `Reading`s (pure, without identity); `events.identity.ids.identify` turns each into an `Event`.
-Both are values: nothing here does I/O or knows the clock.
+A normalizer yields `Reading`s (pure, without identity); `events.identity.ids.identify` turns each
+into an `Event`. Both are values, without I/O or a clock.
 
-`value` makes them frozen dataclasses to the type checker, which refuses assignment, and plain ones at run time: a frozen dataclass sets
-each field through `object.__setattr__`, and at a hundred and fifty fields an event that was a tenth of the worker's time. `EventPlace` and
-`Raw` are tuples: they are the keys of caches, and a tuple is hashed and compared in C.
+`value` makes them frozen dataclasses to the type checker, which refuses assignment, and plain
+dataclasses at run time: a frozen dataclass sets each field through `object.__setattr__`, and at a
+hundred and fifty fields an event that was a tenth of the worker's time. `EventPlace` and `Raw` are
+tuples: they are the keys of caches, and a tuple is hashed and compared in C.
 """
 
 from datetime import datetime
@@ -42,9 +43,10 @@ __all__ = [
 class PrintedTime:
     """A point in time as a carrier printed it.
 
-    `printed` is the carrier's own text (date and time joined by one blank where they are two fields); `local` is the wall
-    clock that it shows, without zone (None where only an epoch or nothing is printed); `instant` is timezone-aware in the
-    offset that `tz_source` explains; `fields` says which parts were printed, for the derived id.
+    `printed` is the carrier's own text (date and time joined by a blank where they are two
+    fields); `local` is the printed wall clock, without zone (None where only an epoch or no
+    time is printed); `instant` is timezone-aware in the offset that `tz_source` explains;
+    `fields` lists the printed parts, for the derived id.
     """
 
     printed: str
@@ -60,9 +62,10 @@ class PrintedTime:
 
 
 class EventPlace(NamedTuple):
-    """Place of a scan. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it.
+    """Place of a scan, as printed and trimmed.
 
-    In an `Event` the beginning of the postcode stands for it; the whole of it is sealed.
+    `country` is ISO 3166-1 alpha-2 where the carrier allows it to be known. An `Event` holds
+    only the beginning of the postcode; the whole of it is sealed.
     """
 
     city: str | None = None
@@ -87,12 +90,13 @@ class Raw(NamedTuple):
 
 @value(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One statement of a carrier as its normalizer read it, before it has an identity.
+    """A carrier's statement as its normalizer read it, before it has an identity.
 
-    `tracking_number` is None where the message names none (an answer to a request that did). `native_id` is the carrier's
-    own id of the scan, unique per carrier; set `native_id_per_number` where it is unique only per tracking number.
-    `signed_by`, `estimated_delivery` are enrichment: not part of the identity, never a conflict; `stamp` is the carrier's
-    own update time of that enrichment as printed, or empty.
+    `tracking_number` is None where the message names none (an answer to a request that did).
+    `native_id` is the carrier's own id of the scan, unique per carrier; set
+    `native_id_per_number` where it is unique only per tracking number. `signed_by`,
+    `estimated_delivery` are enrichment: not part of the identity, never a conflict; `stamp` is
+    the carrier's own update time of that enrichment as printed, or empty.
     """
 
     tracking_number: str | None
@@ -104,7 +108,7 @@ class Reading:
     reason: Reason | None = None
     by_category: bool = False
     contradicted: Status | None = None
-    """Status that the text states of an unmapped scan whose code says another."""
+    """Status in the text of an unmapped scan whose code names another."""
     discriminator: str = ""
     piece: str | None = None
     native_id: str | None = None
@@ -118,7 +122,7 @@ class Reading:
     service: str | None = None
     """Service that the shipper bought, as the carrier names it. Not part of the identity, and never a conflict."""
     parcel_carrier_id: str | None = None
-    """Carrier that an aggregator names, where it is one of ours. Not part of the identity either."""
+    """Carrier that an aggregator names, if it is ours. Not part of the identity."""
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -132,7 +136,10 @@ class Rejection:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Normalized:
-    """Everything that one message says. No readings and no rejections: a notice or an empty answer (`empty`)."""
+    """The content of a message.
+
+    Without readings and rejections it is a notice or an empty answer (`empty`).
+    """
 
     readings: tuple[Reading, ...] = ()
     rejections: tuple[Rejection, ...] = ()
@@ -142,7 +149,8 @@ class Normalized:
 class Personal:
     """The part of an event that may name a person; sealed before it is stored, never logged.
 
-    `facility` and `raw` are as printed where a text stands in place of a code; None where the clear ones are what was printed.
+    `facility` and `raw` are as printed where a text is in place of a code; None where the clear
+    fields equal the printed ones.
     """
 
     description: str | None = None
@@ -161,9 +169,10 @@ NOT_PERSONAL = Personal()
 
 @value(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A carrier event in canonical form: a reading with its identity. Field names are those of the JSON contract.
+    """A carrier event in canonical form: a reading with its identity.
 
-    All but `personal` stands in clear in the log (`events.clear_part`).
+    Field names are those of the JSON contract. All but `personal` is in clear in the log
+    (`events.clear_part`).
     """
 
     carrier_id: str
@@ -195,8 +204,8 @@ class Event:
     raw_wall: str | None = None
     """The wall clock as printed, where `occurred_at` shows another because daylight saving skipped it."""
     raw_text: str | None = None
-    """The keyed digest of the text, where nothing else distinguishes the scan."""
+    """The keyed digest of the text, where no other field distinguishes the scan."""
     contradicted: Status | None = None
-    """As in `Reading`. Not written to the log either."""
+    """As in `Reading`. Not written to the log."""
     aliases: tuple[str, ...] = ()
     """Ids under which another envelope or an older recipe may have brought the same scan. Not written to the log."""

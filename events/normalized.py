@@ -1,7 +1,8 @@
-"""The form in which a worker in another language hands over what it read (docs/claim-protocol.md): one JSON document a message.
+"""The handed-over readings of a worker in another language: a JSON document per message.
 
-`load(dump(normalized)) == normalized` for whatever our own normalizers say, so that events handed over get the ids and facts that they
-would have got here. `load` is strict: a field that it does not know is refused, for a misspelt one would change ids for good.
+Its format is in docs/claim-protocol.md. `load(dump(normalized)) == normalized` for any output of
+our own normalizers, so that handed-over events get the ids and facts that they would have got here.
+`load` is strict: an unknown field is refused, for a misspelt field would change ids for good.
 """
 
 import re

@@ -14,7 +14,7 @@ _AS_DIGITS: Final = bytes(
     b"0123456789abcdefghijklmnopqrstuv"[_ALPHABET.index(chr(each))] if chr(each) in _ALPHABET else 0
     for each in range(256)
 )
-"""Digits of base 32 as `int` reads them; what is none becomes zero bytes, which are no digits."""
+"""Base 32 digits as `int` reads them; other bytes become zero, which is no digit."""
 _ISOLATES: Final = re.compile("[\u2066-\u2069]")
 _IGNORED: Final = re.compile(
     "[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]"
@@ -25,7 +25,7 @@ _LONGEST_WORD: Final = 64
 
 
 def nearest(written: str, words: Collection[str]) -> str | None:
-    """Return the word that `written` was probably meant for, None where nothing is near."""
+    """Return the word probably meant by `written`; None where none is near."""
     # comparing takes the square of the length
     if len(written) > _LONGEST_WORD:
         return None
@@ -62,15 +62,16 @@ BARCODES: Final = (
     (r"00(\d{18})", r"\1"),
     (r"(\d{18})", r"00\1"),
 )
-"""Numbers as labels print them in barcodes, and what carriers print of them elsewhere."""
+"""Numbers as labels print them in barcodes, with their form elsewhere."""
 _BARCODES: Final = tuple((re.compile(barcode), number) for barcode, number in BARCODES)
 _BRACKETS: Final = re.compile(r"[()]")
 
 
 def sought_forms(sought: str) -> set[str]:
-    """Return a number that is sought, as it is and as labels print it, without the marks that pages put around a text of another direction.
+    """Return the forms of a searched number: as it is, and as on labels.
 
-    In a number that is said they stay: ids are made of it.
+    Without the marks that pages put around a text of another direction. In stated numbers they
+    stay: ids are made of them.
     """
     plain = _ISOLATES.sub("", sought)
     bare = normalize_number(_BRACKETS.sub("", plain))
@@ -82,7 +83,7 @@ def sought_forms(sought: str) -> set[str]:
 
 
 def stands_alone(number: str, text: str) -> bool:
-    """Return whether a text holds a normalized number in any spelling, and not as part of a longer one."""
+    """Return whether a text holds a normalized number in any spelling, outside a longer number."""
     spellings = f"{_IGNORED.pattern}*".join(map(re.escape, number))
     return (
         re.search(rf"(?<![^\W_]){spellings}(?![^\W_])", unicodedata.normalize("NFKC", text).upper())

@@ -1,8 +1,8 @@
-"""Proposals for the meaning of an event's text whose code is unknown: shown to an operator, never a reading.
+"""Proposals for the meaning of texts with an unknown code: for an operator, never a reading.
 
-A text in a carrier's own table is a code. A text that other carriers' tables agree on, or a phrase of `text_phrases.csv` (regular
-expressions, the first that fits), is proposed with that reason; a text that says nothing clear is not. The tests count on the corpora
-how often a proposal is right.
+A text in a carrier's own table is a code. A text that other carriers' tables agree on, or a phrase
+of `text_phrases.csv` (regular expressions, the first match), is proposed with that reason; an
+unclear text is not. The tests measure the accuracy of proposals on the corpora.
 """
 
 import csv
@@ -20,7 +20,7 @@ _NOT_YET: Final = re.compile(
     r"\b(?:will|shall|to be|can be|expected|scheduled|soon|estimated|yet|wird|werden|soll|sera|ser[áa]|wordt|zal)\b"
     r"|voraussichtlich|prévue?|prevista?"
 )
-"""Words of a sentence about what lies ahead: it says nothing of where the parcel is."""
+"""Words of a sentence about the future: it does not give the parcel's present state."""
 
 _OVER: Final = frozenset(
     {
@@ -31,7 +31,7 @@ _OVER: Final = frozenset(
         Status.DELIVERY_ATTEMPTED,
     }
 )
-"""Statuses that no sentence about what lies ahead says."""
+"""Statuses that no sentence about the future can mean."""
 
 
 class ProposedMeaning(NamedTuple):
@@ -42,7 +42,7 @@ class ProposedMeaning(NamedTuple):
 
 
 def proposed(text: str | None) -> ProposedMeaning | None:
-    """Propose a meaning for a text; None where it says nothing clear."""
+    """Propose a meaning for a text; None where it is unclear."""
     words = as_compared(text or "")
     if not words:
         return None
@@ -73,7 +73,10 @@ def stated_status(text: str) -> Status | None:
 
 
 def _is_ours(phrase: str, pattern: re.Pattern[str]) -> bool:
-    """Return whether all words of what was found stand in the pattern: what a sentence names between them may be a person."""
+    """Return whether all words of the match are in the pattern.
+
+    A name between them may be a person's.
+    """
     return all(word in pattern.pattern for word in re.findall(r"\w+", phrase))
 
 

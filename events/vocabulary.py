@@ -14,13 +14,13 @@ class Kind(StrEnum):
     INFO = "info"
     """Adds a fact (ETA, photo, signer); never moves the status."""
     CORRECTION = "correction"
-    """Takes back or re-reads an earlier event."""
+    """Retracts or re-reads an earlier event."""
     UNMAPPED = "unmapped"
-    """A carrier code that is not known yet: facts stored, nothing guessed."""
+    """An unknown carrier code: facts stored, meaning not guessed."""
 
 
 class Status(StrEnum):
-    """Status of a shipment. `UNKNOWN` is the initial state only and never stands in an event."""
+    """Status of a shipment. `UNKNOWN` is the initial state only and never occurs in an event."""
 
     UNKNOWN = "unknown"
     INFO_RECEIVED = "info_received"

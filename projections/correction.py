@@ -1,9 +1,10 @@
-"""Corrections, applied before the fold: the facts as they read once everything that was taken back is taken back.
+"""Corrections, applied before the fold: the facts without everything that was retracted.
 
-Our own corrections (`c1-`) form chains; the end of a chain replaces the reading of the event at its root. A carrier's
-correction acts on top of that reading: on the event that it names, the latest correction winning, or, naming none, on the latest
-earlier scan that it can mean and that still counts. Nothing is deleted: a retracted scan stays as a fact that moves nothing. Only the
-set of facts matters, never the order in which they came.
+Our own corrections (`c1-`) form chains; the end of a chain replaces the reading of the event at its
+root. A carrier's correction acts on top of that reading: on the event that it names, where the
+latest correction wins, or, without a name, on the latest earlier scan that it can mean and that
+still counts. Events are never deleted: a retracted scan stays as a fact that does not move the
+status. The result depends on the set of facts, never on their order of arrival.
 """
 
 from bisect import bisect_left, insort
@@ -37,9 +38,10 @@ FAMILIES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Facts as they now read. `pending`: named but absent events. `unbound`: some correction found nothing to correct.
+    """Corrected facts. `pending`: named but absent events.
 
-    `corrected_by`: of each event that reads otherwise now, the correction that says so.
+    `unbound`: a correction has no event to correct. `corrected_by`: for each event that now
+    reads differently, the correction that changed it.
     """
 
     facts: list[Fact]
@@ -75,7 +77,10 @@ def _own(fact: Fact) -> bool:
 
 
 def _reread(fact: Fact, correction: Fact) -> Fact:
-    """Return `fact` as `correction` reads it: at its old time with another status, or taken back. Its estimate was said and stands."""
+    """Return `fact` as `correction` reads it: retracted, or with another status at its old time.
+
+    An estimate that it carried is kept.
+    """
     if correction.status is None or fact.enriches:
         estimate = None if fact.enriches else fact.estimated_delivery
         return replace(
@@ -93,8 +98,6 @@ def _reread(fact: Fact, correction: Fact) -> Fact:
 
 
 class _Corrections:
-    """`facts` as corrected so far."""
-
     __slots__ = ("corrected_by", "facts", "pending", "unbound")
 
     def __init__(self, facts: dict[str, Fact]) -> None:
@@ -104,7 +107,10 @@ class _Corrections:
         self.corrected_by: dict[str, str] = {}
 
     def apply_own(self, corrections: list[Fact]) -> None:
-        """Follow each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
+        """Follow each chain from its root to its end.
+
+        Data that the end carries (a signer, an estimate) becomes the root's enrichment.
+        """
         successors = defaultdict(list)
         for fact in corrections:
             del self.facts[fact.event_id]
@@ -130,7 +136,10 @@ class _Corrections:
                 self._miss(fact.anchor or fact.corrects)
 
     def apply_targeted(self, corrections: list[Fact]) -> None:
-        """Apply the latest first, so that a correction which was itself taken back does nothing. Only a later one can take it back."""
+        """Apply the latest first, so that a retracted correction has no effect.
+
+        Only a later correction can retract it.
+        """
         settled: set[str] = set()
         for correction in reversed(corrections):
             target_id = correction.corrects

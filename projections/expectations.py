@@ -1,8 +1,10 @@
-"""Expectations: from a shipment's state and its carrier's rules to the next deadline. Pure; time is an argument.
+"""Expectations: from a shipment's state and its carrier's rules to the next deadline. Pure.
 
-A deadline that passes is observed once for its cause: the scan after which nothing came, the day that was promised. What arrives later
-takes the cause away, and with it the flag, because no other rule of the state has the same cause; a cause that comes back (a correction
-took away what took it away) has its flag again and is not observed again. So flags follow from the log alone, whatever the rules are today.
+Time is an argument. A missed deadline is observed once for its cause: the last scan before the
+silence, or the promised day. A later event removes the cause, and the flag with it, because no
+other state of the shipment has the same cause; if the cause returns (a correction retracts the
+event that removed it), the flag returns and is not observed again. So flags follow from the log
+alone, whatever the rules are today.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +23,7 @@ class Expectation(StrEnum):
     """An expectation that was not met."""
 
     STALLED = "stalled"
-    """No scan for the hours of its status."""
+    """No scan within the hours that its status allows."""
     NOT_PICKED_UP = "not_picked_up"
     """A label was made, and the carrier never had the parcel."""
     OVERDUE = "overdue"
@@ -81,7 +83,7 @@ class ExpectationRules:
     revision: int = 0
 
     def changed(self, document: Mapping[str, Any], *, revision: int) -> "ExpectationRules":
-        """Return the rules with what `document` says; the rest stays."""
+        """Return the rules with the members of `document` replaced."""
         names = {each.name for each in fields(self)} - {"stalled", "revision"}
         stalled = {
             Status(status): hours for status, hours in (document.get("stalled") or {}).items()
@@ -107,7 +109,10 @@ DEFAULT_RULES: Final = ExpectationRules()
 
 
 class Deadline(NamedTuple):
-    """Time at which something is observed, unless it happens before. `cause`: what would have to change for it to be observed again."""
+    """A time at which an expectation is observed as missed unless it is met before.
+
+    `cause`: the fact that must change before it is observed again.
+    """
 
     due_at: datetime
     kind: Expectation
@@ -168,7 +173,7 @@ def deadlines(state: ShipmentState, rules: ExpectationRules) -> Iterator[Deadlin
 
 
 def flagged(state: ShipmentState) -> list[str]:
-    """Return the expectations that were observed and whose cause holds."""
+    """Return the observed expectations whose cause still holds."""
     if not state.observed:
         return []
     return [
@@ -201,9 +206,9 @@ def causes(state: ShipmentState) -> dict[Expectation, tuple[str, datetime]]:
 
 
 def promised_until(state: ShipmentState) -> datetime | None:
-    """Return the end of the promised day: where it was delivered, or where it was seen last.
+    """Return the end of the promised day, in the zone of the delivery or of the last scan.
 
-    None where nothing, or no date, was promised.
+    None without a promised date.
     """
     where = state.delivered_at or (state.scanned.at if state.scanned else state.last_event_at)
     day = promised_day(state)

@@ -1,10 +1,11 @@
-"""A carrier event as the fold sees it: only what state is made of, and the key that sorts it.
+"""A carrier event as the fold sees it: only the fields that state is made of, and its sort key.
 
-The key is a function of the one event, so that any order of arrival gives the same order of folding: (time, rank, event key).
-A scan known to the day sorts at the day's start up to rank 3 and at its end above. An enrichment has the time of its anchor and a rank
-above all scans, so it sorts after its anchor whatever that is, then by its stamp and value; so does a carrier's own event of who
-signed, which often has the time of the delivery that was signed for. A correction sorts after both: what takes back "the previous
-event" must find that event before it.
+The key is a function of the event alone, so that any order of arrival gives the same order of
+folding: (time, rank, event key). A scan known to the day sorts at the day's start up to rank 3 and
+at its end above. An enrichment has the time of its anchor and a rank above all scans, so it always
+sorts after its anchor, then by its stamp and value; so does a carrier's own signature event, which
+often has the time of the delivery it signs. A correction sorts after both: a correction of "the
+previous event" must find that event before it.
 """
 
 from collections.abc import Mapping
@@ -93,11 +94,12 @@ decode_event: Final = Decoder(LoggedEvent).decode
 
 @value(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One event. `instant` has a fixed offset, so its wall clock is the carrier's local time and survives the log unchanged.
+    """One event. `instant` has a fixed offset, so its wall clock is the carrier's local time.
 
-    `is_timed`: the carrier printed its time; one that it did not has the time of its receipt, which sorts it and says nothing else.
-    `corrects` names the event that a correction is about, `anchor` the event that an enrichment belongs to, or the correction
-    that a correction of our own replaces. `signer_digest` stands for the signer, whose name is sealed.
+    `is_timed`: the carrier printed a time; without it `instant` is the time of receipt and is
+    used for sorting only. `corrects` names the event that a correction is about, `anchor` the
+    event that an enrichment belongs to, or the correction that a correction of our own
+    replaces. `signer_digest` represents the signer; the name itself is sealed.
     """
 
     event_id: str
@@ -118,7 +120,10 @@ class Fact:
     raw_code: str | None = None
     country: str | None = None
     version: int = field(default=0, compare=False)
-    """Place in the shipment's stream (0: not appended yet). Says when we learned it, so the fold never looks at it."""
+    """Position in the shipment's stream (0: not appended yet).
+
+    It is the order of arrival, so the fold ignores it.
+    """
     key: SortKey = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -131,7 +136,7 @@ class Fact:
 
     @property
     def names_signer(self) -> bool:
-        """True if this is a carrier's own event of who signed for the delivery before it."""
+        """True if this is the carrier's own event of the signature for the delivery before it."""
         return self.kind is Kind.INFO and self.anchor is None and self.signer_digest is not None
 
 
@@ -166,8 +171,8 @@ def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
 def fact_from_log(logged: LoggedFact) -> Fact:
     """Return the fact of an event in the log.
 
-    An event with a word of a later version moves nothing: of a kind that is not known it is an `info` about nothing, a status that is
-    not known is none, a precision that is not known is to the second.
+    Values of a later version have no effect: an unknown kind becomes `info`, an unknown status
+    becomes None, an unknown precision becomes seconds.
     """
     digest = logged.signer_digest
     kind = _KINDS.get(logged.kind)

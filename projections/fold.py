@@ -1,7 +1,8 @@
 """Events to state: `fold` over all of them, `advance` by those that come last.
 
-Same events, same state: in any order of arrival, and however often each arrives. `advance` is only an economy: where it
-gives an answer it is the one that `fold` would give over all events, and where it can't know it gives None and the log is folded.
+Same events, same state: in any order of arrival, and however often each arrives. `advance` is only
+an optimisation: its answer equals that of `fold` over all events, and where it cannot be sure it
+returns None and the log is folded.
 """
 
 from collections.abc import Iterable
@@ -65,11 +66,11 @@ def flags_by_scan(facts: Iterable[Fact]) -> dict[str, frozenset[Flag]]:
 
 
 def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
-    """Advance `state` by `facts`; None where only the whole log can answer.
+    """Advance `state` by `facts`; return None where only the whole log can answer.
 
-    That is so where a fact is a correction, is awaited or waits itself, is a scan that does not sort last, enriches
-    an event that `state` does not remember, or names a signer where one is known; and where a program with another format
-    wrote `state`.
+    That is so where a fact is a correction, is awaited or waits itself, is a scan that does not
+    sort last, enriches an event that `state` does not remember, or names a signer where the
+    signer is already known; and where a program with another format wrote `state`.
     """
     if state.last_key == STALE_KEY:
         return None
@@ -104,7 +105,10 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
 
 
 def _orphan_key(fact: Fact) -> SortKey:
-    """Return a stand-in for the key of an anchor that is not known: the enrichments of one anchor share its time."""
+    """Return a substitute for the key of an unknown anchor.
+
+    All enrichments of an anchor share its time.
+    """
     return (fact.key[0], ENRICHMENT_RANK, "", "", "")
 
 
@@ -213,7 +217,7 @@ class _Run:
         return None
 
     def enrich(self, fact: Fact, anchor_key: SortKey) -> None:
-        """Apply one value added to the event whose key is `anchor_key`."""
+        """Apply one enrichment of the event with the key `anchor_key`."""
         self.saw(fact)
         anchor = fact.anchor or ""
         if fact.estimated_delivery is not None:
@@ -289,7 +293,7 @@ class _Run:
             self.promise = candidate
 
     def _sign(self, candidate: Signature) -> None:
-        """Take the signer of the earliest delivery that has one; there the last by stamp and digest."""
+        """Take the signer of the earliest signed delivery; ties go to the last stamp and digest."""
         if candidate.anchor not in self.deliveries:
             return
         place = self.deliveries.index(candidate.anchor)

@@ -1,8 +1,9 @@
 """The life cycle of a shipment, declared once.
 
-`RULES` is the declaration; `machine` hands it to the `transitions` library; `MOVES` is compiled from that machine when this module
-is imported, because a machine costs fifty microseconds a scan and a lookup costs a tenth of one. `MOVES` is total: each pair of
-status and scanned status has an answer, and an illegal scan is one that stays and raises a flag, never an error.
+`RULES` is the declaration; `machine` hands it to the `transitions` library; `MOVES` is compiled
+from that machine when this module is imported, because a machine costs fifty microseconds a scan
+and a lookup costs a tenth of a microsecond. `MOVES` is total: each pair of status and scanned
+status has an entry. An illegal scan keeps the status and raises a flag, never an error.
 """
 
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ class Flag(StrEnum):
     """Oddity in a shipment's history. Once raised it stays, unless a correction takes its cause away."""
 
     CONTRADICTED = "contradicted"
-    """A scan that contradicts what is already known; it did not move the status."""
+    """A scan that contradicts the known state; it did not move the status."""
     REOPENED = "reopened"
-    """Cancelled or lost, and then seen again."""
+    """Scanned again after it was cancelled or lost."""
     REDELIVERED = "redelivered"
     """Delivered, out for delivery again, and delivered again: time and signer are those of the later delivery."""
     BACKWARD = "backward"
@@ -39,7 +40,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """While in one of `sources`, a scan with one of the statuses `scans` moves there (`moves`), or leaves the status as it is."""
+    """In one of `sources`, a scan in `scans` moves to its status (`moves`) or leaves the status."""
 
     sources: tuple[Status, ...]
     scans: tuple[Status, ...]
@@ -53,7 +54,7 @@ TERMINAL: Final = frozenset(
     {Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED}
 )
 OUT_AGAIN: Final = frozenset({Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED})
-"""Scans after `delivered` that make the next `delivered` another delivery, not a second word about the same one."""
+"""Scans after `delivered` that make the next `delivered` a second delivery, not a repetition."""
 
 _UNDER_WAY: Final = (
     Status.IN_TRANSIT,
@@ -96,7 +97,7 @@ RULES: Final = (
     Rule(tuple(sorted(TERMINAL)), SCANS, moves=False, flag=Flag.CONTRADICTED),
     Rule(tuple(Status), (Status.UNKNOWN,), moves=False),
 )
-"""The first rule that fits decides, as in `transitions`."""
+"""The first matching rule decides, as in `transitions`."""
 
 
 def machine(model: object | None = None) -> Machine:
@@ -142,4 +143,4 @@ def _compile(declared: Machine) -> dict[tuple[Status, Status], Move]:
 
 
 MOVES: Final = _compile(machine())
-"""(current status, scanned status) -> what the scan does."""
+"""(current status, scanned status) -> effect of the scan."""

@@ -6,7 +6,10 @@ from projections.expectations import Expectation
 
 
 class NotificationType(StrEnum):
-    """The `type` of a notification. Only ever grows; `statesvc/delivery/event_catalogue.py` says what each means and holds."""
+    """The `type` of a notification.
+
+    Members are only added; `statesvc/delivery/event_catalogue.py` describes each.
+    """
 
     STATUS_CHANGED = "shipment.status_changed"
     UPDATED = "shipment.updated"

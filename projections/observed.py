@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 Observed = tuple[tuple[str, str], ...]
-"""Kind and cause of each, sorted."""
+"""Kind and cause of each observation, sorted."""
 
 
 class _Details(Struct, frozen=True, gc=False):
@@ -25,7 +25,11 @@ _WORD: Final = b'"entry":"observation"'
 
 
 def is_observation(canonical: bytes) -> bool:
-    """Return whether an entry is an observation: canonical JSON spells it in one way, and no text in it can hold a bare quotation mark."""
+    """Return whether an entry is an observation.
+
+    A substring search is enough: canonical JSON has a single spelling and escapes quotation
+    marks in texts.
+    """
     return _WORD in canonical
 
 

@@ -1,9 +1,11 @@
-"""One parcel, told once: which status changes of its shipments are news of the parcel. Pure.
+"""One parcel, notified once: which status changes of its shipments are news of the parcel. Pure.
 
-A parcel that a carrier and an aggregator both push is several shipments, each with its own log. Their changes of status, in the order of
-the log, are told or not by one rule, which needs nothing else: so the answer is the same at every reading of the log.
-A status that comes back is another turn of it: in transit, exception, in transit again. A source that has followed the parcel to where it
-is moves it on; any other is behind, and moves it only forward. Neither tells a turn that was told.
+A parcel that both a carrier and an aggregator push is several shipments, each with its own log.
+Their status changes, in the order of the log, are notified or not by a rule that uses no other
+input, so every reading of the log gives the same answer. A returning status counts as another turn
+of that status: in transit, exception, in transit again. A source that has followed the parcel to
+its present status moves it on; any other source is behind and moves it only forward. Neither
+repeats a turn that was notified.
 """
 
 from collections import Counter
@@ -21,7 +23,7 @@ _STATUSES: Final = {status.value: status for status in Status}
 
 
 class ParcelSource(NamedTuple):
-    """One shipment of a parcel. Shipments of the same carrier and number are one number used again."""
+    """A shipment of a parcel. Shipments of the same carrier and number share a reused number."""
 
     shipment_id: UUID
     carrier_id: str
@@ -34,7 +36,7 @@ class HasNumber(Protocol):
 
     @property
     def number(self) -> str:
-        """Number as it is compared."""
+        """Number in its normalised form, for comparison."""
 
 
 class SourceFilter(NamedTuple):
@@ -51,7 +53,10 @@ class SourceFilter(NamedTuple):
 
 
 class SourceChange(NamedTuple):
-    """One change of a source; equal statuses: an update of what is known of the status, or something that was observed."""
+    """One status change of a source.
+
+    Equal statuses: an update of details of the status, or an observation.
+    """
 
     source: ParcelSource
     sequence: int
@@ -62,7 +67,10 @@ class SourceChange(NamedTuple):
 
 @dataclass(slots=True)
 class ParcelProgress:
-    """Progress of a parcel that was told. `teller`: the shipment whose change gave the parcel its status; it occurred at `since`."""
+    """Progress of a parcel as notified.
+
+    `teller`: the shipment that gave the parcel its status; it occurred at `since`.
+    """
 
     status: Status = Status.UNKNOWN
     teller: UUID | None = None
@@ -72,9 +80,9 @@ class ParcelProgress:
     _shipments: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
 
     def tell(self, change: SourceChange) -> bool:
-        """Return whether this change, the next in the order of the log, is told.
+        """Return whether to notify of this change, the next in the order of the log.
 
-        What is about the present status is told by who told that.
+        Updates of the present status are accepted only from the shipment that gave it.
         """
         source = change.source
         if change.from_status == change.to_status:
@@ -100,7 +108,10 @@ class ParcelProgress:
         return True
 
     def _begin_anew_if_used_again(self, source: ParcelSource) -> None:
-        """Begin anew where a carrier uses a number again: its next shipment after the end of the one before is about another parcel."""
+        """Reset where a carrier uses a number again.
+
+        Its next shipment after the end of the previous shipment is another parcel.
+        """
         known = self._shipments.setdefault((source.carrier_id, source.number), set())
         if known and source.shipment_id not in known and self.status in TERMINAL:
             self.status = Status.UNKNOWN

@@ -24,9 +24,10 @@ _MESSAGE: Final = attrgetter("proposal.message")
 
 
 def told_change(before: ShipmentState, after: ShipmentState) -> tuple[Status, Status] | None:
-    """Return the statuses before and after one message, if subscribers are notified of it: at most once, equal ones of an update.
+    """Return the statuses before and after a message if subscribers are notified of it.
 
-    An update leaves the status, but what subscribers know of it is not true any more.
+    At most one change results. An update has equal statuses: the status stays, but details that
+    subscribers received are no longer true.
     """
     corrected = before.corrections != after.corrections and _reported(before) != _reported(after)
     is_told = (
@@ -44,7 +45,10 @@ def _reported(state: ShipmentState) -> tuple[object, ...]:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change to notify subscribers of: a transition, or (`from_status` equals `to_status`) an update that keeps the status."""
+    """One change to notify subscribers of: a transition, or an update.
+
+    An update keeps the status: `from_status` equals `to_status`.
+    """
 
     row: EventRow
     """The event with the highest version that its message appended: it names the change."""
@@ -71,7 +75,10 @@ class Projected:
 
 @dataclass(slots=True)
 class Projection:
-    """The outcome of a batch. `missing`: shipments that must fold again and whose history was not given."""
+    """The outcome of a batch.
+
+    `missing`: shipments that must be folded from their history, which was not given.
+    """
 
     shipments: dict[UUID, Projected] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -120,7 +127,10 @@ def _project_shipment(
     history: Sequence[Fact] | None,
     rows: Sequence[EventRow],
 ) -> bool:
-    """Project one shipment's rows, those of one message in succession; return False where the history is needed and absent."""
+    """Project one shipment's rows, grouped by message.
+
+    Return False where the history is needed and absent.
+    """
     first = before
     so_far: list[Fact] = []
     changes = []

@@ -1,4 +1,4 @@
-"""A shipment's row: what the log means now, in the order of the table's columns."""
+"""A shipment's row: the current meaning of its log, in the order of the table's columns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +17,8 @@ from projections.state import ShipmentState
 class ShipmentRow(NamedTuple):
     """One row of `statesvc.shipment`. `flags` sorted; `state` is the fold's whole accumulator.
 
-    `due_at`: when the shipment is looked at again, because something is expected of it. It depends on today's rules, and may be early.
+    `due_at`: the time of the next check of the shipment's expectations. It depends on today's
+    rules, and may be early.
     """
 
     shipment_id: UUID
@@ -59,9 +60,10 @@ def shipment_row(
     discriminator: str,
     rules: ExpectationRules | None = None,
 ) -> ShipmentRow:
-    """Build the row of `state` after the event with the highest version, which names the times and words given.
+    """Build the row of `state` after the event with the highest version.
 
-    `rules`: of its carrier and service; None: nothing is expected of it.
+    That event gives the recorded time and texts. `rules`: of the carrier and service; None:
+    without expectations.
     """
     deadline = rules and next_deadline(state, rules, recorded_at=recorded_at)
     return ShipmentRow(
@@ -96,9 +98,10 @@ def rebuilt_row(
     history: Sequence[bytes],
     rules_of: Callable[[str, str | None], ExpectationRules] | None = None,
 ) -> ShipmentRow:
-    """Rebuild a row from all events and observations of a shipment; `history` holds their canonical bytes, at least one event.
+    """Rebuild a row from all events and observations of a shipment.
 
-    Events oldest first; observations anywhere among them. `rules_of`: the rules of a carrier and a service.
+    `history` holds their canonical bytes: at least one event; events oldest first, observations
+    anywhere among them. `rules_of`: the rules of a carrier and a service.
     """
     events = [decode_event(canonical) for canonical in history if not is_observation(canonical)]
     observed = observed_from_log(history)

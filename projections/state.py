@@ -1,8 +1,8 @@
-"""State of a shipment: the answer that readers see, and what the fold must remember to go on from it.
+"""State of a shipment: the fields that readers see, and the details that the fold remembers.
 
-Stored in the shipment's row as JSON, so that an event which sorts last is applied without reading the log. It holds event ids
-and digests, no personal data. `_FORMAT` grows when the meaning of what is remembered changes: an older row is then folded again
-from the log when its next event comes.
+Stored in the shipment's row as JSON, so that an event which sorts last is applied without reading
+the log. It holds event ids and digests, no personal data. `_FORMAT` grows when the meaning of a
+remembered detail changes: the next event of an older row then folds its log again.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,15 @@ from projections.lifecycle import TERMINAL, Flag
 
 _FORMAT: Final = 5
 STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
-"""Above the key of every fact: nothing sorts after it, so the log is folded."""
+"""Greater than every fact's key: no fact sorts after it, so the log is folded."""
 _STATUSES: Final = {status.value: status for status in Status}
 
 
 class Estimate(NamedTuple):
-    """An estimated delivery as the carrier printed it. The greatest one counts: the newest anchor's, there the last by stamp and value."""
+    """An estimated delivery as the carrier printed it.
+
+    The greatest counts: the newest anchor's, there the last by stamp and value.
+    """
 
     anchor_key: SortKey
     stamp: str
@@ -32,7 +35,10 @@ class Estimate(NamedTuple):
 
 
 class LastScan(NamedTuple):
-    """The newest scan, also one whose code nobody knows yet: when the parcel itself was seen last. `at` in the carrier's offset."""
+    """The newest scan, even with an unknown code: the last sighting of the parcel.
+
+    `at` is in the carrier's offset.
+    """
 
     event_id: str
     at: datetime
@@ -51,11 +57,14 @@ class Signature(NamedTuple):
 class ShipmentState:
     """The fold over a shipment's events.
 
-    `deliveries` are the events of the delivery that counts, the first of them giving its time; those that can no longer
-    give its signer are left out. A step that the carrier printed without a time gives none: `status_since` and `delivered_at` wait for the
-    first one that has a time, and `last_event_at` is the newest of those where there are any (`has_time`). `out_again`: seen out for
-    delivery since. `pending`: ids of events that a correction or an enrichment names and that have not come yet. `newest_key`: of the
-    newest event that is no enrichment. `last_key`: of all that was folded. `service`: as the newest event that states one names it.
+    `deliveries` are the events of the delivery that counts, the first of them giving its time;
+    those that can no longer give its signer are left out. A step that the carrier printed
+    without a time gives none: `status_since` and `delivered_at` wait for the first step with a
+    time, and `last_event_at` is the newest of those where there are any (`has_time`).
+    `out_again`: seen out for delivery since. `pending`: ids of events that a correction or an
+    enrichment names and that have not arrived. `newest_key`: of the newest event that is not an
+    enrichment. `last_key`: of all folded events. `service`: as stated by the newest event with
+    a service.
     """
 
     status: Status = Status.UNKNOWN
@@ -110,7 +119,7 @@ class ShipmentState:
         return self.signature.event_id if self.signature else None
 
     def to_json(self) -> bytes:
-        """Encode compactly, and the same bytes for the same state; what is at its default is left out."""
+        """Encode compactly and deterministically; members at their default are left out."""
         document = {
             "format": _FORMAT,
             "status": self.status,
@@ -139,7 +148,7 @@ class ShipmentState:
         return orjson.dumps({name: value for name, value in document.items() if value})
 
     def _scanned(self) -> tuple[str, str] | int | None:
-        """Return the last scan: mostly it is the newest event, and what is there already says it."""
+        """Return the last scan; usually it is the newest event and needs no copy."""
         if self.scanned is None:
             return None
         event_id, at = self.scanned
@@ -154,7 +163,11 @@ class ShipmentState:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Parse what `to_json` wrote; from another format, a state that shows what was reported but must be folded from the log."""
+        """Parse the output of `to_json`.
+
+        From another format it returns a state that shows the reported fields but must be
+        folded from the log.
+        """
         document = orjson.loads(data)
         get = document.get
         if document["format"] == _FORMAT:
@@ -214,7 +227,10 @@ def _last_scan(
 
 
 def last_scan_id(state: Mapping[str, Any]) -> str | None:
-    """Return the event id of the newest scan of a parsed state, whichever format it has; None where nothing was scanned."""
+    """Return the event id of the newest scan of a parsed state, in any format.
+
+    None without a scan.
+    """
     scanned = state.get("scanned")
     event_id: str | None = (
         scanned[0] if isinstance(scanned, list) else state["newest"][2] if scanned else None

@@ -1,4 +1,4 @@
-"""The carriers that may push to us: one module each, one line here; and those of other installed packages."""
+"""The carriers that may push to us: a module and a line here for each, and those of packages."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
@@ -109,7 +109,7 @@ _VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {}
 
 
 class CarrierTable(MutableMapping[str, Carrier]):
-    """Carriers by id, each imported when it is first used: to list ids, or to look for one, imports none."""
+    """Carriers by id, each imported on first use; listing or testing ids imports none."""
 
     def __init__(self, carrier_ids: Iterable[str]) -> None:
         self._carriers: dict[str, Carrier | None] = dict.fromkeys(carrier_ids)

@@ -1,7 +1,9 @@
-"""AfterShip: tracking webhooks (`msg`) and API answers (one tracking, a page of them, the last checkpoint). Every push repeats the history.
+"""AfterShip: tracking webhooks (`msg`) and API answers. Every push repeats the history.
 
-A checkpoint's code is AfterShip's subtag, then the operating carrier's own code (`raw_tag`, which one carrier uses for several things). A
-unknown subtag leaves the decision to its tag (`by_category`). Some senders print nulls and booleans as text.
+An answer holds one tracking, a page of them, or the last checkpoint. A checkpoint's code is
+AfterShip's subtag, then the operating carrier's own code (`raw_tag`, which a carrier may use for
+several meanings). An unknown subtag is read by its tag (`by_category`). Some senders print nulls
+and booleans as text.
 """
 
 from collections.abc import Iterator
@@ -34,7 +36,6 @@ _ESTIMATES: Final = (
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer."""
     for where, tracking in _trackings(kit.read_json(body), rejections):
         yield from _tracking(tracking, where, received_at, rejections)
 
@@ -165,7 +166,7 @@ def _said(checkpoint: kit.JsonObject) -> tuple[kit.Raw, kit.Meaning]:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known subtag or tag; a subtag that is not known is read by its tag, which the raw fields lack."""
+    """Yield a tracking without checkpoints as a scan at its own time, if its tag has a meaning."""
     return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 

@@ -28,10 +28,10 @@ FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
 
 _PACKAGE: Final = frozenset({"trackingEvents", "TrackingEvents", "packageNumber", "PackageNumber"})
 _SHIPMENT: Final = _PACKAGE | {"eventHistory", "trackingId", "milestoneHistory", "latestMilestone"}
-"""Members that show that an object is a shipment."""
+"""Members by which an object is recognised as a shipment."""
 
 UNDELIVERABLE: Final = "UNDELIVERABLE"
-"""Code of a package that was lost or destroyed; nothing says which."""
+"""Code of a package that was lost or destroyed, without distinction."""
 
 NULLS: Final = frozenset({"null", "none"})
 WRAPPERS: Final = (
@@ -50,7 +50,6 @@ _UNKNOWN: Final = "no tracking of Amazon"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one notification or answer."""
     for where, shipment in _shipments(kit.read_json(body), "", rejections):
         if _PACKAGE & shipment.keys():
             yield from _package(shipment, where, received_at, rejections)
@@ -243,7 +242,11 @@ def _text(value: object) -> str | None:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; a package's unknown one may be read by its text, and two formats mean two things by one word."""
+    """Read a known code.
+
+    An unknown package code may be read by its text, and the two formats use a word with two
+    meanings.
+    """
     meaning = _meaning(raw)
     is_of_package = raw.code == UNDELIVERABLE or (
         meaning is kit.UNMAPPED and (raw.code or "").startswith("EVENT_")

@@ -75,7 +75,10 @@ def _time(printed: str | None, at: kit.EventPlace, received_at: datetime) -> kit
 
 
 def _at_place(found: kit.PrintedTime | None, printed: str | None) -> kit.PrintedTime | None:
-    """Return the time at the place: the offset next to an epoch is that of the place, whose wall clock the SOAP answer prints."""
+    """Return the time at the place.
+
+    The offset next to an epoch is that of the place, whose wall clock the SOAP answer prints.
+    """
     offset = kit.read_offset(printed) if printed else None
     if found is None or offset is None or found.tz_source is kit.TzSource.RECEIVED:
         return found

@@ -1,7 +1,8 @@
-"""Australia Post: answers of the tracking API. An event has no code: its whole text decides, never a part of it.
+"""Australia Post: answers of the tracking API. An event has no code: its whole text decides.
 
-An item of the list is an article with its events, or a consignment with the articles inside, and of StarTrack with events of its own. The
-number is the one that was tracked; several articles of a consignment are shipments of their own.
+An item of the list is an article with its events, or a consignment with the articles inside, and of
+StarTrack with events of its own. The number is the tracked number; several articles of a
+consignment are shipments of their own.
 """
 
 import re
@@ -29,7 +30,7 @@ _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer; numbers with errors say nothing."""
+    """Yield the events of an answer; numbers with errors have none."""
     for where, result in _results(kit.read_json(body), rejections):
         articles = list(
             _articles(result.get("trackable_items"), f"{where}/trackable_items", rejections)
@@ -50,7 +51,10 @@ def normalize(
 def _consignments(
     result: kit.JsonObject, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield what has events of its own besides articles: an item of the list, or `consignment` of the result."""
+    """Yield the consignments that have events besides their articles.
+
+    An item of the list, or `consignment` of the result.
+    """
     for index, item in kit.objects_at(result, "trackable_items", where, rejections, required=False):
         if "items" in item and kit.as_list(item.get("events")):
             yield f"{where}/trackable_items/{index}", item

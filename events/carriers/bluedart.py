@@ -1,9 +1,10 @@
 """Blue Dart (India): pushes and tracking answers, as JSON and as XML with the same names.
 
-A scan is said by its group (S: scans of the network, T: statuses) and a code of three digits, which mean nothing without the group. Where
-a code is not known, the text is; what stands behind `RTO` goes back to the sender, as do the scans of type RT. Unified Tracking prints the
-same texts for this service. Times are Indian. A push of the kind Lite is a
-list of shipments that are their one scan themselves.
+A scan is identified by its group (S: scans of the network, T: statuses) and a code of three digits,
+which is meaningless without the group. An unknown code is read by its text; a text after `RTO` is a
+return to the sender, as are the scans of type RT. Unified Tracking prints the same texts for this
+service. Times are Indian. A push of the kind Lite is a list of shipments that are each a single
+scan.
 """
 
 import re
@@ -38,7 +39,6 @@ _ERRORS: Final = frozenset({"Error", "error", "error-response", "Errors", "title
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     found = _in_xml(body) if kit.is_xml(body) else _in_json(kit.read_json(body), "", rejections)
     for where, shipment in found:
         number = kit.text(shipment.get("WaybillNo")) or kit.text(shipment.get("@WaybillNo"))
@@ -110,7 +110,7 @@ def _of_status(shipment: kit.JsonObject) -> kit.JsonObject:
 def _in_json(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield the shipments with their pointers, whatever wraps them."""
+    """Yield the shipments with their pointers, in any wrapper."""
     if type(body) is list and (where or any(type(member) is dict for member in body)):
         for index, member in kit.objects(body, where, rejections):
             yield from _in_json(member, f"{where}/{index}", rejections)

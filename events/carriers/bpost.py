@@ -1,8 +1,9 @@
 """bpost: the itemTracking document (XML), and the answer about items (JSON).
 
-Each `stateInfo` is a scan; `deliveryTime` is the rollup of one of them. A description is the state, a dash and its detail (`Sorted -
-sorted_out`): the state reads a code that is not known (`by_category`). The answer about items prints texts without codes, in several
-languages; the step that the item is in reads the newest of them where its text is not known.
+Each `stateInfo` is a scan; `deliveryTime` is the rollup of one of them. A description is the state,
+a dash and its detail (`Sorted - sorted_out`): the state reads an unknown code (`by_category`). The
+answer about items prints texts without codes, in several languages; the item's present step reads
+the newest of them where its text is unknown.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ CLOCK: Final = kit.Clock(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one or several items; exceptions of the service say nothing."""
+    """Yield the events of items; exceptions of the service have none."""
     if not kit.is_xml(body):
         yield from _from_json(kit.read_json(body), received_at, rejections)
         return
@@ -111,7 +112,7 @@ def _printed(event: kit.JsonObject) -> str | None:
 
 
 def _worded(key: object) -> str | None:
-    """Return the text in English, else in the first language that has one."""
+    """Return the text in English, else in the first available language."""
     if type(key) is not dict:
         return kit.text(key)
     found = {
@@ -143,7 +144,10 @@ def _items(document: kit.Document) -> Iterator[_Element]:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; an unknown one may be read by its state, and a key of an item's event by its text."""
+    """Read a known code.
+
+    An unknown code may be read by its state, and a key of an item's event by its text.
+    """
     return CODES.get((raw.code or "",)) or STEPS.get((raw.code or "",))
 
 

@@ -1,7 +1,8 @@
 """Bring and Posten Norge: answers of the Tracking API.
 
-A status names the group of an event; the event's own code (`lmEventCode`) is the network's and is in no public list. Times print their
-offset. An event that a sender or a recipient caused may be marked as insignificant; it is one all the same.
+A status names the group of an event; the event's own code (`lmEventCode`) is the network's and is
+in no public list. Times print their offset. An event of a sender or a recipient may be marked as
+insignificant; it counts all the same.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ _EVENT_CAST: Final = frozenset({"status", "package", "created"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer; a consignment with an error says nothing."""
+    """Yield the events of an answer; a consignment with an error has none."""
     answer = kit.read_json(body)
     if type(answer) is dict and answer.keys() >= _EVENT_CAST:
         yield from kit.reading_of(

@@ -1,7 +1,8 @@
-"""Cainiao: answers of its tracking of parcels across borders (`detail.json`), and one parcel of such an answer by itself.
+"""Cainiao: answers of its tracking of parcels across borders (`detail.json`), or a parcel of one.
 
-A step prints the wall clock of its place with its zone (`GMT+8`); the number next to it is that wall clock as if it were Beijing's, so it
-counts only where the text is absent. `[...]` before a text is the place. An answer without steps is no scan.
+A step prints the wall clock of its place with its zone (`GMT+8`); the number next to it is that
+wall clock as if it were Beijing's, so it counts only where the text is absent. `[...]` before a
+text is the place. An answer without steps has no scan.
 """
 
 import re

@@ -1,7 +1,8 @@
-"""Canada Post: tracking detail (all events) and tracking summary (the newest one), as XML in English or French.
+"""Canada Post: tracking detail (all events) and summary (the newest), as XML in English or French.
 
-The event identifier is a code with leading zeros, not an id. Times are local, with the zone's abbreviation next to them; midnight without
-a place stands for the day. Who signed is printed on the delivery or on an event of its own (20).
+The event identifier is a code with leading zeros, not an id. Times are local, with the zone's
+abbreviation next to them; midnight without a place means the day only. The signer is printed on the
+delivery or on an event of its own (20).
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,10 @@ from lxml.etree import _Element
 from events.carriers import kit
 
 CODES: Final = kit.meanings("canadapost_codes.csv")
-"""(code, text in lower case): the text where one code means several things; text alone for identifiers that are not known."""
+"""(code, text in lower case).
+
+The text where a code has several meanings; text alone for unknown identifiers.
+"""
 _CLEAR: Final = kit.codes_without_text(CODES)
 
 CLOCK: Final = kit.Clock(
@@ -64,7 +68,7 @@ _EMPTY: Final = frozenset({"messages", "Fault"})
 
 
 class Occurrence(NamedTuple):
-    """One event, from either format."""
+    """An event, from either format."""
 
     where: str
     code: str | None
@@ -77,7 +81,7 @@ class Occurrence(NamedTuple):
 
 
 class CanadaPostItem(NamedTuple):
-    """One mail piece, from either format."""
+    """A mail piece, from either format."""
 
     number: str | None
     scans: tuple[Occurrence, ...]
@@ -89,7 +93,6 @@ class CanadaPostItem(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one or several items."""
     for item in _items(kit.read_xml(body), rejections):
         found: list[kit.Reading] = []
         for event in item.scans:
@@ -215,7 +218,7 @@ def _occurrences(detail: _Element, rejections: kit.Rejections) -> Iterator[Occur
 
 
 def _newest(fields: dict[str, str], where: str) -> Iterator[Occurrence]:
-    """Yield the event of a summary; one without any says that there is none yet."""
+    """Yield the event of a summary; a summary without an event declares that there is none yet."""
     if "event-type" in fields or "event-description" in fields:
         yield Occurrence(
             where=where,

@@ -148,7 +148,7 @@ _CONTRADICTIONS: Final[list[JsonValue]] = [
 
 
 class CanonicalEvent(BaseModel):
-    """One carrier event as its sender states it. Fields that are not listed are ignored."""
+    """A carrier event as its sender states it. Fields that are not listed are ignored."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"not": {"anyOf": _CONTRADICTIONS}})
 
@@ -222,7 +222,7 @@ class CanonicalEvent(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """One thing that is wrong with an event. `pointer` is a JSON pointer into it, empty for the whole."""
+    """A fault of an event. `pointer` is a JSON pointer into it, empty for the whole."""
 
     pointer: str
     why: str
@@ -239,7 +239,10 @@ class InvalidEventError(ValueError):
 
 
 def _printed_time(stated: CanonicalEvent) -> str | None:
-    """Return the time as printed, which stands in clear in the log, except where it holds a word that no time is printed with."""
+    """Return the time as printed, unless it holds a word that no time is printed with.
+
+    It is stored in clear in the log.
+    """
     printed = stated.occurred_at_raw
     if printed is None or _TIME.fullmatch(printed) is None:
         return None
@@ -247,7 +250,10 @@ def _printed_time(stated: CanonicalEvent) -> str | None:
 
 
 def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
-    """Read the event that one JSON object states, for `POST /v1/events`; `digests` are those of the carriers. Raises InvalidEventError."""
+    """Read the event in a JSON object, for `POST /v1/events`. Raises InvalidEventError.
+
+    `digests` are those of the carriers.
+    """
     stated = _stated_event(_parsed(line))
     try:
         return identify(
@@ -262,14 +268,14 @@ def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class UnknownMember:
-    """A member that an event does not have. `proposal`: the one that was probably meant."""
+    """An unknown member of an event. `proposal`: the probably intended name."""
 
     pointer: str
     proposal: str | None
 
 
 def unknown_members(line: bytes) -> Sequence[UnknownMember]:
-    """Return the first members of a stated event that its format ignores. `line` holds one JSON object."""
+    """Return the first unknown members of an event. `line` holds one JSON object."""
     return list(islice(_unknown_members(orjson.loads(line), CanonicalEvent, ""), UNKNOWN_MAX))
 
 
@@ -293,9 +299,10 @@ def lines(body: bytes) -> list[tuple[int, bytes]]:
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001 - canonical events say their own time
-    """Read the events of one webhook: an object, a list of objects, or lines of them. Bad ones among good ones are rejections.
+    """Read the events of a webhook: an object, a list of objects, or lines of them.
 
-    Raises UnreadableMessageError: `invalid_event` where nothing in it is an event.
+    Bad events among good ones are rejections. Raises UnreadableMessageError: `invalid_event`
+    where no member is an event.
     """
     readings: list[Reading] = []
     rejections = Rejections()
@@ -321,7 +328,10 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001
 
 
 def _members(body: bytes) -> Iterator[tuple[str, object]]:
-    """Yield the stated events with their pointers; lines come as bytes, so that a bad one is bad by itself."""
+    """Yield the stated events with their pointers.
+
+    Lines come as bytes, so that a bad line does not affect the others.
+    """
     found = lines(body)
     if len(found) > 1 and (first := found[0][1].strip()).startswith(b"{") and first.endswith(b"}"):
         yield from ((f"line {number}", line) for number, line in found)

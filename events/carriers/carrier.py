@@ -1,6 +1,7 @@
-"""One row of the table `CARRIERS`: how a carrier authenticates, which ACK it wants, which code reads it.
+"""A row of the table `CARRIERS`: a carrier's authentication, ACK and normalizer.
 
-Plain data: verifying a signature is `statesvc.ingress.authentication`, choosing a version is the claim's.
+Plain data: verifying a signature is `statesvc.ingress.authentication`, choosing a version is the
+claim's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ None where they do not decide (a text, a rollup, a route did).
 
 
 def nothing_by_raw_fields(_raw: Raw) -> None:
-    """Read nothing: the carrier prints no codes, only text, which is sealed with the event."""
+    """Return None: the carrier prints no codes, only text, which is sealed with the event."""
 
 
 MIB: Final = 1024 * 1024
@@ -33,7 +34,8 @@ MIB: Final = 1024 * 1024
 class Hmac:
     """HMAC over the raw body, compared with a header.
 
-    `prefix` stands before the digest in the header (`hmac-sha256-hex=`). `nfkd` normalises the secret first (EasyPost).
+    `prefix` precedes the digest in the header (`hmac-sha256-hex=`). `nfkd` normalises the
+    secret first (EasyPost).
     """
 
     header: str
@@ -88,10 +90,12 @@ class TimestampedHmac:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsaSha256:
-    """RSA PKCS#1 v1.5 with SHA-256, in base64, over a stamp of time, a dot and the raw body (ShipEngine), or the body alone (InPost).
+    """RSA PKCS#1 v1.5 with SHA-256, in base64.
 
-    A stamp's age is bounded. The secret is the carrier's public key or certificate: the base64 of its DER, with or without the lines of PEM
-    around it. It is no secret, so the schemes that compare secrets never take a public key for one.
+    Over a timestamp, a dot and the raw body (ShipEngine), or the body alone (InPost). A
+    timestamp's age is bounded. The secret is the carrier's public key or certificate: the
+    base64 of its DER, with or without the lines of PEM around it. It is not secret, so the
+    schemes that compare secrets never accept it.
     """
 
     signature_header: str
@@ -102,9 +106,10 @@ class RsaSha256:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedWebToken:
-    """A JSON web token (RFC 7519, HS256 alone) in a header, signed with the secret (Easyship).
+    """A JSON web token (RFC 7519, HS256 only) in a header, signed with the secret (Easyship).
 
-    It binds the sender, and until when where it says so, but no body: it is worth as much as a static secret that is not sent itself.
+    It binds the sender, and a time limit if it names one, but no body: it is worth as much as a
+    static secret that is not sent itself.
     """
 
     header: str
@@ -151,9 +156,10 @@ Authentication = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipperChoice:
-    """The shipper agrees with the carrier what it sends; `STATESVC_WEBHOOK_AUTH_<CARRIER>` says what that is.
+    """The shipper and the carrier agree on the authentication (`STATESVC_WEBHOOK_AUTH_<CARRIER>`).
 
-    `default` holds without that setting: the URL is the shipper's own at every carrier. Where a carrier signs, nothing holds by default.
+    `default` holds without that setting: the URL is the shipper's own at every carrier. Where a
+    carrier signs, there is no default.
     """
 
     default: tuple[ChosenAuthentication, ...] = (UrlToken(),)
@@ -170,7 +176,10 @@ class Ack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carrier:
-    """One carrier or aggregator that may push to us. `authentication`: any one that succeeds is enough."""
+    """A carrier or aggregator that may push to us.
+
+    `authentication`: success of any of the schemes is enough.
+    """
 
     carrier_id: str
     name: str
@@ -179,9 +188,9 @@ class Carrier:
     formats: tuple[str, ...]
     authentication: tuple[Authentication | ShipperChoice, ...]
     stable: str = "1"
-    """The version that reads what no rollout gives to a candidate."""
+    """The version for messages that no rollout gives to a candidate."""
     reread: Reread = nothing_by_raw_fields
-    """For events whose message no longer opens; never asked about a correction."""
+    """For events of messages that can no longer be opened; never used for a correction."""
     number_fields: tuple[str, ...] = ()
     """Fields in which its messages print numbers (`events.parsing.named_numbers`)."""
     texts: frozenset[str] = frozenset()
@@ -189,17 +198,23 @@ class Carrier:
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
     account_zones: tuple[str, ...] = ()
-    """IANA names of the zones that times are in of which nothing but a default says it: a setting of the installation."""
+    """IANA names of the zones of the account, for times without any other zone than the default.
+
+    A setting of the installation.
+    """
 
     def in_zones(self, *zones: str) -> Self:
-        """Return the carrier for an account whose parcels are in these zones, mostly in the first.
+        """Return the carrier for an account with parcels in these zones, mostly in the first.
 
         Event ids do not change: local times count by their wall clock.
         """
         return replace(self, account_zones=zones)
 
     def read(self, body: bytes, received_at: datetime, version: str | None = None) -> Normalized:
-        """Read a body with `version` of the code (default: the stable one), in the zones of the account. Raises `UnreadableMessageError`."""
+        """Read a body in the zones of the account. Raises `UnreadableMessageError`.
+
+        `version` of the code; default: the stable version.
+        """
         normalized = self.normalizers[version or self.stable](body, received_at)
         if not self.account_zones:
             return normalized
@@ -215,11 +230,11 @@ class Carrier:
 
     @property
     def leaves_choice(self) -> bool:
-        """True if the shipper chooses how the carrier authenticates."""
+        """True if the shipper chooses the authentication."""
         return any(isinstance(scheme, ShipperChoice) for scheme in self.authentication)
 
     def schemes(self, chosen: Sequence[ChosenAuthentication] = ()) -> tuple[Authentication, ...]:
-        """Return the accepted schemes, where the shipper has `chosen`."""
+        """Return the accepted schemes, given the shipper's choice."""
         found: list[Authentication] = []
         for scheme in self.authentication:
             if isinstance(scheme, ShipperChoice):

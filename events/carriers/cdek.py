@@ -1,8 +1,10 @@
-"""CDEK (Russia): its webhooks of statuses and of delivery problems, and answers of `GET /v2/orders`, which list both.
+"""CDEK (Russia): webhooks of statuses and of delivery problems, and answers of `GET /v2/orders`.
 
-A return order brings the parcel back to the shop: its delivery is a return. A status has a word; older webhooks print its number alone.
-A problem has numbers of its own, so it is a scan of the type `DELIV_PROBLEM`. Statuses that CDEK deleted say nothing. Other webhooks
-(a printed form, a receipt, an agreement) say nothing about the parcel. Times have an offset, and not always the same one.
+The answers list both. A return order brings the parcel back to the shop: its delivery is a return.
+A status has a word; older webhooks print its number alone. A problem has numbers of its own, so it
+is a scan of the type `DELIV_PROBLEM`. Statuses that CDEK deleted are ignored, and so are webhooks
+about other subjects (a printed form, a receipt, an agreement). Times have an offset, and not always
+the same offset.
 """
 
 from collections.abc import Iterator
@@ -12,7 +14,10 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("cdek_codes.csv")
-"""(type, code, reason): the type is empty for a status; the reason where it says more than the code."""
+"""(type, code, reason).
+
+The type is empty for a status; the reason is set where it refines the code.
+"""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 
@@ -41,7 +46,6 @@ _NO_CITY: Final = "Офис СДЭК"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer."""
     yield from _read(kit.read_json(body), "", received_at, rejections)
 
 

@@ -1,7 +1,8 @@
-"""Chronopost: answers of its tracking service (SOAP), one or several parcels. An event lists further facts, who received it among them.
+"""Chronopost: answers of its tracking service (SOAP) for parcels.
 
-An event whose code is not known is read by its French sentence (`by_category`), which several codes share; a parcel is a `Colis` in it, in
-older ones an `Envoi`.
+An event lists further facts, such as the receiver. An event with an unknown code is read by its
+French sentence (`by_category`), which several codes share; a parcel is a `Colis` in it, in older
+ones an `Envoi`.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ CODES: Final = kit.meanings("chronopost_codes.csv")
 """(level, code): of an `event`, or the `text` of its sentence in lower case."""
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Paris")
 RECEIVERS: Final = frozenset({"consignee's name", "nom du destinataire", "nom du réceptionnaire"})
-"""Names of the fact that names who received the parcel, in lower case."""
+"""Names of the fact that holds the receiver, in lower case."""
 
 _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 _ENVOI: Final = "envoi "
@@ -52,7 +53,10 @@ def normalize(
 
 
 def _parcels(document: kit.Document) -> Iterator[_Element]:
-    """Yield whatever holds events: `listEventInfoComp`, `listEvents`, one of a `listParcel`."""
+    """Yield the elements that hold events.
+
+    `listEventInfoComp`, `listEvents`, or a member of `listParcel`.
+    """
     for answer in kit.answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith(_ANSWERS):
             raise kit.UnreadableMessageError(
@@ -63,7 +67,7 @@ def _parcels(document: kit.Document) -> Iterator[_Element]:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; an unknown one may be read by the sentence next to it."""
+    """Read a known code; an unknown code may be read by the sentence next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -1,9 +1,10 @@
 """ClickPost: its status webhook, one scan, and its answers.
 
-They list orders that were updated, or the scans of waybills. A return order that has no waybill yet belongs to the forward waybill, and
-moves nothing there.
+They list updated orders, or the scans of waybills. A return order without a waybill belongs to the
+forward waybill and does not move it.
 
-The code is ClickPost's own; the courier's is retained as well. Times are Indian, whatever their `Z` claims.
+The code is ClickPost's own; the courier's is retained as well. Times are Indian, whatever their `Z`
+claims.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ CLOCK: Final = kit.Clock(
     trust_offset=False,
 )
 _ORDERS: Final = "result"
-"""List of the answer about orders that were updated."""
+"""List of the answer about updated orders."""
 _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 

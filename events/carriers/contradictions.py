@@ -1,7 +1,7 @@
-"""Scans whose code says one status and whose text another: they are not guessed, but kept as unmapped until a table says which is true.
+"""Scans whose code and text name different statuses are kept unmapped until a table decides.
 
-Only a text that as a whole is a known one counts, only statuses of which no parcel has two at once, and not a text that the carrier's
-public list prints for this very code.
+Only a text that as a whole is a known text counts, only statuses that a parcel cannot have
+together, and not a text that the carrier's public list prints for this very code.
 """
 
 import csv
@@ -37,11 +37,11 @@ _MAY_SAY: Final = frozenset(
         (Status.DELIVERY_ATTEMPTED, Status.EXCEPTION),
     }
 )
-"""Statuses and texts that go together: what is delivered may be a return, and a return has its reason."""
+"""Compatible statuses and texts: a delivery may be a return, and a return has its reason."""
 
 
 def without_contradictions(readings: Sequence[Reading], carrier: str) -> Sequence[Reading]:
-    """Return the readings; one whose text contradicts its code is unmapped."""
+    """Return the readings, unmapping those that contradict their text."""
     if not any(each.status in _EXCLUSIVE for each in readings):
         return readings
     return [_believed(each, carrier) for each in readings]

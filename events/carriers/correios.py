@@ -1,8 +1,9 @@
-"""Correios (Brazil): answers of its tracking services: SRO Rastro (JSON), the app's JSON, and the older SOAP with its JSON twin.
+"""Correios (Brazil): answers of its tracking services.
 
-An event is a type and a status below it (`BDE`, `01`; older answers print `1`). Times are local to the unit; the app names a zone. Abroad a
-unit is a country. Type `EST` takes back the event before it. BDE/09 said once that an item was not found, and says now that it has not
-reached its unit: there the text decides.
+SRO Rastro (JSON), the app's JSON, and the older SOAP with its JSON twin. An event is a type and a
+status below it (`BDE`, `01`; older answers print `1`). Times are local to the unit; the app names a
+zone. Abroad a unit is a country. Type `EST` retracts the event before it. BDE/09 once meant that an
+item was not found, and now that it has not reached its unit: there the text decides.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
-"""Correos (Spain): answers of its tracking (`localizador`, and `trackpub` with English names), one parcel or a list of them.
+"""Correos (Spain): answers of its tracking, one parcel or a list of them.
 
-An event's date and time are fields of their own, by the clock of the mainland, and name no place but an office.
+`localizador`, and `trackpub` with English names. An event's date and time are fields of their own,
+by the clock of the mainland; its only place is an office.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,16 @@
-"""DCSA Track & Trace 2.2 and 3: events of container shipping, one or a list of them. Only classifier ACT is a fact; PLN and EST are `info`.
+"""DCSA Track & Trace 2.2 and 3: container shipping.
 
-The beta of version 3 splits an event into `metadata` (its id and type) and `payload`, and version 3 itself into a classification and
-details of the shipment, the transport and the equipment; all are read as one event of 2.2. Version 3 prints a new state of an event under
-its old id, so that only a fact goes by the id, and takes an event back by printing it again with `isRetracted`.
+A message holds an event or a list of them. Only classifier ACT is a fact; PLN and EST are `info`.
 
-Event ids are unique only together with what the event is about: a shipment event is about its document, an equipment event about its
-container, a transport event about the documents (else the references) that it names, each a shipment of its own. An empty container
-carries no goods, so it moves nothing.
+The beta of version 3 splits an event into `metadata` (its id and type) and `payload`, and version 3
+itself into a classification and details of the shipment, the transport and the equipment; all are
+read as an event of 2.2. Version 3 prints a new state of an event under its old id, so that only a
+fact goes by the id, and retracts an event by printing it again with `isRetracted`.
+
+Event ids are unique only together with the subject of the event: a shipment event is about its
+document, an equipment event about its container, a transport event about the documents (else the
+references) that it names, each a shipment of its own. An empty container carries no goods, so it
+moves no shipment.
 """
 
 from collections.abc import Iterator
@@ -28,7 +32,7 @@ CLOCK: Final = kit.Clock(
 PLACEHOLDER: Final = frozenset({"string"})
 FACT: Final = "ACT"
 EMPTY: Final = "EMPTY"
-"""An indicator; no other code reads so."""
+"""An indicator; no other code has this value."""
 TALK: Final = kit.Meaning(kit.Kind.INFO)
 RETRACTED: Final = kit.Meaning(kit.Kind.CORRECTION)
 TWO_SHIPMENTS: Final = "the transport is kept for its transport document, not for this document"
@@ -53,11 +57,11 @@ _SUBJECTS: Final = {
 _DOCUMENTS: Final = ("TRD", "BKG", "SHI", "CBR")
 """Types of the documents that name a shipment, the most definite first."""
 _BOOKINGS: Final = frozenset({"BKG", "CBR"})
-"""Documents that are cancelled with their shipment. Any other is made out anew."""
+"""Documents that are cancelled with their shipment; any other is reissued."""
 
 
 class DcsaStatement(NamedTuple):
-    """The codes of an event as printed and what they mean."""
+    """The codes of an event as printed and their meaning."""
 
     raw: kit.Raw
     meaning: kit.Meaning
@@ -67,7 +71,6 @@ class DcsaStatement(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, event in _events(kit.read_json(body), rejections):
         statement, at = _statement(event), _place(event)
         event_id, retracted = _ids(event)
@@ -216,9 +219,10 @@ def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
 
 
 def _names_another_shipment(event: kit.JsonObject, numbers: tuple[str | None, ...]) -> bool:
-    """Return whether a transport of version 3 has a document of its own that is not one of its shipments.
+    """Return whether a transport of version 3 names a document that is not among its shipments.
 
-    The transport document stays the shipment: a retraction may name that one alone, and ids contain it.
+    The transport document stays the shipment: a retraction may name that document alone, and
+    ids contain it.
     """
     own = kit.text_unless(
         kit.child(event, "shipmentDetails", "documentReference").get("reference"), PLACEHOLDER

@@ -1,8 +1,10 @@
-"""Delhivery: scan pushes and tracking answers. `Status` is the newest scan; `Scans` repeat it, or hold only the older ones.
+"""Delhivery: scan pushes and tracking answers.
 
-The code is the status type (UD forward, RT return, PU and PP reverse pickup, DL, CN) with the status word: one word means another thing
-on the way back. On the way forward an NSL code of the table says more than the word (`Pending` with EOD-74 is a refusal at the door);
-`lists/delhivery_nsl_codes.csv` says of the others why the word stands. Times are Indian.
+`Status` is the newest scan; `Scans` repeat it, or hold only the older scans. The code is the status
+type (UD forward, RT return, PU and PP reverse pickup, DL, CN) with the status word: a word has
+another meaning on the way back. On the way forward an NSL code of the table refines the word
+(`Pending` with EOD-74 is a refusal at the door); `lists/delhivery_nsl_codes.csv` gives the reason
+for the others. Times are Indian.
 """
 
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ CODES: Final = kit.meanings("delhivery_codes.csv")
 """(type, word in lower case); the word alone where it means the same on every way."""
 
 NSL_CODES: Final = kit.meanings("delhivery_nsl_codes.csv")
-"""The NSL codes whose meaning is finer than the status word, which is the same `Pending` or `Not Picked` for all of them."""
+"""The NSL codes that refine their status word, `Pending` or `Not Picked` for all of them."""
 
 _SHIPMENT: Final = frozenset({"Shipment"})
 _FORWARD: Final = frozenset({None, "UD"})
@@ -44,7 +46,6 @@ class DelhiveryScan(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         number = kit.text(shipment.get("AWB")) or kit.text(shipment.get("Waybill"))
         found: list[kit.Reading] = []
@@ -121,7 +122,7 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
 
 
 def _scans(shipment: kit.JsonObject, where: str, rejections: kit.Rejections) -> list[DelhiveryScan]:
-    """Return the scans, with the status first unless a scan of the list says the same."""
+    """Return the scans, the status first unless the list repeats it."""
     code = kit.text(shipment.get("NSLCode"))
     scans = []
     for index, member in kit.objects_at(

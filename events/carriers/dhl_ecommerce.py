@@ -1,7 +1,8 @@
-"""DHL eCommerce Americas: tracking answers of API v4, and webhooks, which carry the whole history of one package in the same form.
+"""DHL eCommerce Americas: tracking answers of API v4, and webhooks in the same form.
 
-Date, time and the short name of a zone of the United States (`ET`) are three fields; DHL prints the standard name all year. The public
-tracking page prints the fields of a package one level higher.
+A webhook carries the whole history of a package. Date, time and the short name of a zone of the
+United States (`ET`) are three fields; DHL prints the standard name all year. The public tracking
+page prints the fields of a package a level higher.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,6 @@ _ERROR_FIELDS: Final = frozenset({"title", "error", "errors", "message", "status
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, entry in _entries(kit.read_json(body), rejections):
         package = kit.child(entry, "package") or entry
         number = next(

@@ -1,7 +1,8 @@
-"""DHL Express: the tracking answers of XML-PI and of MyDHL (JSON, SOAP), as a poller or a relay posts them.
+"""DHL Express: the tracking answers of XML-PI and of MyDHL (JSON, SOAP), from a poller or relay.
 
-Checkpoints are local times of the service area. A waybill with one piece is that piece, under the waybill's number; with several, each
-piece number is a shipment of its own as well as the waybill. Signatories stand on any scan and count on a delivery only.
+Checkpoints are local times of the service area. A waybill with a single piece is that piece, under
+the waybill's number; with several, each piece number is a shipment of its own as well as the
+waybill. Signatories are printed on any scan and count on a delivery only.
 """
 
 import re
@@ -84,7 +85,7 @@ _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors
 
 
 class DhlCheckpoint(NamedTuple):
-    """One checkpoint, from either format. `where` is its pointer in the message."""
+    """A checkpoint, from either format. `where` is its pointer in the message."""
 
     where: str
     code: str | None
@@ -98,7 +99,7 @@ class DhlCheckpoint(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One piece of a waybill and its checkpoints. `ordinal` names it where it has no number of its own."""
+    """A piece of a waybill and its checkpoints. `ordinal` names a piece without a number."""
 
     number: str | None
     ordinal: str
@@ -300,7 +301,7 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Waybill]:
 
 
 def _grow(parent: _Element, value: kit.JsonObject) -> None:
-    """Append the elements that the JSON twin of the SOAP answer stands for, by their names."""
+    """Append, by their names, the elements of the JSON twin of the SOAP answer."""
     for name in (name for name in value if name in _TWIN_NAMES):
         for member in kit.as_list(value[name]):
             if type(member) is dict:

@@ -1,8 +1,9 @@
-"""DHL Parcel Germany: the tracking answer whose elements are all called `data` and whose values are all attributes.
+"""DHL Parcel Germany: the tracking answer, with all elements named `data` and values as attributes.
 
-An event is said by ICE (what), RIC (why) and the standard event code; what is loaded with `PO` goes out for delivery, while ICEs of
-trouble keep their meaning. An ICE that is not known is read by its standard event code where that says enough (`by_category`). On the way
-back (`ruecksendung`) movement is `returning` and a delivery `returned`. Times are German.
+An event has an ICE (event), an RIC (reason) and the standard event code; `PO` turns loading into
+out for delivery, while ICEs of trouble keep their meaning. An unknown ICE is read by its standard
+event code where that is definite (`by_category`). On the way back (`ruecksendung`) movement is
+`returning` and a delivery `returned`. Times are German.
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ COUNTRIES: Final = {
     "tschechische republik": "CZ",
     "usa": "US",
 }
-"""Names that the German answer prints."""
+"""Country names of the German answer."""
 
 WAY: Final = "ruecksendung"
 BACK: Final = f"{WAY}=true"
@@ -60,7 +61,6 @@ Named = list[tuple[str, _Element]]
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of all pieces of one answer."""
     named = [
         (_name(element), element)
         for answer in _answers(kit.read_xml(body))
@@ -149,7 +149,10 @@ def _piece(
 
 
 def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime | None:
-    """Return when a piece was sent back that says so itself, while its events do not: at the first event that does, else at its newest."""
+    """Return the start of the way back of a piece that declares it but its events do not.
+
+    The time of the first returning event, else of the newest.
+    """
     if piece.get(WAY) != "true" or any(event.get(WAY) for event in events):
         return None
     times = sorted((_time(event), event.get("ice") == SENT_BACK) for event in events)

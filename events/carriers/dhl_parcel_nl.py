@@ -1,7 +1,8 @@
-"""DHL Parcel NL (DHL eCommerce Benelux): Track & Trace, as a list of parcels or one of them, with events or with the phases of a view.
+"""DHL Parcel NL (DHL eCommerce Benelux): Track & Trace, as a list of parcels or a single parcel.
 
-A status decides; the category that it stands in, or the phase, is coarser. Each time is printed in UTC and as a local one with its
-offset. DHL documents its Track & Trace Pusher without its body; one parcel by itself is taken for a push.
+A parcel has events, or the phases of a view. A status decides; its category, or the phase, is
+coarser. Each time is printed in UTC and as a local time with its offset. DHL documents its Track &
+Trace Pusher without its body; a single parcel is taken for a push.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,6 @@ class _Step(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, parcel in _parcels(kit.read_json(body), rejections):
         scans = (_scan(step, received_at) for step in _steps(parcel, where, rejections))
         yield from kit.with_estimate(
@@ -92,7 +92,7 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _estimate(parcel: kit.JsonObject) -> str | None:
-    """Return the estimate of the last event that indicates one: a time, or the beginning of a frame."""
+    """Return the estimate of the last event with one: a time, or the beginning of a frame."""
     events = parcel.get("events")
     for event in reversed(events if type(events) is list else []):
         if type(event) is dict:

@@ -1,11 +1,14 @@
-"""DHL Shipment Tracking Unified: the push and the answer of the API have the same shape, for all of DHL's services.
+"""DHL Shipment Tracking Unified: pushes and API answers in the same shape, for all DHL services.
 
-A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service; where there is neither, the
-text is in `description`. A code or a text that the service documents is read as such, everything else by its category. Parcel Germany
-prints the codes of its own answer as `statusDetailed`, Blue Dart one code for many texts. What is delivered of a shipment with
-`returnFlag` came back to its sender. No text means a delivery that another category denies (DHL's own sample says `pre-transit` and
-`DELIVERED` of one scan). The number is the shipment's `id`; a piece named by a scan distinguishes it and is no shipment of its own. The
-XML of DHL eCommerce Americas (formerly Global Mail) prints the same codes as its service, and its times in the zones of the United States.
+A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of
+the service; where there is neither, the text is in `description`. A code or a text that the service
+documents is read as such, everything else by its category. Parcel Germany prints the codes of its
+own answer as `statusDetailed`, Blue Dart a single code for many texts. A delivery of a shipment
+with `returnFlag` is a return to its sender. No text means a delivery where another category denies
+it (DHL's own sample has `pre-transit` and `DELIVERED` in the same scan). The number is the
+shipment's `id`; a piece named by a scan distinguishes it and is no shipment of its own. The XML of
+DHL eCommerce Americas (formerly Global Mail) prints the same codes as its service, and its times in
+the zones of the United States.
 """
 
 from collections.abc import Iterator
@@ -24,11 +27,13 @@ from events.parsing.dhl_group import (
 )
 
 CODES: Final = kit.meanings("dhl_unified_codes.csv")
-"""(service, code): the codes of `status` that a service documents and whose meaning is clear."""
+"""(service, code): the `status` codes that a service documents with a clear meaning."""
 
 TEXTS: Final = kit.meanings("dhl_unified_texts.csv")
-"""(service, text in lower case without the full stop): what services print instead of a code, where it is clear. A `*` stands for
-whatever a sentence names there: a place, a day."""
+"""(service, text in lower case without the full stop): clear texts in place of a code.
+
+A `*` matches a name in the sentence: a place, a day.
+"""
 
 BY_TEXT: Final = {
     service: kit.by_sentence(
@@ -37,7 +42,7 @@ BY_TEXT: Final = {
     for service in {of for of, _ in TEXTS}
 } | {"bluedart": bluedart_text, PARCEL_DE: parcel_de_text}
 WORDED: Final = frozenset({"bluedart"})
-"""The services that print one code for many scans: the text says more."""
+"""The services that print a code for many scans, refined by the text."""
 
 DOCUMENTED: Final = frozenset(code for _, code in (*CODES, *TEXTS))
 
@@ -54,7 +59,7 @@ ZONES: Final = {
     "parcel-nl": "Europe/Amsterdam",
     "parcel-pl": "Europe/Warsaw",
 }
-"""The zone in which a service that works in one country prints times without an offset, where a scan names no place."""
+"""The zone of a single-country service, for times without an offset at scans without a place."""
 
 
 def _clock(service: str, *, trust_offset: bool) -> kit.Clock:
@@ -87,7 +92,10 @@ AMERICAN_ZONES: Final = {
     }.items()
     for season in ("", "S", "D")
 }
-"""The clock of the zone holds, whichever of its names is printed: some senders print the standard one all year."""
+"""The clock of the zone holds for either of its names.
+
+Some senders print the standard name all year.
+"""
 
 BACK: Final = "returnFlag=true"
 
@@ -106,7 +114,6 @@ _SCAN_FIELDS: Final = frozenset({"events", "status"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     if kit.is_xml(body):
         yield from _from_xml(kit.read_xml(body), received_at, rejections)
         return
@@ -115,7 +122,10 @@ def normalize(
 
 
 def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield the shipments with their pointers: those of a list, of an answer, or the one that a push holds by itself."""
+    """Yield the shipments with their pointers.
+
+    Those of a list, of an answer, or the single shipment of a push.
+    """
     if type(body) is list:
         found, base = kit.objects(body, "", rejections), ""
     elif type(body) is dict and "shipments" in body:
@@ -253,7 +263,7 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> kit.S
 
 
 def _raw(scan: kit.JsonObject) -> kit.Raw:
-    """Return category and code; where the category says all, it is the code."""
+    """Return category and code; the category is the code where it is definite."""
     category, code, detail = (
         kit.text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed")
     )
@@ -263,7 +273,10 @@ def _raw(scan: kit.JsonObject) -> kit.Raw:
 
 
 def _documented(raw: kit.Raw, service: str, description: object) -> kit.Meaning | None:
-    """Read a code by its detail first; the description says more where the code is the category again, or one for many scans."""
+    """Read a code by its detail first.
+
+    The description refines a code that repeats the category or covers many scans.
+    """
     category = _category(raw)
     words = (kit.text(description) or "",)
     printed = (*raw.further, raw.code or "")
@@ -308,7 +321,10 @@ def _by_category(raw: kit.Raw) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read what the raw fields can decide: the meaning depends on the service, and without a code on the description, which they lack."""
+    """Read the raw fields as far as they decide.
+
+    The meaning depends on the service, and without a code on the description, which they lack.
+    """
     printed = (*raw.further, raw.code or "")
     is_text = any(kit.is_stand_in(each) or not kit.looks_like_code(each) for each in printed)
     depends = (
@@ -350,7 +366,7 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
 
 
 def _piece(scan: kit.JsonObject) -> str | None:
-    """Return the piece that a scan names; a scan of several is one of the shipment."""
+    """Return the piece that a scan names; a scan of several pieces is of the shipment."""
     pieces = kit.as_list(scan.get("pieceIds"))
     return kit.text(pieces[0]) if len(pieces) == 1 else None
 

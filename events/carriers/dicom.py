@@ -1,4 +1,7 @@
-"""Dicom (GLS Canada): the tracking answer of one waybill. Each activity belongs to one parcel of it; a parcel has no number of its own."""
+"""Dicom (GLS Canada): the tracking answer of a waybill.
+
+Each activity belongs to a parcel of it; a parcel has no number of its own.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +19,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "deta
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one or several waybills."""
     for where, waybill in _waybills(kit.read_json(body), rejections):
         pointer = f"{where}/activities"
         for index, activity in kit.objects_at(waybill, "activities", where, rejections):

@@ -1,6 +1,7 @@
-"""DoorDash Drive: its webhook, one event of a delivery. Several deliveries of one courier (`DELIVERY_BATCHED`) are no step of one.
+"""DoorDash Drive: its webhook, an event of a delivery.
 
-The number is the sender's own id of the delivery. `created_at` is UTC. Newer names are in lower case.
+`DELIVERY_BATCHED` (several deliveries of a courier) is not a step of a delivery. The number is the
+sender's own id of the delivery. `created_at` is UTC. Newer names are in lower case.
 """
 
 from collections.abc import Iterator

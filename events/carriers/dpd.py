@@ -1,8 +1,9 @@
-"""DPD: steps and scans of the ParcelLifeCycle service (SOAP and JSON), traces of DPD France (SOAP) and the group's tracking JSON.
+"""DPD: ParcelLifeCycle (SOAP and JSON), traces of DPD France (SOAP) and the group's tracking JSON.
 
-A step of the life cycle counts only once it has been reached, and the SOAP answer names no parcel: the request did. Some countries print
-steps without dates and the scans behind them with dates: such a step says nothing more than its scan, at no time.
-`ReturningFromDelivery` is back to the depot, not to the sender. Group times are UTC, the others local.
+A step of the life cycle counts only once it has been reached, and the SOAP answer names no parcel:
+the request did. Some countries print steps without dates and the scans behind them with dates: such
+a step only repeats its scan, without a time. `ReturningFromDelivery` is back to the depot, not to
+the sender. Group times are UTC, the others local.
 """
 
 import re
@@ -15,10 +16,16 @@ from lxml.etree import _Element
 from events.carriers import kit
 
 CODES: Final = kit.meanings("dpd_codes.csv")
-"""Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands. `SC_13` is a scan's number."""
+"""Words of the life cycle and of the group, numbers of DPD France.
+
+A word has the same meaning in each format. `SC_13` is a scan's number.
+"""
 
 _SCAN: Final = re.compile(r"SC_(?P<number>\d+)_")
-"""Beginning of a scan type's name; countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name says more."""
+"""Prefix of a scan type's name.
+
+Countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name is more reliable.
+"""
 
 _TIMES: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -37,7 +44,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "de
 
 
 class DpdStep(NamedTuple):
-    """One scan, from any of the formats."""
+    """A scan, from any of the formats."""
 
     where: str
     code: str | None
@@ -182,7 +189,7 @@ def _words(member: kit.JsonObject, name: str) -> str | None:
 
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
-    """Read a scan whose name is not known by its number."""
+    """Read a scan with an unknown name by its number."""
     code = raw.code or ""
     scan = _SCAN.match(code)
     if scan is None:
@@ -237,7 +244,10 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[DpdParcel]:
 
 
 def _group(parcel: kit.JsonObject, where: str, rejections: kit.Rejections) -> Iterator[DpdStep]:
-    """Yield the events of a parcel; one without any has its status as its only event, without a time."""
+    """Yield the events of a parcel.
+
+    A parcel without events has its status as its only event, without a time.
+    """
     events = kit.objects_at(parcel, "events", where, rejections, required="status" not in parcel)
     if not events and (status := kit.text(parcel.get("status"))) and (status,) in CODES:
         yield DpdStep(

@@ -38,7 +38,6 @@ _HEADERS: Final = ("trackHeader", "shipment")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, answer in _answers(
         _of_xml(kit.read_xml(body)) if kit.is_xml(body) else kit.read_json(body), rejections
     ):

@@ -1,8 +1,9 @@
-"""EasyPost: the Tracker object, by itself (API) or as the `result` of a webhook event. Every push repeats the whole history.
+"""EasyPost: the Tracker object, alone (API) or as the `result` of a webhook event.
 
-A scan's code is EasyPost's status and detail, then the code of the operating carrier. The status decides; a detail refines it where
-EasyPost documents the detail, and only towards trouble where the status already says more than `in_transit`. A detail that is not known
-leaves the status as it is (`by_category`). Times are UTC.
+Every push repeats the whole history. A scan's code is EasyPost's status and detail, then the code
+of the operating carrier. The status decides; a detail refines it where EasyPost documents the
+detail, and only towards trouble where the status is already finer than `in_transit`. An unknown
+detail leaves the status as it is (`by_category`). Times are UTC.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("easypost_codes.csv")
-"""(level, code): `status`, or of the details `movement`, `trouble` and `silent` (those that add nothing)."""
+"""(level, code): `status`, or of the details `movement`, `trouble` and `silent` (no effect)."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
@@ -48,7 +49,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or tracker; other webhooks say nothing about scans."""
+    """Yield the events of a webhook or tracker; other webhooks hold no scans."""
     for where, tracker in _trackers(kit.read_json(body), rejections):
         yield from _tracker(tracker, where, received_at, rejections)
 
@@ -121,7 +122,7 @@ def _service(tracker: kit.JsonObject) -> str | None:
 
 
 def _rollup(tracker: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield a tracker without scans as one scan at its own time, where its status says something of the parcel."""
+    """Yield a tracker without scans as a scan at its own time, where its status has a meaning."""
     meaning = CODES.get(("status", kit.text(tracker.get("status")) or ""))
     if meaning is not None and meaning.kind is kit.Kind.SCAN:
         yield (

@@ -23,7 +23,7 @@ _ANSWERS: Final = ("tracking", "trackings")
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook; webhooks about labels and orders say nothing of the parcel's way."""
+    """Yield the events of a webhook; webhooks about labels and orders have none."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         number = kit.text(shipment.get("tracking_number"))
         for pointer, event in _events(shipment, where, rejections):

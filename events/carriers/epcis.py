@@ -1,8 +1,10 @@
-"""GS1 EPCIS 2.0: events of a document, as JSON-LD or XML. An event names several things; it belongs to each as a shipment of its own.
+"""GS1 EPCIS 2.0: events of a document, as JSON-LD or XML.
 
-A code is business step and disposition, each as a CBV word, URN or web URI. The step decides; a disposition of trouble outranks it, and
-any disposition speaks where the step says nothing of transport. `receiving` is a delivery only where the event's own destination is the
-place of reading. An `errorDeclaration` takes back the event of the same id; the taking back gets an id of its own.
+An event may name several things; it belongs to each as a shipment of its own. A code is business
+step and disposition, each as a CBV word, URN or web URI. The step decides; a disposition of trouble
+outranks it, and any disposition counts where the step is not about transport. `receiving` is a
+delivery only where the event's own destination is the place of reading. An `errorDeclaration`
+retracts the event of the same id; the retraction gets an id of its own.
 """
 
 import re
@@ -47,7 +49,10 @@ _PREFIXES: Final = (
 
 
 class EpcisEvent(NamedTuple):
-    """One event, from either format. `numbers` are all that it could be about, the most definite list first."""
+    """An event, from either format.
+
+    `numbers` are the candidates for its subject, the most definite list first.
+    """
 
     where: str
     kind: str
@@ -67,7 +72,7 @@ class EpcisEvent(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one document, query result or capture of a single event."""
+    """Yield the events of a document, query result or capture of a single event."""
     for event in (
         _from_xml(kit.read_xml(body), rejections)
         if kit.is_xml(body)
@@ -136,7 +141,7 @@ def _meaning(raw: kit.Raw, *, arrives: bool) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read what does not depend on the destinations, which the raw fields lack."""
+    """Read the part that does not depend on the destinations, which the raw fields lack."""
     meaning = _meaning(raw, arrives=False)
     return meaning if meaning == _meaning(raw, arrives=True) else None
 

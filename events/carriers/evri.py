@@ -1,6 +1,6 @@
 """Evri: answers of its tracking of parcels in the United Kingdom.
 
-An event names a stage of the parcel's way (`4_COURIER`), and within it what happened, its tracking point, which says more.
+An event names a stage of the parcel's way (`4_COURIER`), and within it a finer tracking point.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("evri_codes.csv")
-"""(stage, tracking point); one of them stands for itself where the other is empty."""
+"""(stage, tracking point); where one is empty, the other alone decides."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/London", country="GB")
 

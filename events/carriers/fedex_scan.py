@@ -1,7 +1,8 @@
-"""One FedEx scan, whatever format printed it.
+"""A FedEx scan, from any format.
 
-`fedex_codes.csv` is the section `Movement` of FedEx's vocabulary (other sections use the same codes otherwise); a row with an
-exception code goes before the row of the event type alone. An unknown event type is never guessed from the rollup next to it.
+`fedex_codes.csv` is the section `Movement` of FedEx's vocabulary (other sections use the same codes
+otherwise); a row with an exception code goes before the row of the event type alone. An unknown
+event type is never guessed from the rollup next to it.
 """
 
 from datetime import datetime

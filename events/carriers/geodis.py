@@ -1,7 +1,8 @@
-"""Geodis: the shipment with its history (`listSuivis`). A code is situation and justification (`AAR/CFM`); `timeline` is a rollup.
+"""Geodis: the shipment with its history (`listSuivis`).
 
-Only justification CFM (conform) says that a situation went as it should; other pairs are known one by one: the codes are those of the
-French standard INOVERT, whose texts La Poste publishes for Colissimo.
+A code is situation and justification (`AAR/CFM`); `timeline` is a rollup. Only justification CFM
+(conform) confirms a situation; other pairs are known individually: the codes are those of the
+French standard INOVERT, in the texts that La Poste publishes for Colissimo.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,6 @@ CLOCK: Final = kit.Clock(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one or several shipments."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         pointer = f"{where}/listSuivis"
         found: list[kit.Reading] = []

@@ -1,6 +1,7 @@
-"""GHN (Giao Hang Nhanh): its callback of an order's status, one status each.
+"""GHN (Giao Hang Nhanh): its callback of an order's status.
 
-Callbacks of another `Type` (a weight, a fee, money) repeat the status that the order has, with a time of their own: they are no scans.
+Callbacks of another `Type` (a weight, a fee, money) repeat the order's present status, with a time
+of their own: they are no scans.
 """
 
 from collections.abc import Iterator

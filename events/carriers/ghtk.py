@@ -1,7 +1,7 @@
-"""GHTK (Giao Hang Tiet Kiem): its webhook, a form or JSON, one status each.
+"""GHTK (Giao Hang Tiet Kiem): its webhook of a status, a form or JSON.
 
-Its own sample prints `+07:00` in the form without escaping the plus, which a form has for a blank. A reason says more than a status
-where the parcel was not delivered.
+Its own sample prints `+07:00` in the form without escaping the plus, which a form has for a blank.
+A reason refines a status where the parcel was not delivered.
 """
 
 import re

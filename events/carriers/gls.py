@@ -1,8 +1,10 @@
-"""GLS: answers of the ECI track and trace API, and of its public tracking. One answer may hold parcels and errors side by side.
+"""GLS: answers of the ECI track and trace API, and of its public tracking.
 
-A code is `GROUP.DETAIL`. One that is not known is read by the sentence of GLS's own list that accompanies it, or by its group where that
-says enough, as hub scans do (`by_category`). A parcel's status is a rollup and speaks only for a parcel without events. The public tracking
-prints no codes, and local times: a sentence that is not known is read by the state of the parcel where it is the newest.
+An answer may hold parcels and errors side by side. A code is `GROUP.DETAIL`. An unknown code is
+read by the sentence of GLS's own list that accompanies it, or by its group where that is definite,
+as for hub scans (`by_category`). A parcel's status is a rollup and counts only for a parcel without
+events. The public tracking prints no codes, and local times: an unknown sentence is read by the
+state of the parcel where it is the newest.
 """
 
 import re
@@ -30,7 +32,7 @@ _NET_DATE: Final = re.compile(r"/Date\((\d{1,14})(?:[+-]\d{4})?\)/", re.ASCII)
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer; parcels with errors say nothing."""
+    """Yield the events of an answer; parcels with errors have none."""
     answer = kit.read_json(body)
     if type(answer) is dict and _PUBLIC in answer:
         for index, parcel in kit.objects_at(answer, _PUBLIC, "", rejections):
@@ -74,7 +76,7 @@ def normalize(
 def _statuses(
     parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Scan]:
-    """Yield the statuses that MyGLS answers with (HU, RO, CZ, SK, HR, SI, RS), whose times are .NET's."""
+    """Yield the statuses of MyGLS (HU, RO, CZ, SK, HR, SI, RS), with times in .NET's form."""
     for index, status in kit.objects_at(parcel, _STATUSES, "", rejections):
         raw = kit.Raw(code=kit.text(status.get("StatusCode")))
         printed = _NET_DATE.fullmatch(kit.text(status.get("StatusDate")) or "")
@@ -178,7 +180,7 @@ def _events(
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; an unknown one may be read by the words next to it."""
+    """Read a known code; an unknown code may be read by the words next to it."""
     code = raw.code or ""
     return next(
         (

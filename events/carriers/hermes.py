@@ -1,8 +1,8 @@
-"""Hermes Germany: the shipment information of its tracking API, one shipment or a list of them.
+"""Hermes Germany: the shipment information of its tracking API, a shipment or a list of them.
 
-Codes have four digits (two of the main step, two of its detail); zeros in front belong to them. `result` in place of `status` says that
-nothing is known. Steps that take back the last status are corrections. The newer API prints the progress of a parcel, each step with a
-name instead of a code.
+Codes have four digits (two of the main step, two of its detail), with leading zeros. `result` in
+place of `status` means an unknown number. Steps that retract the last status are corrections. The
+newer API prints the progress of a parcel, each step with a name instead of a code.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,6 @@ _UNKNOWN: Final = "JSON, but no shipment information of Hermes"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         if _PROGRESS in shipment:
             yield from kit.readings_of(

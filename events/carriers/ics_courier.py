@@ -1,7 +1,7 @@
 """ICS Courier: the SOAP answer of TracePackge (sic), a flat list of scans of any number of parcels.
 
-There are no codes. A status text is matched whole after what stands for a place or an address in it is left out: `*` in the table.
-Times are local; ICS works in eastern Canada and names no province but in its texts.
+There are no codes. A status text is matched whole, without any place or address in it: `*` in the
+table. Times are local; ICS works in eastern Canada and names a province only in its texts.
 """
 
 import re

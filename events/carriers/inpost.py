@@ -1,9 +1,9 @@
-"""InPost: webhooks and tracking answers of ShipX (Poland, Italy), events and answers of the group's API (all countries).
+"""InPost: webhooks and answers of ShipX (Poland, Italy), and of the group's API (all countries).
 
-ShipX names a status, the group's API an event by its code; each has a list of its own. The app's API prints the statuses of ShipX in
-capitals. A webhook of ShipX about anything but a status (an
-offer) says nothing of a parcel. The group's `eventId` is not taken: its part before `#` is of the parcel as often as of the event, so two
-scans with one code might carry one id.
+ShipX names a status, the group's API an event by its code; each has a list of its own. The app's
+API prints the statuses of ShipX in capitals. A webhook of ShipX about other subjects than a status
+(an offer) has no scans. The group's `eventId` is not taken: its part before `#` is of the parcel as
+often as of the event, so two scans with the same code might carry the same id.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,7 +39,6 @@ class _Parcel(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for parcel in _parcels(kit.read_json(body), received_at, rejections):
         yield from kit.with_signer(
             kit.readings_of(parcel.scans, parcel.number, rejections, service=parcel.service),

@@ -1,7 +1,7 @@
-"""Carriers, and versions of their normalizers, that other installed packages bring (docs/carrier-package.md).
+"""Carriers, and versions of their normalizers, from installed packages (docs/carrier-package.md).
 
-A package names them by entry points of the group `statesvc.carriers`. One that cannot be used is an error, never left out: pushes of its
-carrier would be refused, and lost.
+A package names them by entry points of the group `statesvc.carriers`. An unusable entry is an
+error, never left out: pushes of its carrier would be refused, and lost.
 """
 
 import re
@@ -21,7 +21,10 @@ _VERSION: Final = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9_.-]{0,31}", re.ASC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledCarrier:
-    """A carrier of another package. `recipe`: what distinguishes its scans; it is final with the first event."""
+    """A carrier of another package.
+
+    `recipe`: the identity of its scans; it is final with the first event.
+    """
 
     carrier: Carrier
     recipe: Recipe
@@ -41,7 +44,10 @@ def add_installed(
     recipes: dict[str, Recipe],
     points: Iterable[EntryPoint] | None = None,
 ) -> dict[str, str]:
-    """Add what the installed packages bring; return the package of each entry point, by name. Raises CarrierPackageError."""
+    """Add the carriers of installed packages; return the package of each entry point, by name.
+
+    Raises CarrierPackageError.
+    """
     found = sorted(
         entry_points(group=GROUP) if points is None else points,
         key=lambda point: (point.name, point.value),

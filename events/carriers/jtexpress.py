@@ -1,8 +1,9 @@
-"""J&T Express: pushes of its Open Platform (JSON in the form field `bizContent`), and answers to its trace query.
+"""J&T Express: pushes of its Open Platform (JSON in the form field `bizContent`), trace answers.
 
-A scan's time is local to its branch, sometimes with a zone next to it. Each country has a platform of its own: most use the same codes for
-the common way of a parcel, Vietnam publishes others next to them, and 110 is a problem here and an arrival there. So the name of the scan
-goes before its code where it is one of the names that the platforms document. The platform of Vietnam prints no zone.
+A scan's time is local to its branch, sometimes with a zone next to it. Each country has a platform
+of its own: most use the same codes for the common way of a parcel, Vietnam publishes others next to
+them, and 110 is a problem on some and an arrival on others. So a documented name of the scan goes
+before its code. The platform of Vietnam prints no zone.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ HOMES: Final = {
     "JTE": kit.Journey(home="Asia/Riyadh"),
     "UTE": kit.Journey(home="Asia/Riyadh"),
 }
-"""Countries whose numbers begin so, and print local times without a zone."""
+"""Countries by the prefix of their numbers, for local times without a zone."""
 WITHOUT_CODE: Final = {
     "arrival scan": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
     "delivery scan": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
@@ -47,7 +48,6 @@ _NUMBER: Final = "billCode"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, parcel in _parcels(
         kit.read_json(kit.form_fields(body).get(FIELD.encode(), body)), rejections
     ):
@@ -118,7 +118,10 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read the codes that mean one thing; 110 is a problem or an arrival by platform, where no name is printed."""
+    """Read the unambiguous codes.
+
+    110 is a problem or an arrival by platform, where no name is printed.
+    """
     return None if raw.code == AMBIGUOUS and not raw.further else _meaning(raw)
 
 

@@ -1,7 +1,8 @@
-"""Karrio: its webhook `tracker_updated`, and a tracker by itself. It aggregates many carriers, whose own code it passes on.
+"""Karrio: its webhook `tracker_updated`, and a single tracker. It aggregates many carriers.
 
-An event has Karrio's status in later versions; before, the tracker's status is that of its newest event, which is printed first, and
-what an older event means is told to a person.
+It passes on the carrier's own code. An event has Karrio's status in later versions; before, the
+tracker's status is that of its newest event, which is printed first, and an operator maps the older
+events.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,6 @@ _EVENTS: Final = "events"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or tracker."""
     push = kit.read_json(body)
     if type(push) is not dict or not ({"event", "data"} <= push.keys() or _NUMBER in push):
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Karrio")

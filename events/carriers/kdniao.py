@@ -27,7 +27,6 @@ _TRACES: Final = "Traces"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, parcel in _parcels(
         kit.read_json(kit.form_fields(body).get(FIELD.encode(), body)), rejections
     ):

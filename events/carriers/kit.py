@@ -1,4 +1,4 @@
-"""All that a carrier is written with, ours or that of another package (docs/carrier-package.md), behind one import."""
+"""Everything that a carrier module needs, ours or a package's (docs/carrier-package.md)."""
 
 from events.carriers.carrier import (
     MIB,

@@ -1,7 +1,8 @@
-"""Kuaidi100: pushes of its subscription (JSON in the form field `param`), and answers to its query. It aggregates the carriers of China.
+"""Kuaidi100: pushes (JSON in the form field `param`), and answers. It aggregates China's carriers.
 
-An event has a status of its own only where the subscription asked for it (`resultv2`); else the newest takes the state of the
-shipment, and older ones add their text alone. Times are those of China; in the part of a destination abroad nothing says the zone.
+An event has a status of its own only where the subscription asked for it (`resultv2`); else the
+newest takes the state of the shipment, and older events add their text alone. Times are those of
+China; in the part of a destination abroad the zone is unknown.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,6 @@ _ERROR_FIELDS: Final = frozenset({"returnCode", "result"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, parcel, clock in _parcels(
         kit.read_json(kit.form_fields(body).get(FIELD.encode(), body)), rejections
     ):

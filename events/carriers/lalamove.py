@@ -1,6 +1,7 @@
 """Lalamove: its webhooks, version 3, of which one is about the status of an order. Times are UTC.
 
-Its signature lies in the body that it signs, over the path of the shipper's URL as well; the URL's own secret authenticates it here.
+Its signature is inside the body that it signs, and covers the path of the shipper's URL; the URL's
+own secret authenticates it here.
 """
 
 from collections.abc import Iterator

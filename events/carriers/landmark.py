@@ -1,8 +1,8 @@
-"""Landmark Global: the XML answer of its Track API, with one or many packages.
+"""Landmark Global: the XML answer of its Track API, for packages.
 
-A package has two numbers: Landmark's own is the number, that of the end carrier is left out where both are stated. Times are local to the
-place of the scan and printed in two ways. Some events have no code: their sentence says what they are, as it does next to a code that is
-not known (`by_category`).
+A package has two numbers: Landmark's own is the number, that of the end carrier is left out where
+both are stated. Times are local to the place of the scan and printed in two ways. An event without
+a code, or with an unknown code, is read by its sentence (`by_category`).
 """
 
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def _scans(
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; an unknown one may be read by the sentence next to it."""
+    """Read a known code; an unknown code may be read by the sentence next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -1,8 +1,9 @@
-"""La Poste and Colissimo: the answer of Suivi v2, one shipment or a list of them.
+"""La Poste and Colissimo: the answer of Suivi v2, a shipment or a list of them.
 
-`event` holds the scans; a group comes with each, which reads a code that is not known (`by_category`). MD2 is the delivery tour, or the
-preparation of it: a sentence of its own says so. `timeline` shows the same history to people and is left out. Every member has its own
-`returnCode`, so one answer may hold shipments and errors.
+`event` holds the scans, each with a group, which reads an unknown code (`by_category`). MD2 is the
+delivery tour, or the preparation of it, by a sentence of its own. `timeline` shows the same history
+to people and is left out. Every member has its own `returnCode`, so an answer may hold shipments
+and errors.
 """
 
 from collections.abc import Iterator

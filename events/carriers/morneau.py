@@ -1,7 +1,7 @@
-"""Groupe Morneau: the order tracking of its API, one order or a list of them.
+"""Groupe Morneau: the order tracking of its API, an order or a list of them.
 
-The ordinal of a scan is its identity within the order. A status has a code and a text in two languages. Times are local; a zone of
-the carrier's own names the place.
+The ordinal of a scan is its identity within the order. A status has a code and a text in two
+languages. Times are local; a zone of the carrier's own names the place.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
-"""Nationex: one shipment with its parcels, or a list of shipments.
+"""Nationex: a shipment with its parcels, or a list of shipments.
 
-The shipment and each parcel have a number and a history of their own, so each is a shipment of ours. A parcel's scan has an id of the
-carrier and the id of an exception as code; the shipment's scans have words. Photos stay in the message.
+The shipment and each parcel have a number and a history of their own, so each is a shipment of
+ours. A parcel's scan has an id of the carrier and the id of an exception as code; the shipment's
+scans have words. Photos stay in the message.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ CODES: Final = kit.meanings("nationex_codes.csv")
 """(level, code): words of the `shipment`, ids of exceptions of a `parcel`."""
 
 EXCEPTION: Final = "ExceptionId "
-"""Stands before such an id in an event's code."""
+"""Prefix of such an id in an event's code."""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
 CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/Toronto", country="CA")

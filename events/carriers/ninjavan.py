@@ -1,7 +1,8 @@
 """Ninja Van: webhooks of both versions, and the events of the tracking API.
 
-A status is a text. The second version adds `event`, the status with its particulars (`Delivered, Left at Doorstep`), or prints those as the
-`state` of an `..._information`. A parcel on its way back is said so by a flag of its own, and then every scan is of the return.
+A status is a text. The second version adds `event`, the status with its particulars (`Delivered,
+Left at Doorstep`), or prints those as the `state` of an `..._information`. A flag marks a parcel on
+its way back, and then every scan is of the return.
 """
 
 import re
@@ -13,7 +14,7 @@ from events.carriers import kit
 
 _TABLE: Final = kit.meanings("ninjavan_codes.csv")
 CODES: Final = {kit.spelled(key[0]): meaning for key, meaning in _TABLE.items()}
-"""Statuses and events, in one spelling."""
+"""Statuses and events, in normalised spelling."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Asia/Singapore")
 
@@ -38,7 +39,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "code"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, number, event in _events(kit.read_json(body), rejections):
         yield from kit.readings_of(
             (_scan(event, where, received_at),), number or _number(event), rejections

@@ -1,7 +1,8 @@
-"""Rules that hold for the readings of every carrier, applied to what its own reader yields.
+"""Rules for the readings of every carrier, applied to the output of its own reader.
 
-A message of which nothing is read, and nothing rejected, has to say itself that there is nothing. Zones that are printed beside a time
-count. A date before carriers printed tracking is a placeholder. A code whose text says another status is not believed.
+A message without readings and without rejections must itself declare that it is empty. Zones that
+are printed beside a time count. A date before carriers printed tracking is a placeholder. A code
+whose text contradicts it is not believed.
 """
 
 from collections.abc import Callable, Iterable, Sequence

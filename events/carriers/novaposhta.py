@@ -1,6 +1,7 @@
-"""Nova Poshta (Ukraine): answers of `TrackingDocument.getStatusDocuments`. Each document prints its state alone, and since when.
+"""Nova Poshta (Ukraine): answers of `TrackingDocument.getStatusDocuments`.
 
-A number that is not found (anymore) has a state of its own, and says nothing. Times are Ukrainian.
+Each document prints its state alone, and its time. A number that is not found (anymore) has a state
+of its own, without meaning. Times are Ukrainian.
 """
 
 from collections.abc import Iterator

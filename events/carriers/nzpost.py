@@ -11,7 +11,7 @@ from events.carriers import kit
 
 _TABLE: Final = kit.meanings("nzpost_codes.csv")
 CODES: Final = {(level, kit.spelled(word)): meaning for (level, word), meaning in _TABLE.items()}
-"""(level, code): of a `code`, of the words of a `status` in one spelling."""
+"""(level, code): of a `code`, or of the words of a `status` in normalised spelling."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Pacific/Auckland")
 
@@ -23,7 +23,6 @@ _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "success"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, parcel in _parcels(kit.read_json(body), "", rejections):
         yield from kit.readings_of(
             _scans(parcel, where, received_at, rejections),

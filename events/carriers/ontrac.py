@@ -1,8 +1,9 @@
 """OnTrac: answers to a tracking request.
 
-They come from its Web Services (`OnTracTrackingResult`), as `ShipGlobalCourier`, as its public status, and as the JSON that it took over
-from LaserShip. In XML an event's time is local to the facility that scanned it, in JSON it has an offset. A code of JSON that is not known
-is read by its `Status`, where that says enough.
+They come from its Web Services (`OnTracTrackingResult`), as `ShipGlobalCourier`, as its public
+status, and as the JSON that it took over from LaserShip. In XML an event's time is local to the
+facility that scanned it, in JSON it has an offset. An unknown JSON code is read by its `Status`,
+where that is definite.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ CATEGORIES: Final = {
     "arrived": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
     "released": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
 }
-"""Categories by what `Status` says, and by the event type of LaserShip."""
+"""Categories by `Status`, and by LaserShip's event type."""
 
 _meaning = kit.by_code(CODES)
 _ERRORS: Final = frozenset(
@@ -50,7 +51,7 @@ _ERRORS: Final = frozenset(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer; charges and errors say nothing."""
+    """Yield the events of an answer; charges and errors have none."""
     if not kit.is_xml(body):
         for where, package in _packages(kit.read_json(body), rejections):
             number = (

@@ -1,7 +1,8 @@
-"""Packeta (Zásilkovna): answers of its REST API about one packet, in XML or as the JSON that converters make of it.
+"""Packeta (Zásilkovna): answers of its REST API about a packet, in XML or converted to JSON.
 
-An answer prints no number: it is read where it was added. A packet that is on its way back says so (`isReturning`). Times are
-those of Prague. The carriers that deliver for Packeta in other countries have numbers of their own, which are left out.
+An answer prints no number: it is read where it was added. A packet on its way back has
+`isReturning`. Times are those of Prague. The carriers that deliver for Packeta in other countries
+have numbers of their own, which are left out.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ Fields = dict[str, str]
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer; one that says that it failed says nothing of scans."""
+    """Yield the events of an answer; a failed answer has none."""
     records = (
         _from_xml(kit.read_xml(body), rejections)
         if kit.is_xml(body)

@@ -1,7 +1,8 @@
 """PARCEL.ONE: the answers of three interfaces, SOAP getTrackings, REST tracking and TrackLMC.
 
-Two of them print status words or numbers; TrackLMC prints an event code and with it a delivery status after the manner of AfterShip
-(`Tag_NNN`), whose tag is a category. PARCEL.ONE's own number is the number; that of the last mile only where it is the only one.
+Two of them print status words or numbers; TrackLMC prints an event code and with it a delivery
+status after the manner of AfterShip (`Tag_NNN`), with the tag as a category. PARCEL.ONE's own
+number is the number; that of the last mile only where it is the only number.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,10 @@ from lxml.etree import _Element
 from events.carriers import kit
 
 CODES: Final = kit.meanings("parcelone_codes.csv")
-"""(vocabulary, code): `status` words of SOAP and REST; `event` and `delivery` of TrackLMC, where the event says more."""
+"""(vocabulary, code): `status` words of SOAP and REST; `event` and `delivery` of TrackLMC.
+
+The event is finer than the delivery status.
+"""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
 CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="Europe/Berlin")
@@ -26,7 +30,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "success"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     if kit.is_xml(body):
         return _from_xml(kit.read_xml(body), received_at, rejections)
     return _from_json(kit.read_json(body), "", received_at, rejections)
@@ -131,7 +134,10 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a status of TrackLMC, the only interface that prints one; an event code without one might be that of another interface."""
+    """Read a status of TrackLMC, the only interface that prints one.
+
+    An event code without a status might be that of another interface.
+    """
     if raw.reason is not None:
         return _last_mile_meaning(raw)
     return None if ("event", raw.code or "") in CODES else _meaning(raw)

@@ -13,7 +13,7 @@ from events.carriers import kit
 CODES: Final = kit.meanings("parcelsapp_codes.csv")
 TEXTS: Final = kit.meanings("shipengine_texts.csv")
 USPS: Final = kit.meanings("usps_codes.csv")
-"""(code, text): what USPS prints without a code."""
+"""(code, text): texts that USPS prints without a code."""
 _by_text: Final = kit.by_sentence(
     {words: meaning for (code, words), meaning in USPS.items() if not code}
     | {words: meaning for (words,), meaning in TEXTS.items()}
@@ -29,7 +29,6 @@ _NUMBER: Final = "trackingId"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),

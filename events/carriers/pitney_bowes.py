@@ -1,7 +1,8 @@
-"""Pitney Bowes: answers about Newgistics returns (`Packages`), and of its Shipping API (`scanDetailsList`).
+"""Pitney Bowes: answers about Newgistics returns (`Packages`), and of its Shipping API.
 
-A return prints the day of a scan in one Microsoft date and the time of day in another, each with the offset of the server: the wall clock
-of both together is that of the place. The Shipping API repeats the codes of the carrier that delivers, and next to each what it means.
+A return prints the day of a scan in one Microsoft date and the time of day in another, each with
+the offset of the server: the wall clock of both together is that of the place. The Shipping API
+(`scanDetailsList`) repeats the codes of the carrier that delivers, each with its meaning.
 """
 
 import re
@@ -159,7 +160,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
-    """Read a state by its name, and a scan by the carrier's code, which says more."""
+    """Read a state by its name, and a scan by the carrier's finer code."""
     status = raw.further[0] if raw.further else raw.code
     of_scan, of_status = (
         CODES.get(("scan", raw.code or "")),

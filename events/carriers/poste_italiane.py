@@ -1,6 +1,7 @@
 """Poste Italiane: answers of the tracking of Poste Delivery.
 
-No public document lists the statuses: one that is not known is read by the phase that is printed with it.
+No public document lists the statuses: an unknown status is read by the phase that is printed with
+it.
 """
 
 from collections.abc import Iterator

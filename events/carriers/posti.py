@@ -1,6 +1,6 @@
-"""Posti (Finland): answers of its Nextshipping API about a shipment, whose status codes are those of Posti's IFTSTA.
+"""Posti (Finland): answers of its Nextshipping API about a shipment.
 
-Times are Finnish.
+Its status codes are those of Posti's IFTSTA. Times are Finnish.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
-"""PostNL: answers of the ShippingStatus API: complete or current status of a shipment, updated shipments or one of them by itself.
+"""PostNL: answers of the ShippingStatus API.
 
-An answer with events is read by them: each of its statuses stands for one of its events at the same time. Without them the statuses
-are read. PostNL's webhooks are a pilot whose body is not documented. Older answers print `01B` for the code B01, and for others as well:
-there the text decides where it is known.
+They hold the complete or current status of a shipment, updated shipments, or a single update. An
+answer with events is read by them: each of its statuses repeats an event at the same time. Without
+them the statuses are read. PostNL's webhooks are a pilot without a documented body. Older answers
+print `01B` for the code B01, and for others as well: there a known text decides.
 """
 
 import re
@@ -40,7 +41,6 @@ _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one answer or push."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         scans = _scans(shipment, where, received_at, rejections)
         yield from kit.with_estimate(

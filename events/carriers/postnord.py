@@ -1,9 +1,10 @@
-"""PostNord: answers of its Track & Trace API, and the shipment that its portal answers without an envelope.
+"""PostNord: answers of its Track & Trace API, and its portal's shipment without an envelope.
 
-The items of a shipment are tracked each by itself.
+The items of a shipment are tracked separately.
 
-The status of an event decides; one that PostNord does not document leaves it to the text. PostNord does not publish what its event codes
-mean. Times are local to the place of the event. Whom an item was handed to stands next to its events.
+The status of an event decides; an undocumented status leaves it to the text. PostNord does not
+publish the meaning of its event codes. Times are local to the place of the event. The receiver of
+an item is printed next to its events.
 """
 
 from collections.abc import Iterator

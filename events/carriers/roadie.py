@@ -23,7 +23,6 @@ _UNKNOWN: Final = "JSON, but no shipment of Roadie"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, shipment in _shipments(kit.read_json(body), "", rejections):
         found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),

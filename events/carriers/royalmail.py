@@ -1,9 +1,10 @@
-"""Royal Mail: the answers of Tracking API v2 (`mailPieces`: one piece as an object, or a list of pieces).
+"""Royal Mail: the answers of Tracking API v2 (`mailPieces`: a piece as an object, or a list).
 
-The summary call has no events but names the last one, which is a scan like any other. An event whose code is not known is read by its
-name, and the last one by the category next to it (`by_category`). A signature is shown while the item is still on its way: it counts for
-a delivery only.
-The codes are those of its tracking file interface (`lists/royalmail_codes.csv`) and of public answers of the API.
+The summary call has no events but names the last one, which is a scan like any other. An event with
+an unknown code is read by its name, and the last event by the category next to it (`by_category`).
+A signature is shown while the item is still on its way: it counts for a delivery only. The codes
+are those of its tracking file interface (`lists/royalmail_codes.csv`) and of public answers of the
+API.
 """
 
 from collections.abc import Iterator
@@ -92,7 +93,7 @@ def _scans(
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; an unknown one may be read by what stands next to it."""
+    """Read a known code; an unknown code may be read by the fields next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -1,7 +1,7 @@
 """SEKO OmniParcel: consignments with their whole history, one or a list of them.
 
-The OmniCode is SEKO's and decides; the code of the delivering carrier accompanies it. Several events may carry the same second. Times
-are local to the place and print no zone.
+The OmniCode is SEKO's and decides; the code of the delivering carrier accompanies it. Several
+events may carry the same second. Times are local to the place and print no zone.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,6 @@ _ERROR_FIELDS: Final = frozenset(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, consignment in _consignments(kit.read_json(body), rejections):
         yield from kit.readings_of(
             _scans(consignment, where, received_at, rejections),

@@ -1,8 +1,9 @@
-"""Sendcloud: webhooks that state the present status of one parcel, and the tracking of version 3 (`sendcloud_events`).
+"""Sendcloud: webhooks of a parcel's present status, and tracking v3 (`sendcloud_events`).
 
-The webhook of an integration has no history and no place. A status holds since the carrier changed it
-(`carrier_status_change_timestamp`), else since the push. Missing values are printed as `false`. Parcels that have no tracking number
-yet, and webhooks that are not about a parcel's status, exist.
+The webhook of an integration has no history and no place. A status holds since the carrier changed
+it (`carrier_status_change_timestamp`), else since the push. Missing values are printed as `false`.
+There are parcels without a tracking number yet, and webhooks about other subjects than a parcel's
+status.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from events.carriers import kit, sendcloud_events
 CODES: Final = kit.meanings("sendcloud_codes.csv")
 
 SECONDS_MAX: Final = 10**11
-"""An epoch beyond it is in milliseconds."""
+"""A larger epoch is in milliseconds."""
 
 _OF_INTEGRATIONS: Final = "integration_"
 """Prefix of the actions that are about the shop, not about a parcel."""
@@ -23,7 +24,6 @@ _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"
 
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
-    """Yield the events of one push or answer."""
     push = kit.read_object(body, otherwise="JSON, but nothing of Sendcloud")
     if not push:
         return []

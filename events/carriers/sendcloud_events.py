@@ -1,7 +1,7 @@
-"""Sendcloud v3: events of a parcel's tracking, as its event subscriptions push them and its tracking API answers them.
+"""Sendcloud v3: a parcel's tracking events, from event subscriptions and the tracking API.
 
-An event has a phase, an exception on it and a particular (`sub_status`); the word that decides is the exception, or without one the phase.
-The tracking API prints that word alone, as `status_code`.
+An event has a phase, an exception on it and a particular (`sub_status`); the deciding word is the
+exception, or without one the phase. The tracking API prints that word alone, as `status_code`.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _NONE: Final = frozenset({"none"})
 def readings_of_push(
     data: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> list[kit.Reading]:
-    """Return the event of one push (`parcels.event.created`)."""
+    """Return the event of a push (`parcels.event.created`)."""
     event = kit.child(data, "event")
     if not event:
         return []
@@ -53,7 +53,7 @@ def readings_of_push(
 def readings_of_parcel(
     parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> list[kit.Reading]:
-    """Return the event of one push `parcel.created`."""
+    """Return the event of a push `parcel.created`."""
     if not parcel:
         return []
     raw = kit.Raw(code=PARCEL_CREATED)

@@ -1,7 +1,8 @@
-"""Sendle: the answer of its tracking API, which does not repeat the number that was asked for, and its webhook, which holds one event.
+"""Sendle: the answer of its tracking API, which does not repeat the number, and its webhook.
 
-An event's type is its code. `scan_time` is UTC; the local times next to it equal it where Sendle does not know the zone, so they are left
-out. Who signed is named by a sentence of its own, as `Info` after the delivery.
+A webhook holds one event. An event's type is its code. `scan_time` is UTC; the local times next to
+it equal it where Sendle does not know the zone, so they are left out. The signer is named in a
+sentence of its own, as `Info` after the delivery.
 """
 
 import re
@@ -29,7 +30,6 @@ _SIGNED: Final = re.compile(r"Your parcel was signed for by (?P<name>.+)")
 
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
-    """Return the events of one answer or webhook."""
     order = kit.read_json(body)
     if order in ({}, []):
         return []

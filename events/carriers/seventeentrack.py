@@ -1,8 +1,9 @@
-"""17TRACK: pushes and answers of API v2 (words as codes) and of v1 (one-letter keys). Every push repeats the whole history.
+"""17TRACK: pushes and answers of API v2 (words as codes) and of v1 (one-letter keys).
 
-In v2 an event has a sub-status, else a stage; a sub-status that is not documented is read by the status before its `_`. In v1 only the
-package has a code (`e`): it belongs to the newest event; the older ones are facts without a status. Times of v1 are wall clocks, whatever
-its epoch fields claim.
+Every push repeats the whole history. In v2 an event has a sub-status, else a stage; an undocumented
+sub-status is read by the status before its `_`. In v1 only the package has a code (`e`): it belongs
+to the newest event; the older events are facts without a status. Times of v1 are wall clocks,
+whatever its epoch fields claim.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ CLOCK: Final = kit.Clock(
 )
 
 V1: Final = "e="
-"""Stands before the code of a v1 package in an event's code."""
+"""Prefix of a v1 package's code in an event's code."""
 
 UNTOLD: Final = kit.Meaning(kit.Kind.INFO)
 _V1_EVENTS: Final = ("z1", "z2", "z9")
@@ -34,7 +35,10 @@ _STOPPED: Final = "TRACKING_STOPPED"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
+    """Yield the events of a push or answer.
+
+    Notices (`TRACKING_STOPPED`) and rejected numbers hold no scans.
+    """
     for where, package in _packages(kit.read_json(body), rejections):
         if "track" in package:
             yield from _package_v1(package, where, received_at, rejections)
@@ -111,7 +115,7 @@ def _package(
 
 
 def _only_provider(tracking: kit.JsonObject) -> str | None:
-    """Return the name of the carrier; None where several carry the parcel one after the other."""
+    """Return the name of the carrier; None where several carry the parcel in succession."""
     names = {
         kit.text(kit.child(provider, "provider").get("name"))
         for provider in kit.as_list(tracking.get("providers"))
@@ -222,7 +226,7 @@ def _rollup(
     received_at: datetime,
     rejections: kit.Rejections,
 ) -> tuple[kit.Reading, ...]:
-    """Read a package without events as one scan without a time, where its status says something of the parcel."""
+    """Read a package without events as a scan without a time, where its status has a meaning."""
     raw = kit.Raw(code=kit.text(latest.get("sub_status")) or kit.text(latest.get("status")))
     meaning = _meaning(raw)
     if meaning.kind is not kit.Kind.SCAN:

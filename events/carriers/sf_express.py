@@ -1,7 +1,7 @@
-"""SF Express: RoutePushService (XML or JSON, by itself or in the form field `content`) and the answers of its route queries.
+"""SF Express: RoutePushService (XML, JSON or form field `content`) and answers of route queries.
 
-One push holds up to ten routes of any number of waybills. A route's id is unique within its waybill only. Times are those of China,
-wherever the parcel is. JSON inside JSON as text is SF's way to wrap an answer.
+A push holds up to ten routes of any number of waybills. A route's id is unique within its waybill
+only. Times are those of China, wherever the parcel is. SF wraps an answer as JSON text inside JSON.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ BY_REASON: Final = {
     ("8000", "6"): kit.Meaning(kit.Kind.SCAN, kit.Status.LOST, kit.Reason.LOST),
     ("99", "2"): kit.Meaning(kit.Kind.SCAN, kit.Status.RETURNING),
 }
-"""Codes that say what happened only with their reason."""
+"""Codes that are meaningful only with their reason."""
 
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
@@ -47,7 +47,6 @@ _ERROR_FIELDS: Final = frozenset(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     content = kit.form_fields(body).get(_FIELD, body)
     routes = (
         _from_xml(kit.read_xml(content))

@@ -13,7 +13,10 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("ship24_codes.csv")
-"""(level, code): `code`, or `milestone` where an event has no code that is known; an empty milestone says nothing."""
+"""(level, code): `code`, or `milestone` for an event without a known code.
+
+An empty milestone has no meaning.
+"""
 
 FORMATS: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"
@@ -30,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer; other topics say nothing about scans."""
+    """Yield the events of a webhook or answer; other topics hold no scans."""
     for where, tracking in _trackings(kit.read_json(body), "", rejections):
         delivery = kit.child(tracking, "shipment", "delivery")
         found = kit.with_signer(
@@ -112,7 +115,10 @@ def _scan(
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; an event without one is read by its milestone, which the raw fields lack."""
+    """Read a known code.
+
+    An event without a code is read by its milestone, which the raw fields lack.
+    """
     return CODES.get(("code", raw.code or ""))
 
 

@@ -1,9 +1,11 @@
 """ShipEngine: API_TRACK webhooks and tracking answers; every push repeats the whole history.
 
-An event has ShipEngine's `status_code`, or only the code of the operating carrier, or in older answers neither. The status of the
-shipment is that of its newest event, so it reads one that has no status of its own. Its carrier code becomes that event's code only
-where the delivery ends the history: else the same scan would have a code in one push and none in the next. Movement is one status for
-much: a text of the operating carrier that says more goes before it, and is all that an event without codes has. `occurred_at` is UTC.
+An event has ShipEngine's `status_code`, or only the code of the operating carrier, or in older
+answers neither. The status of the shipment is that of its newest event, so it reads a newest event
+without a status of its own. Its carrier code becomes that event's code only where the delivery ends
+the history: else the same scan would have a code in one push and none in the next. Movement is a
+status for many scans: a finer text of the operating carrier goes before it, and is all that an
+event without codes has. `occurred_at` is UTC.
 """
 
 import re
@@ -57,7 +59,7 @@ class Printed(NamedTuple):
 
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
-    """Return the events of one webhook or answer; other webhooks say nothing about scans."""
+    """Return the events of a webhook or answer; other webhooks hold no scans."""
     push = kit.read_object(body, otherwise="JSON, but no tracking of ShipEngine")
     if not push:
         return []
@@ -184,7 +186,7 @@ def _own(status: str | None) -> kit.Meaning | None:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read by the status of its own, unless that stands for many scans and depends on what the raw fields lack."""
+    """Read by the event's own status, unless that covers many scans and depends on other fields."""
     own = _own(raw.further[0]) if raw.further else None
     return (
         own

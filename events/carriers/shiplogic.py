@@ -23,7 +23,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "message"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         number = kit.text(shipment.get(_NUMBERS[0])) or kit.text(shipment.get(_NUMBERS[1]))
         found = kit.readings_of(

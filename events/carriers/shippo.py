@@ -1,8 +1,9 @@
-"""Shippo: the track object, by itself or as `data` of a track_updated webhook; every push repeats the history.
+"""Shippo: the track object, alone or as `data` of a track_updated webhook.
 
-The status decides. A substatus refines it, but never takes a delivery back; one that is not known leaves the status as it is
-(`by_category`). `UNKNOWN` says nothing. Times are those of the operating carrier, local to the place and falsely labelled `Z`; what Shippo
-stamps itself, to the millisecond and as it creates the event, is UTC.
+Every push repeats the history. The status decides. A substatus refines it, but never takes a
+delivery back; an unknown substatus leaves the status as it is (`by_category`). `UNKNOWN` has no
+meaning. Times are those of the operating carrier, local to the place and falsely labelled `Z`;
+Shippo's own timestamps, to the millisecond and as it creates the event, are UTC.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("shippo_codes.csv")
-"""(level, code): `status`, `substatus`, and those substatuses that add nothing as `silent`."""
+"""(level, code): `status`, `substatus`, and as `silent` the substatuses without effect."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, trust_offset=False, midnight_is_day="nowhere")
 
@@ -30,7 +31,7 @@ _ERROR_FIELDS: Final = frozenset({"detail", "error", "errors", "event", "message
 
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
-    """Return the events of one webhook or answer; other webhooks say nothing about scans."""
+    """Return the events of a webhook or answer; other webhooks hold no scans."""
     push = kit.read_object(body, otherwise="JSON, but no track of Shippo")
     if not push:
         return []

@@ -15,7 +15,7 @@ CODES: Final = kit.meanings("shiprocket_codes.csv")
 """Ids of shipment statuses."""
 
 TEXTS: Final = kit.meanings("shiprocket_texts.csv")
-"""Texts that couriers print of scans without an id."""
+"""Couriers' texts of scans without an id."""
 
 DTDC: Final = kit.meanings("dtdc_codes.csv")
 """Codes of the courier itself, where Shiprocket has no id for a scan."""
@@ -41,7 +41,7 @@ _TRACKING: Final = "tracking_data"
 
 
 class _History(NamedTuple):
-    """The scans of one waybill, and what says of the whole of it."""
+    """The scans of a waybill, and the fields about the whole of it."""
 
     where: str
     name: str
@@ -55,7 +55,6 @@ class _History(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer."""
     for history in _histories(kit.read_json(body), "", rejections):
         found = kit.readings_of(
             _scans(history, received_at, rejections), history.number, rejections
@@ -168,7 +167,7 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a known code; a courier's own code says nothing without its words."""
+    """Read a known code; a courier's own code is meaningless without its words."""
     known = CODES.get((raw.code or "",))
     return (
         None

@@ -21,7 +21,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "vali
 
 @kit.normalizer
 def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) -> list[kit.Reading]:
-    """Yield the events of one push or answer."""
     readings: list[kit.Reading] = []
     estimates: list[str | None] = []
     for where, event in _events(kit.read_json(body), rejections):

@@ -1,7 +1,8 @@
-"""Spring (PostNL): the TrackShipment answer, one shipment with its events.
+"""Spring (PostNL): the TrackShipment answer, a shipment with its events.
 
-`Timestamp` is an epoch and `DateTime` the wall clock next to it: together they give the offset. An answer with an error level holds no
-shipment. The numbers of the delivering carriers are left out: Spring's own is the number.
+`Timestamp` is an epoch and `DateTime` the wall clock next to it: together they give the offset. An
+answer with an error level holds no shipment. The numbers of the delivering carriers are left out:
+Spring's own is the number.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,6 @@ _UNKNOWN: Final = "JSON, but no shipment of Spring"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         yield from kit.readings_of(
             _scans(shipment, where, received_at, rejections),

@@ -25,7 +25,7 @@ _UNKNOWN: Final = "JSON, but no shipment of Teleship"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Return the events of one webhook or answer; other webhooks say nothing about scans."""
+    """Return the events of a webhook or answer; other webhooks hold no scans."""
     for where, shipment in _shipments(kit.read_json(body), "", rejections):
         found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),

@@ -28,7 +28,6 @@ _ITEMS: Final = "items"
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one webhook or answer."""
     for where, item in _items(kit.read_json(body), rejections):
         raw = kit.Raw(code=kit.text(item.get("status")))
         scan = kit.Scan(

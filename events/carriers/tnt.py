@@ -1,7 +1,8 @@
 """TNT: the ExpressConnect tracking answer, any number of consignments.
 
-One number may stand for several consignments, distinguished by the customer's reference (the discriminator). Times are local to the depot,
-of which only code and name are known. A summary request answers no scans; then the summary code decides.
+A number may mean several consignments, distinguished by the customer's reference (the
+discriminator). Times are local to the depot, of which only code and name are known. A summary
+request returns no scans; then the summary code decides.
 """
 
 from collections.abc import Iterator

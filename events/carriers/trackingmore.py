@@ -1,9 +1,10 @@
 """TrackingMore: webhooks and answers of API v4, and the field names of the versions before it.
 
-A substatus decides, the delivery status is coarser. Times are local to the place of the scan and print no zone. What the carrier of origin
-says and what the one of destination says are two lists; one scan may stand in both.
+A substatus decides, the delivery status is coarser. Times are local to the place of the scan and
+print no zone. The carriers of origin and of destination have a list each; a scan may be in both.
 
-TrackingMore signs the time of its push and not the body, so its signature proves nothing of what is said and is no scheme here.
+TrackingMore signs the time of its push and not the body, so its signature proves no content and is
+no scheme here.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("trackingmore_codes.csv")
-"""Statuses and substatuses: their names never meet."""
+"""Statuses and substatuses: their names never collide."""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
 CLOCK: Final = kit.Clock(formats=FORMATS, midnight_is_day=True)
@@ -29,7 +30,6 @@ _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, shipment in _shipments(kit.read_json(body), rejections):
         found = kit.readings_of(
             _scans(shipment, where, received_at, rejections),
@@ -113,7 +113,7 @@ def _courier(shipment: kit.JsonObject) -> str | None:
 
 
 def _place(step: kit.JsonObject, of_shipment: tuple[str | None, ...]) -> kit.EventPlace:
-    """Read the place from fields of their own, or from one line (`PASADENA,MD,US`)."""
+    """Read the place from fields of their own, or from a line (`PASADENA,MD,US`)."""
     return kit.reported_place(
         kit.text(step.get("location")) or kit.text(step.get("Details")),
         city=step.get("city"),

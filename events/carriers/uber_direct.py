@@ -1,7 +1,7 @@
-"""Uber Direct: its webhooks of a delivery's status, one status each, and deliveries as its API answers them, with their newest status.
+"""Uber Direct: its webhooks of a delivery's status, and deliveries with their newest status.
 
-The status of a return delivery (`event.delivery_return`) is that of the way back to the store. Where a courier is, what is refunded and
-what is bought are webhooks of their own that say nothing about the parcel. Times are UTC.
+The status of a return delivery (`event.delivery_return`) is that of the way back to the store.
+Webhooks about the courier's position, refunds and purchases have no scans. Times are UTC.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("uber_direct_codes.csv")
-"""(kind, status): the kind is empty where it is the usual one."""
+"""(kind, status): the kind is empty for the usual one."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

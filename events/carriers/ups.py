@@ -1,7 +1,9 @@
-"""UPS: Track Alert webhooks (one activity each), the answers of its tracking APIs (whole histories, newest first), and Quantum View.
+"""UPS: Track Alert webhooks, the answers of its tracking APIs, and Quantum View.
 
-UPS has no scan ids. It sends a credential of our choice, or a token that it fetches from us before. The Track Alert subscription of a
-number lives 14 days; only 200 is an acknowledgement. A push may hold the picture of a delivery.
+A webhook holds one activity, an answer a whole history, newest first. UPS has no scan ids. It sends
+a credential of our choice, or a token that it fetches from us before. The Track Alert subscription
+of a number lives 14 days; only 200 is an acknowledgement. A push may hold the picture of a
+delivery.
 """
 
 from collections.abc import Iterator

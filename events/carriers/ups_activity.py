@@ -1,4 +1,4 @@
-"""One UPS activity, whatever format printed it."""
+"""A UPS activity, from any format."""
 
 from collections.abc import Iterable
 from datetime import datetime

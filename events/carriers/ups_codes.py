@@ -1,9 +1,10 @@
-"""Meanings of UPS's status codes. Only (type, code) means something: the same code stands in several of UPS's tables.
+"""Meanings of UPS's status codes by (type, code): several of UPS's tables share a code.
 
-`ups_codes.csv` is the small-parcel vocabulary. Manifest, pickup and movement share their codes: one that means one thing under these types
-means it under each. Next comes the three-digit code (`statusCode`, `descriptionCode`) that the JSON formats add, and last the type, where
-the type alone says what happened (M, MV, I, U); never for X (exception: anything from a refund to a fire) or D (a locker is not the
-consignee).
+`ups_codes.csv` is the small-parcel vocabulary. Manifest, pickup and movement share their codes: a
+code with a single meaning under these types has it under each. Next comes the three-digit code
+(`statusCode`, `descriptionCode`) that the JSON formats add, and last the type, where the type alone
+is definite (M, MV, I, U); never for X (exception: anything from a refund to a fire) or D (a locker
+is not the consignee).
 """
 
 from functools import cache, lru_cache
@@ -59,7 +60,7 @@ def meaning(
 
 
 def reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read a status whose text is not known."""
+    """Read a status with an unknown text."""
     if (raw.type, raw.code) == _DESTINATION_SCAN or (raw.type or "", raw.code or "") in _BY_TEXT:
         return None
     return meaning(raw.type, raw.code, None, raw.further[0] if raw.further else None)
@@ -72,7 +73,7 @@ def _table() -> dict[tuple[str, ...], kit.Meaning]:
 
 @cache
 def _shared() -> dict[str, kit.Meaning]:
-    """Return the codes that mean one thing under all types of `_PROGRESS` that have them."""
+    """Return the codes that have a single meaning in all types of `_PROGRESS` with them."""
     found: dict[str, set[kit.Meaning]] = {}
     for (status_type, code), known in _table().items():
         if status_type in _PROGRESS:

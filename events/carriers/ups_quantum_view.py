@@ -1,7 +1,8 @@
-"""UPS Quantum View: what happened to all packages of an account, in files of manifests, origins, exceptions, deliveries and others.
+"""UPS Quantum View: all packages of an account, in files of manifests, origins, deliveries etc.
 
-XML and JSON have the same names. What happened is the name of an event, which is its text where none is printed; a `Generic` one has a code
-as well (`ActivityType`), an exception UPS's reason. An exception whose code nobody lists is one by its name.
+XML and JSON have the same names. The name of an event is its text where none is printed; a
+`Generic` event has a code as well (`ActivityType`), an exception UPS's reason. An exception with an
+unlisted code is read by its name.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,6 @@ class PackageEvent(NamedTuple):
 def read_quantum_view(
     response: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of all files of an answer."""
     events = kit.object_at(response, _EVENTS, f"/{ROOT}", rejections, required=False)
     for where, listed in _members(
         events, f"/{ROOT}/{_EVENTS}", ("SubscriptionEvents", "SubscriptionFile"), rejections
@@ -51,7 +51,7 @@ def read_quantum_view(
 
 
 def as_json(element: _Element) -> Any:  # noqa: ANN401 - an element is its text, or an object of its children
-    """Convert an element to what JSON prints: a child that is repeated is a list."""
+    """Convert an element to its JSON form: a repeated child is a list."""
     if len(element) == 0:
         return (element.text or "").strip()
     found: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def as_json(element: _Element) -> Any:  # noqa: ANN401 - an element is its text,
 
 
 def _meaning(kind: str, code: str | None) -> kit.Meaning:
-    """Read a code; one that is not known leaves the kind, where that says what happened."""
+    """Read a code; an unknown code leaves the kind, where that is definite."""
     return kit.finest((code, _table().get((kind, code or ""))), (kind, _BY_KIND.get(kind)))
 
 
@@ -85,7 +85,7 @@ def _members(
 def _packages(
     event: kit.JsonObject, kind: str, where: str, rejections: kit.Rejections
 ) -> Iterator[PackageEvent]:
-    """Yield the packages: a manifest lists several, every other event is of one."""
+    """Yield the packages: a manifest lists several, every other event has a single package."""
     if kind != "Manifest" or not kit.as_list(event.get("Package")):
         yield PackageEvent(kind, event, event, where)
         return

@@ -14,7 +14,10 @@ from lxml.etree import _Element
 from events.carriers import kit
 
 CODES: Final = kit.meanings("usps_codes.csv")
-"""(code, text): text alone where the format has no codes; both where one code means several things; in lower case."""
+"""(code, text) in lower case.
+
+Text alone where the format has no codes; both where a code has several meanings.
+"""
 _WORDED: Final = frozenset(code for code, words in CODES if words)
 """Codes that mean several things; empty for a text without a code."""
 
@@ -76,7 +79,10 @@ _SENTENCE_TIME: Final = re.compile(r"\b(?P<time>\d{1,2}:\d{2} ?[ap]m)\b", re.IGN
 
 
 class UspsScan(NamedTuple):
-    """One scan, from any of the formats. `where` is its pointer in the message; `at` is its local time as printed."""
+    """A scan, from any of the formats. `where` is its pointer in the message.
+
+    `at` is its local time as printed.
+    """
 
     where: str
     code: str | None
@@ -93,7 +99,7 @@ class UspsScan(NamedTuple):
 
 
 class UspsItem(NamedTuple):
-    """One mail piece, from any of the formats."""
+    """A mail piece, from any of the formats."""
 
     number: str | None
     scans: tuple[UspsScan, ...]
@@ -106,7 +112,6 @@ class UspsItem(NamedTuple):
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     items = (
         _from_xml(kit.read_xml(body), rejections)
         if kit.is_xml(body)
@@ -250,7 +255,10 @@ def _web_tools_items(
 def _json_items(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield the mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
+    """Yield the mail pieces with their pointers.
+
+    A list of them, a single piece, or in the envelope of a notification.
+    """
     if type(body) is list:
         for index, member in kit.objects(body, where, rejections):
             yield from _json_items(member, f"{where}/{index}", rejections)
@@ -355,7 +363,10 @@ def _web_tools_scan(fields: dict[str, str], where: str) -> UspsScan:
 
 
 def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
-    """Yield a scan in one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
+    """Yield a scan from a sentence, for requests without fields.
+
+    A sentence without a date is a notice ("There is no record of ...").
+    """
     if words is None or (date := _SENTENCE_DATE.search(words)) is None:
         return
     time = _SENTENCE_TIME.search(words)

@@ -1,6 +1,7 @@
-"""Veho: tracking information of one or many packages, each with its history.
+"""Veho: tracking information of packages, each with its history.
 
-Date and time are two fields without a zone, local to the place; Veho delivers in the United States only.
+Date and time are two fields without a zone, local to the place; Veho delivers in the United States
+only.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,6 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, package in _packages(kit.read_json(body), rejections):
         found = kit.readings_of(
             _scans(package, where, received_at, rejections),

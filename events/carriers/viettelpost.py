@@ -1,6 +1,7 @@
-"""Viettel Post: its webhook, one status each.
+"""Viettel Post: its webhook of a status.
 
-`LOCALION_CURRENTLY` is its own spelling, which later webhooks correct. What goes back to its sender says so by a flag.
+`LOCALION_CURRENTLY` is its own spelling, which later webhooks correct. A flag marks a return to the
+sender.
 """
 
 from collections.abc import Iterator

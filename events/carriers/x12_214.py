@@ -1,6 +1,7 @@
-"""X12 214, the shipment status message of North American carriers, version 4010 and later; read with pyx12 (the extra `edi`).
+"""X12 214, the shipment status message of North American carriers, version 4010 and later.
 
-An AT7 is a status; the MS1 behind it says where. Its time code is a zone of the United States by name; without one the place decides.
+Read with pyx12 (the extra `edi`). An AT7 is a status; the MS1 behind it is its place. Its time code
+is a zone of the United States by name; without a time code the place decides.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Yanwen: the answer of its tracking API, a list of numbers with their checkpoints.
 
-A number may be asked for by Yanwen's waybill or that of the last mile; Yanwen's own is the number where it is stated. The offset stands
-in a field of its own, from `+8` to `+08:00`, and differs between checkpoints.
+A number may be asked for by Yanwen's waybill or that of the last mile; Yanwen's own is the number
+where it is stated. The offset is a field of its own, from `+8` to `+08:00`, and differs between
+checkpoints.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,6 @@ _ERROR_FIELDS: Final = frozenset({"code", "message", "error", "errors"})
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Yield the events of one push or answer."""
     for where, item in _items(kit.read_json(body), rejections):
         number = kit.text(item.get("waybill_number")) or kit.text(item.get("tracking_number"))
         yield from kit.readings_of(_scans(item, where, received_at, rejections), number, rejections)

@@ -1,4 +1,7 @@
-"""The keys that a process works with, in memory, and what each may seal. Loading them is `statesvc.database.keyring_store`."""
+"""The keys of a process, in memory, and their uses.
+
+`statesvc.database.keyring_store` loads them.
+"""
 
 import hmac
 from collections.abc import Mapping
@@ -19,10 +22,12 @@ DIGEST_KEY_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyring:
-    """`digest_key` never changes (every keyed digest in the log depends on it); `inbox` seals bodies until their verdict.
+    """The keys of an installation; `inbox` seals bodies until their verdict.
 
-    What a carrier said is compared under a key of the carrier's own, HKDF over `digest_key`: a carrier can move to another installation
-    that shares this one, and no digest says that two carriers said the same.
+    `digest_key` never changes (every keyed digest in the log depends on it). A carrier's
+    statements are compared under a key of the carrier's own, HKDF over `digest_key`: a carrier
+    can move to another installation that shares this key, and no digest reveals that two
+    carriers made the same statement.
     """
 
     master: MasterKeys = field(repr=False)
@@ -33,7 +38,7 @@ class Keyring:
     )
 
     def carrier_digest(self, carrier_id: str) -> Digest:
-        """Return the keyed digest (HMAC-SHA256, 32 bytes) of one carrier's statements.
+        """Return the keyed digest (HMAC-SHA256, 32 bytes) for one carrier's statements.
 
         It compares guessable values without revealing them.
         """
@@ -47,7 +52,7 @@ class Keyring:
         return found
 
     def digest(self, data: bytes) -> bytes:
-        """Return the keyed digest of what belongs to no carrier."""
+        """Return the keyed digest of data that belongs to no carrier."""
         return hmac.digest(self.digest_key, data, "sha256")
 
     @property
@@ -64,7 +69,10 @@ class Keyring:
 
     @property
     def references(self) -> SealingKey:
-        """Seals what shippers attach to numbers, under HKDF over `digest_key`: no rotation has to rewrite it."""
+        """Seals shippers' references to numbers, under HKDF over `digest_key`.
+
+        No rotation has to rewrite them.
+        """
         return SealingKey(
             HKDF(
                 algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc references"
@@ -73,7 +81,10 @@ class Keyring:
 
     @property
     def token_key(self) -> bytes:
-        """Signs what is handed out for a short time (`statesvc/http/keys/signed_token.py`): 32 bytes, the same in every process."""
+        """Signs short-lived tokens (`statesvc/http/keys/signed_token.py`).
+
+        32 bytes, the same in every process.
+        """
         return HKDF(
             algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens"
         ).derive(self.digest_key)
@@ -90,7 +101,7 @@ class Keyring:
 def body_key_wrap(keys: Mapping[UUID, SealingKey], message_id: UUID) -> SealingKey:
     """Derive the key that wraps the key of a body that names these shipments.
 
-    HKDF-SHA256 over their keys, so that losing any one loses it.
+    HKDF-SHA256 over their keys, so that losing any of them loses it.
     """
     material = b"".join(keys[shipment_id].key for shipment_id in sorted(keys))
     extracted = hmac.digest(b"statesvc body key", material, "sha256")

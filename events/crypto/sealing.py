@@ -1,8 +1,9 @@
-"""Sealing: AES-256-GCM in the formats that sealed columns and archives have, and commitments to what is sealed.
+"""Sealing: AES-256-GCM in the formats of sealed columns and archives, and commitments.
 
-Format: version byte, 8-byte key id, 12-byte nonce, ciphertext and tag. Version 1 seals the plaintext as it is, version 2 its zlib
-stream (ciphertext does not compress, so that comes first). The key id says which key to open with; it reveals nothing of the key.
-`context` is authenticated with it, so a sealed value moved to another row does not open.
+Format: version byte, 8-byte key id, 12-byte nonce, ciphertext and tag. Version 1 seals the
+plaintext as it is, version 2 its zlib stream (ciphertext does not compress, so that comes first).
+The key id identifies the key to open with and reveals no part of it. `context` is authenticated
+with it, so a sealed value moved to another row does not open.
 """
 
 import hashlib
@@ -57,7 +58,10 @@ class SealingKey:
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
 
     def seal_compressed(self, plaintext: bytes, context: bytes) -> bytes:
-        """Seal in format 2: smaller, for what is stored long and read seldom. Its length shows how well the plaintext compresses."""
+        """Seal in format 2: smaller, for values stored long and read seldom.
+
+        Its length reveals how well the plaintext compresses.
+        """
         nonce = os.urandom(_NONCE_BYTES)
         # the version is bound too: read as format 1 it must not open
         stream = zlib.compress(plaintext, _COMPRESSION_LEVEL)
@@ -93,7 +97,7 @@ class SealingKey:
         return self.seal(key.key, context)
 
     def unwrap(self, sealed: bytes, context: bytes) -> "SealingKey":
-        """Open a key that `wrap` sealed."""
+        """Open the output of `wrap`."""
         return SealingKey(self.open(sealed, context))
 
 
@@ -136,12 +140,18 @@ class MasterKeys:
 
 
 def salted(content: bytes, *, salt: bytes | None = None) -> bytes:
-    """Return `salt + content`: what is sealed where a commitment to `content` is stored outside. `salt` None: a random one."""
+    """Return `salt + content`, to be sealed where a commitment to `content` is stored outside.
+
+    `salt` None: a random salt.
+    """
     return (os.urandom(SALT_BYTES) if salt is None else salt) + content
 
 
 def commitment(salted_content: bytes) -> bytes:
-    """Return SHA-256 over salt and content: it binds the content, and reveals nothing of it once the seal is erased."""
+    """Return SHA-256 over salt and content.
+
+    It binds the content, and reveals no part of it once the seal is erased.
+    """
     return hashlib.sha256(salted_content).digest()
 
 

@@ -1,1 +1,1 @@
-"""Entries of the log: what a batch of statements appends, their canonical bytes and their leaf hashes. Pure."""
+"""Entries of the log: appends of a batch, their canonical bytes and leaf hashes. Pure."""

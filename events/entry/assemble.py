@@ -1,7 +1,8 @@
-"""Assembly of log rows from decided proposals: version, recorded_at, sealed part, chain and leaf hash. Pure but for fresh nonces.
+"""Assembly of log rows from decided proposals. Pure but for fresh nonces.
 
-`recorded_at` is the database's clock under the shipment's lock and strictly grows per shipment, so several events of one
-transaction differ by a microsecond.
+A row has version, recorded_at, sealed part, chain and leaf hash. `recorded_at` is the database's
+clock under the shipment's lock and strictly grows per shipment, so several events of a transaction
+differ by a microsecond.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +23,11 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(slots=True)
 class StreamHead:
-    """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more.
+    """The locked end of a shipment's stream; moves on as events are assembled.
 
-    `seen`: the version under the lock. `packed`: its dedupe keys, where they left their table. `parcel_id`: of the parcel that it is one of
-    several shipments of; None: it is the only one.
+    `key` None: erased, no data is sealed any more. `seen`: the version under the lock.
+    `packed`: its dedupe keys, where they left their table. `parcel_id`: of a parcel with
+    several shipments; None: this is its only shipment.
     """
 
     version: int
@@ -146,7 +148,10 @@ def _seal_part(
 def _seal_conflict(
     conflict: Conflict, keys: Mapping[UUID, SealingKey | None]
 ) -> tuple[bytes | None, bytes | None]:
-    """Seal a conflict under the keys of both shipments, whose personal data it holds: erasing either makes it unreadable."""
+    """Seal a conflict under the keys of both shipments: erasing either makes it unreadable.
+
+    It holds personal data of both.
+    """
     event, claimed_id = conflict.proposal.event, conflict.proposal.shipment_id
     part_commitment, sealed = _seal_part(event, conflict.holder, keys.get(conflict.holder))
     if sealed is None or claimed_id == conflict.holder or claimed_id not in keys:

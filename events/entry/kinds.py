@@ -1,9 +1,10 @@
 """Entries: the seven kinds of leaves of the log, as canonical bytes and leaf hash. Pure.
 
-What was said (event, conflict), what we concluded (transition), whom we notify of it (fanout), how that ended (attempt), what the service
-noticed by itself (observation), what an operator did (action).
-`FORMAT` is bound into each leaf; a changed shape needs a new number, old entries never change theirs. So is the epoch of the log in which
-the entry was recorded: it begins with 1, which is not written down, and each fork of the log starts the next.
+Carriers' statements (event, conflict), our conclusion (transition), the list of subscriptions to
+notify (fanout), its outcome (attempt), the service's own observation (observation), an operator's
+action (action). `FORMAT` is bound into each leaf; a changed shape needs a new number, and old
+entries keep theirs. So is the epoch of the log in which the entry was recorded: the first is 1,
+which is not written, and each fork of the log starts the next.
 """
 
 import hashlib
@@ -37,7 +38,7 @@ class EntryName(StrEnum):
 
 @value(frozen=True, slots=True)
 class Leaf:
-    """One entry as the tree sees it."""
+    """An entry as the tree sees it."""
 
     canonical: bytes
     leaf_hash: bytes
@@ -87,7 +88,10 @@ def rfc3339(instant: datetime) -> str:
 
 @lru_cache(maxsize=1024)
 def _isoformat(instant: datetime) -> str:
-    """Format an instant; cached, because a batch has about one time. Only UTC: elsewhere the two instants of a repeated hour are equal."""
+    """Format an instant; cached, because a batch has few distinct times.
+
+    Only UTC: elsewhere the two instants of a repeated hour are equal.
+    """
     return instant.isoformat()
 
 
@@ -184,7 +188,7 @@ def _source(source: Provenance) -> dict[str, Any]:
 
 
 def raw_document(event: Event) -> dict[str, Any]:
-    """Build the carrier's own words; what it did not say is left out."""
+    """Build the carrier's own words, without absent fields."""
     stated = {
         "time": event.occurred_at_raw,
         "zone": event.raw_zone,
@@ -208,7 +212,7 @@ def raw_words(raw: Raw) -> dict[str, Any]:
 
 
 def read_raw(words: Mapping[str, Any]) -> Raw:
-    """Read what `raw_words` wrote."""
+    """Read the output of `raw_words`."""
     return Raw(
         type=words.get("type"),
         code=words.get("code"),
@@ -230,7 +234,7 @@ def place_document(place: EventPlace) -> dict[str, Any]:
 
 
 def part_bytes(personal: Personal) -> bytes:
-    """Encode the personal part as it is committed to and sealed; what it lacks is left out."""
+    """Encode the personal part for commitment and sealing, without absent fields."""
     raw = personal.raw
     parts = {
         "description": personal.description,
@@ -278,11 +282,12 @@ def fanout_document(
     replayed: bool = False,
     kind: str | None = None,
 ) -> dict[str, Any]:
-    """Build the list of subscriptions that one change goes to.
+    """Build the list of subscriptions that a change goes to.
 
-    `event`: the leaf hash of version `sequence`; `replayed`: they were notified before.
-    The webhook-ids follow from the event and the subscriptions. Equal statuses: the change is an update. `kind`: the type of the
-    notification where no change but an observation is sent: `event` is the leaf hash of that, and `sequence` negative.
+    `event`: the leaf hash of version `sequence`; `replayed`: they were notified before. The
+    webhook-ids follow from the event and the subscriptions. Equal statuses: the change is an
+    update. `kind`: the type of the notification where an observation is sent in place of a
+    change: `event` is its leaf hash, and `sequence` negative.
     """
     return {
         **_head(EntryName.FANOUT, recorded_at),
@@ -306,7 +311,7 @@ def try_document(
     status_code: int | None,
     body_commitment: bytes,
 ) -> dict[str, Any]:
-    """Build one try at one notification, within its entry: what was sent (by commitment), when, and what came back."""
+    """Build a try at a notification, within its entry: request (by commitment), time and answer."""
     stated = {
         "number": number,
         "started_at": rfc3339(started_at),
@@ -331,10 +336,11 @@ def attempt_document(
     recorded_at: datetime,
     part_commitment: bytes | None,
 ) -> dict[str, Any]:
-    """Build the end of one notification, with all tries at it (`try_document`).
+    """Build the end of a notification, with all tries at it (`try_document`).
 
-    `gap`: what its body says was left out before it. `covers`: the notifications of the same shipment that end with it, each with its
-    `sequence`, its own `gap` if any and, where it was tried, its `tries`.
+    `gap`: the gap that its body declares. `covers`: the notifications of the same shipment that
+    end with it, each with its `sequence`, its own `gap` if any and, where it was tried, its
+    `tries`.
     """
     return {
         **_head(EntryName.ATTEMPT, recorded_at),

@@ -1,7 +1,8 @@
-"""Digests that remain of the dedupe keys of a shipment whose entries are all archived. Pure.
+"""Remaining digests of the dedupe keys of a shipment with all entries archived. Pure.
 
-An id that we derive embeds its shipment, so eight bytes of its hash distinguish it from the shipment's others; a value that a scan
-carried is known by its digest under the scan's id. The database makes the same digests (migrations/functions/packed_keys.sql).
+An id that we derive embeds its shipment, so eight bytes of its hash distinguish it from the
+shipment's others; a value that a scan carried is known by its digest under the scan's id. The
+database makes the same digests (migrations/functions/packed_keys.sql).
 """
 
 import hashlib
@@ -17,7 +18,7 @@ PACKED_BYTES: Final = 8
 
 @value(frozen=True, slots=True)
 class PackedKeys:
-    """Digests of one shipment: those of its events' ids, and those of the values that they carried from the start."""
+    """Digests of a shipment: of its events' ids, and of the values carried from the start."""
 
     ids: frozenset[bytes]
     values: frozenset[bytes]
@@ -29,7 +30,7 @@ def unpack(ids: bytes, values: bytes | None) -> PackedKeys:
 
 
 def chunks(packed: bytes) -> list[bytes]:
-    """Split one column into its digests, in their order."""
+    """Split a column into its digests, in their order."""
     return [packed[at : at + PACKED_BYTES] for at in range(0, len(packed), PACKED_BYTES)]
 
 
@@ -45,7 +46,7 @@ def packed_value(event_id: str, carried: bytes) -> bytes:
 def known_from(
     packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal]
 ) -> dict[DedupeKey, ExistingEvent]:
-    """Return what the sets of these shipments say of the keys of the proposals."""
+    """Return the known events among the proposals' keys, by the sets of these shipments."""
     found: dict[DedupeKey, ExistingEvent] = {}
     for proposal in proposals:
         held = packed.get(proposal.shipment_id)

@@ -1,9 +1,10 @@
-"""Deciding what a batch of statements does to the log: appended, duplicate or conflict. Pure.
+"""Deciding the effect of a batch of statements on the log: append, duplicate or conflict. Pure.
 
-A statement has an id and, where other envelopes or an older recipe name the same scan otherwise, aliases: whichever of them is known
-makes it a duplicate, and all of them become known. A scan that is pushed again may carry something that it did not carry before (a
-signer, another ETA). That is no conflict: it becomes an `info` event of its own. What a scan carried from the start is known by digests
-next to its id, so that it is not appended twice.
+A statement has an id and, where other envelopes or an older recipe give the same scan another id,
+aliases: if any of them is known, it is a duplicate, and all of them become known. A repeated scan
+may carry a value that it did not carry before (a signer, another ETA). That is no conflict: it
+becomes an `info` event of its own. The values that a scan carried from the start are known by
+digests next to its id, so that they are not appended twice.
 """
 
 from collections import defaultdict
@@ -20,7 +21,7 @@ from events.identity.ids import contradict, enrichment_id
 from events.vocabulary import Kind, Verdict
 
 CARRIED_BYTES: Final = 8
-"""Bytes of the digest of one value that a scan carries."""
+"""Bytes of the digest of a value that a scan carries."""
 
 _SHIPMENT_ID: Final = attrgetter("shipment_id")
 _MESSAGE: Final = attrgetter("message")
@@ -31,7 +32,7 @@ DedupeKey = tuple[str, str]
 
 @value(frozen=True, slots=True, kw_only=True)
 class Enrichment:
-    """One value that a scan carries besides its facts, by its keyed digest."""
+    """A value that a scan carries besides its facts, by its keyed digest."""
 
     field: Literal["signed_by", "estimated_delivery"]
     digest: bytes
@@ -39,7 +40,10 @@ class Enrichment:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One event of one message, ready to be appended. `message` is the place of its message in the batch, in inbox order."""
+    """An event of a message, ready to be appended.
+
+    `message` is the index of its message in the batch, in inbox order.
+    """
 
     event: Event
     shipment_id: UUID
@@ -50,7 +54,7 @@ class Proposal:
     message: int
     enrichments: tuple[Enrichment, ...] = ()
     parcel_id: UUID | None = None
-    """The shipment id that stands for the parcel, where the message prints another than this shipment's own."""
+    """The shipment id of the parcel, where the message prints another than this shipment's own."""
 
     @property
     def key(self) -> DedupeKey:
@@ -87,7 +91,10 @@ def without_personal(proposal: Proposal) -> Proposal:
 
 @value(frozen=True, slots=True)
 class ExistingEvent:
-    """The log's content under a dedupe key: the shipment, the facts, what it carried, and the event's id where the key is an alias."""
+    """The log's content under a dedupe key.
+
+    The shipment, the facts, the carried values, and the event's id where the key is an alias.
+    """
 
     shipment_id: UUID
     facts_digest: bytes
@@ -105,7 +112,7 @@ class ExistingEvent:
 
 @value(frozen=True, slots=True)
 class Conflict:
-    """A statement whose id another statement holds."""
+    """A statement with the id of another statement."""
 
     proposal: Proposal
     holder: UUID
@@ -113,9 +120,10 @@ class Conflict:
 
 @dataclass(slots=True)
 class Decision:
-    """Decision on a batch. `verdicts` are in the order of the proposals; `appends` in the order of the log.
+    """Decision on a batch.
 
-    `aliases` are the dedupe keys to take besides those of the events, with what they stand for.
+    `verdicts` are in the order of the proposals; `appends` in the order of the log. `aliases`
+    are the dedupe keys to take besides those of the events, with their contents.
     """
 
     verdicts: list[Verdict] = field(default_factory=list)
@@ -128,7 +136,7 @@ class Decision:
 
 
 def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent]) -> Decision:
-    """Give every proposal its verdict, as if they arrived one after the other on a log that holds `known`."""
+    """Give every proposal its verdict, as if they arrived in order on a log that holds `known`."""
     seen = dict(known)
     decision = Decision()
     for proposal in proposals:
@@ -155,7 +163,10 @@ def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEven
 def depend_on(
     messages: Collection[int], proposals: Sequence[Proposal], named: Iterable[tuple[int, UUID]]
 ) -> set[int]:
-    """Return these messages, and the later ones that share a shipment or a dedupe key with one of them. `named`: shipments, by message."""
+    """Return these messages and the later messages that share a shipment or dedupe key with them.
+
+    `named`: shipments, by message.
+    """
     shipments: dict[int, set[UUID]] = defaultdict(set)
     for message, shipment in named:
         shipments[message].add(shipment)
@@ -174,7 +185,7 @@ def depend_on(
 
 
 def key_row(proposal: Proposal) -> ExistingEvent:
-    """Return what is stored under the dedupe key of an appended proposal."""
+    """Return the row under the dedupe key of an appended proposal."""
     attribute_digests = b"".join(
         sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments)
     )
@@ -217,7 +228,10 @@ def _take_aliases(
 
 
 def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
-    """Build the info event that states one value of `scan` on its own: at the scan's time, anchored to the log's event, moving nothing."""
+    """Build the info event for a single value of `scan`.
+
+    At the scan's time, anchored to the log's event, without moving the status.
+    """
     signer = enrichment.field == "signed_by"
     (_, event_id), *aliases = scan.enrichment_keys(enrichment)
     event = replace(

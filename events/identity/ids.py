@@ -1,7 +1,7 @@
-"""Names for what carriers say: shipment ids, event ids, and the digests of the facts behind a carrier's own event id.
+"""Ids of shipments and events, and digests of the facts behind a carrier's own event id.
 
-The recipes are final (design.md, section 4): a changed one would append the whole history again. Everything is a function of what
-stands in clear in the log and of a keyed digest; nothing here reads a status.
+The recipes are final: a changed recipe would append the whole history again. Everything is a
+function of the clear part in the log and of a keyed digest; no status enters an id.
 """
 
 import hashlib
@@ -178,15 +178,16 @@ def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
 
 
 def awaited_id(carrier_id: str, number: str) -> UUID:
-    """Derive the id that stands in the log for a number without any events yet: no shipment has it."""
+    """Derive the id in the log of a number that has no events yet: no shipment has it."""
     return UUID(bytes=hashlib.sha256(_joined("w1", carrier_id, number)).digest()[:16])
 
 
 def facts_digest(event: Event, digest: Digest) -> bytes:
-    """Digest the facts that the carrier stated under an id of its own, part by part. Empty for a derived id, which is its facts.
+    """Digest the facts that the carrier stated under an id of its own, part by part.
 
-    The parts are core, time, and those of the place; zeros stand for one that is not stated. The core is number, discriminator, piece and
-    raw codes; time and place count as the carrier's recipe has them. Never description, signer, ETA or status.
+    Empty for a derived id, which is its facts. The parts are core, time, and those of the
+    place; an absent part is zeros. The core is number, discriminator, piece and raw codes; time
+    and place count as in the carrier's recipe. Never description, signer, ETA or status.
     """
     if event.event_id.startswith(_OURS):
         return b""
@@ -229,19 +230,20 @@ def contradict(held: bytes, stated: bytes) -> bool:
 
 
 def value_digest(*, shipment_id: UUID, field: str, value: str, stamp: str, digest: Digest) -> bytes:
-    """Digest one value that a scan of the shipment carries; `stamp` is the carrier's, or empty."""
+    """Digest a value that a scan of the shipment carries; `stamp` is the carrier's, or empty."""
     return digest(_joined("e1", str(shipment_id), field, value, stamp))
 
 
 def enrichment_id(*, anchor: str, value: bytes) -> str:
-    """Derive the id of an `info` event that states one value (its `value_digest`) of the event `anchor` on its own."""
+    """Derive the id of an `info` event for one value (its `value_digest`) of the event `anchor`."""
     return ENRICHMENT + short(hashlib.sha256(_joined("e1", anchor) + value).digest())
 
 
 def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
-    """Derive the id of our own correction of the event `corrected`; `replaces` is the correction that it supersedes, or empty.
+    """Derive the id of our own correction of the event `corrected`.
 
-    `reading` is the canonical text of what the event now says.
+    `replaces` is the correction that it supersedes, or empty; `reading` is the canonical text
+    of the event's new reading.
     """
     return "c1-" + short(hashlib.sha256(_joined("c1", corrected, replaces, reading)).digest())
 
@@ -261,7 +263,7 @@ def _derived_id(recipe: Recipe, stated: Stated) -> str:
 
 
 def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | None:
-    """Return the keyed digest of the text, where one of the recipes asks for it."""
+    """Return the keyed digest of the text, where a recipe requires it."""
     for recipe in recipes:
         if needs_text(recipe, reading.raw):
             return text_digest(reading.description or "", digest)
@@ -269,7 +271,7 @@ def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | 
 
 
 def text_digest(text: str, digest: Digest) -> str:
-    """Digest a text that stands next to a code, or in place of one."""
+    """Digest a text next to a code, or in place of a code."""
     return digest(spelled(text).encode("utf-8", "replace"))[:TEXT_DIGEST_BYTES].hex()
 
 

@@ -1,8 +1,10 @@
-"""Recipes: the parts of a carrier's statement that identify its scan. Declared as data (`events.identity.recipes`); pure and final.
+"""Recipes: the parts of a carrier's statement that identify its scan. Pure and final.
 
-The same scan comes in several envelopes: a push and an answer, two versions of an API, two languages, two offsets. A recipe names what
-all of them print alike, so the scan has one id whichever brings it. Nothing enters but what stands in clear in the leaf, so that anyone
-who holds the log can compute an id again, and no id gives away what is sealed; a text enters as its keyed digest.
+Declared as data (`events.identity.recipes`). The same scan comes in several envelopes: a push and
+an answer, two versions of an API, two languages, two offsets. A recipe names the parts that all of
+them print alike, so the scan has the same id in each. Only the clear part of the leaf enters, so
+that any holder of the log can compute an id again, and no id reveals sealed data; a text enters as
+its keyed digest.
 """
 
 import hashlib
@@ -35,13 +37,19 @@ class Recipe:
     """The fields that all envelopes of a carrier print alike. A constant: compared and hashed by identity."""
 
     time: Literal["instant", "local"]
-    """`instant`: in UTC, for a carrier that prints offsets, and not always the same one; a scan without an offset counts by its wall
-    clock. `local`: the wall clock as printed. No table of zones or places has a say in either."""
+    """`instant`: in UTC, for a carrier that prints varying offsets.
+
+    A scan without an offset counts by its wall clock. `local`: the wall clock as printed. No
+    table of zones or places influences either.
+    """
     precision: TimePrecision = TimePrecision.SECOND
-    """The coarsest one of all envelopes."""
+    """The coarsest precision of all envelopes."""
     codes: tuple[CodePart, ...] = ("type", "code", "reason")
     place: tuple[PlacePart, ...] = ()
-    """Nothing where code and time distinguish enough: two envelopes spell a place differently more often than they spell a code so."""
+    """Empty where code and time distinguish enough.
+
+    Two envelopes spell a place differently more often than a code.
+    """
     piece: bool = False
     translates: bool = False
     """The carrier translates its texts: none of them distinguishes scans, not even where there is neither type nor code."""
@@ -65,7 +73,7 @@ class Stated(NamedTuple):
     occurred_at: datetime
     tz_source: TzSource
     wall: str | None = None
-    """The wall clock as printed, where `occurred_at` shows another."""
+    """The wall clock as printed, where `occurred_at` has another."""
     text: str | None = None
     """The keyed digest of the text."""
 
@@ -92,7 +100,7 @@ def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
 
 
 def stated_by(event: Event, recipe: Recipe) -> Stated:
-    """Return what an event states; the text of one with an id of the carrier's own is not asked for."""
+    """Return the stated facts of an event, without the text where the id is the carrier's own."""
     return Stated(
         carrier_id=event.carrier_id,
         number=canonical_number(recipe, event.tracking_number),
@@ -107,7 +115,7 @@ def stated_by(event: Event, recipe: Recipe) -> Stated:
 
 
 def canonical_number(recipe: Recipe, printed: str) -> str:
-    """Return the number as it is compared: normalized, without what only some envelopes print."""
+    """Return the number in its normalised form, without parts that only some envelopes print."""
     number = normalize_number(printed)
     return (
         number
@@ -126,7 +134,7 @@ def canonical_discriminator(recipe: Recipe, printed: str) -> str:
 
 
 def needs_text(recipe: Recipe, raw: Raw) -> bool:
-    """Return whether nothing but its text distinguishes the scan."""
+    """Return whether only its text distinguishes the scan."""
     if recipe.translates:
         return False
     return not (
@@ -189,7 +197,7 @@ def rederived_id(recipe: Recipe, document: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=8192)
 def codes_of(recipe: Recipe, raw: Raw, parts: tuple[CodePart, ...]) -> tuple[str, ...]:
-    """Return the codes that count, spelled alike; an absent one is empty."""
+    """Return the codes that count, normalised; an absent code is empty."""
     found = (
         _code(recipe, raw.type) if "type" in parts else "",
         _code(recipe, raw.code) if "code" in parts else "",

@@ -1,7 +1,8 @@
-"""The recipe of each carrier: what makes two of its statements one scan. Final with the first release.
+"""The recipe of each carrier: when two of its statements are the same scan. Final.
 
-A changed recipe would append every shipment's history again, so the old one then stays as `also` of the new one. Each choice was made by
-comparing all envelopes of the carrier; `tests/events/carriers/envelope_pairs.py` holds the same scan in two of them.
+A changed recipe would append every shipment's history again, so the old recipe then stays as `also`
+of the new one. Each choice was made by comparing all envelopes of the carrier;
+`tests/events/carriers/envelope_pairs.py` holds the same scan in two of them.
 """
 
 import re
@@ -200,13 +201,13 @@ _PLAIN: Final = Recipe(time="local", place=_ADDRESS)
 
 
 def derives(document: Mapping[str, Any]) -> bool:
-    """Return whether the derived id in an event's canonical document is that of its carrier's recipe, or of one in use before."""
+    """Return whether the derived id of a canonical event follows a present or earlier recipe."""
     recipe, event_id = recipe_of(document["carrier_id"]), document["event_id"]
     return any(rederived_id(each, document) == event_id for each in (recipe, *recipe.also))
 
 
 def recipe_of(carrier_id: str) -> Recipe:
-    """Return the recipe of a carrier; a plain one for an id that no carrier has (a lookup may name any)."""
+    """Return the recipe of a carrier; a plain recipe for an unknown id, as in lookups."""
     return RECIPES.get(carrier_id, _PLAIN)
 
 

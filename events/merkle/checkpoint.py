@@ -1,12 +1,12 @@
-"""Signed tree heads: checkpoints in the format C2SP tlog-checkpoint, as signed notes (C2SP signed-note) with Ed25519. Pure.
+"""Signed tree heads: C2SP tlog-checkpoint in signed notes (C2SP signed-note) with Ed25519. Pure.
 
 ```
-statesvc.example/log          the origin, which names the log; in a later epoch statesvc.example/log/epoch-2
-4711                          how many entries it has
+statesvc.example/log          the origin: the log's name; in a later epoch .../log/epoch-2
+4711                          the number of entries
 mZc3...=                      the root hash, base64
 
-— statesvc.example/log x08g...   one line a signature: key name, base64 of key id and signature
-— statesvc.example/log mQ2k...   the same key's cosignature (C2SP tlog-cosignature), which binds the second too
+— statesvc.example/log x08g...   a line per signature: key name, base64 of key id and signature
+— statesvc.example/log mQ2k...   the same key's cosignature (C2SP tlog-cosignature), with a time
 ```
 """
 
@@ -43,12 +43,12 @@ _EPOCH: Final = re.compile(r"(.+)/epoch-([2-9]|[1-9][0-9]{1,8})")
 
 
 class NoteError(ValueError):
-    """A text is no checkpoint or key in these formats, or not signed as it should be; the message says what is wrong."""
+    """A text is not a valid or validly signed checkpoint or key; the message names the fault."""
 
 
 @value(frozen=True, slots=True)
 class VerifierKey:
-    """The public half of a key: what a verifier of the log holds. `public_key` has 32 bytes."""
+    """The public half of a key, for verifiers of the log. `public_key` has 32 bytes."""
 
     name: str
     public_key: bytes
@@ -71,7 +71,7 @@ class VerifierKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse what `str` wrote. Raises NoteError."""
+        """Parse the output of `str`. Raises NoteError."""
         # the base64 part may hold a plus sign too
         name, _, rest = text.strip().partition("+")
         key_id, _, encoded = rest.partition("+")
@@ -131,7 +131,7 @@ class NoteSigner:
         return f"— {self.verifier.name} {_base64(self.verifier.key_id + self._key.sign(text))}\n"
 
     def cosignature_line(self, text: bytes, seconds: int) -> str:
-        """Return the line by which this key says when it signed, in seconds since 1970."""
+        """Return this key's cosignature line, with its signing time in seconds since 1970."""
         material = (
             self.verifier.time_key_id + _TIME.pack(seconds) + self._key.sign(_timed(text, seconds))
         )
@@ -148,7 +148,7 @@ class Checkpoint:
 
     @property
     def log(self) -> str:
-        """The name of the log, whatever its epoch."""
+        """The name of the log, in any epoch."""
         return _of_epoch(self.origin)[0]
 
     @property
@@ -172,9 +172,9 @@ class Checkpoint:
 
 @value(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint with the keys that have signed it, of those that were known when it was opened.
+    """A checkpoint with the known keys that have signed it.
 
-    `signed_at`: the seconds since 1970 that they signed for; None where they said none.
+    `signed_at`: the signing times, in seconds since 1970; None without a time.
     """
 
     checkpoint: Checkpoint
@@ -242,12 +242,12 @@ def _timed(text: bytes, seconds: int) -> bytes:
 
 
 def signing_key_ids(note: str | bytes) -> frozenset[bytes]:
-    """Return the ids of the keys that are said to have signed a note; unchecked. Raises NoteError."""
+    """Return the ids of the keys in a note's signature lines, unverified. Raises NoteError."""
     return frozenset(material[:4] for _, material in _split(note)[1])
 
 
 def read_checkpoint(note: str | bytes) -> Checkpoint:
-    """Parse a note, whatever its signatures. Raises NoteError."""
+    """Parse a note without verifying its signatures. Raises NoteError."""
     return _parse(_split(note)[0])
 
 

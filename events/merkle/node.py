@@ -1,4 +1,7 @@
-"""Perfect subtrees by their place: the node at `level` and `position` stands over the `1 << level` leaves from `position << level`."""
+"""Perfect subtrees by level and position.
+
+The node at `level` and `position` is the root of the `1 << level` leaves from `position << level`.
+"""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -14,7 +17,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 class Node(NamedTuple):
-    """One perfect subtree; at level 0 a leaf."""
+    """A perfect subtree; at level 0 a leaf."""
 
     level: int
     position: int

@@ -1,6 +1,7 @@
-"""Inclusion and consistency proofs: which subtrees make one up, and its verification, as RFC 9162 sections 2.1.3 and 2.1.4 say it.
+"""Inclusion and consistency proofs: their subtrees and their verification.
 
-A proof is made from ranges of leaves, so that the keeper of the hashes decides how their roots are found.
+As in RFC 9162, sections 2.1.3 and 2.1.4. A proof is made from ranges of leaves, so that the keeper
+of the hashes decides how to find their roots.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,10 @@ from events.merkle.node import EMPTY_ROOT, LeafRange, node_hash
 
 
 def inclusion_ranges(index: int, size: int) -> list[LeafRange]:
-    """Return the subtrees whose roots prove that the leaf `index` stands in the tree of `size` leaves; the lowest first."""
+    """Return the subtrees whose roots prove that the tree of `size` leaves contains leaf `index`.
+
+    The lowest first.
+    """
     if not 0 <= index < size:
         raise ValueError(f"a tree of {size} leaves has no leaf {index}")
     ranges = []
@@ -26,7 +30,10 @@ def inclusion_ranges(index: int, size: int) -> list[LeafRange]:
 
 
 def consistency_ranges(first: int, second: int) -> list[LeafRange]:
-    """Return the subtrees whose roots prove that the tree of `second` leaves begins with that of `first`; none from the empty tree."""
+    """Return the subtrees that prove that the tree of `second` leaves extends that of `first`.
+
+    None from the empty tree.
+    """
     if not 0 <= first <= second:
         raise ValueError(f"a tree of {first} leaves is no beginning of one of {second}")
     if first in {0, second}:
@@ -70,7 +77,7 @@ def verify_inclusion(
 def verify_consistency(
     *, first: int, second: int, path: Sequence[bytes], first_root: bytes, second_root: bytes
 ) -> bool:
-    """Return whether `path` proves that the tree of `second` leaves with its root begins with the one of `first` leaves."""
+    """Return whether `path` proves that the second tree extends the first."""
     if not 0 <= first <= second:
         return False
     if first == second:

@@ -8,7 +8,10 @@ from events.merkle.node import EMPTY_ROOT, LeafRange, Node, node_hash
 
 
 class RetainedRange(NamedTuple):
-    """Retained hashes of one level, from position `begin` up to but not including `end`; 256 at most for one node."""
+    """Retained hashes of a level, from `begin` up to but not including `end`.
+
+    At most 256 for a node.
+    """
 
     level: int
     begin: int
@@ -16,7 +19,7 @@ class RetainedRange(NamedTuple):
 
 
 class MissingHashError(LookupError):
-    """A hash that should be retained is not there."""
+    """A hash that should be retained is absent."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(f"the tree lacks its hash at level {node.level}, position {node.position}")
@@ -44,7 +47,10 @@ def _root(nodes: Sequence[bytes]) -> bytes:
 
 
 def compact_range_of(size: int, retained: Mapping[Node, bytes]) -> CompactRange:
-    """Build the right edge of a tree of `size` leaves, from what `retained_ranges([LeafRange(0, size)])` names. Raises MissingHashError."""
+    """Build the right edge of a tree of `size` leaves. Raises MissingHashError.
+
+    `retained` holds the nodes of `retained_ranges([LeafRange(0, size)])`.
+    """
     known = dict(retained)
     return CompactRange(size, [_hash(node, known) for node in LeafRange(0, size).nodes()])
 

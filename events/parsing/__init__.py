@@ -1,1 +1,1 @@
-"""Reading what carriers print: bodies, lists, text, times and places. Pure; knows no carrier."""
+"""Reading carriers' bodies: lists, texts, times and places. Pure; independent of any carrier."""

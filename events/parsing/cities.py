@@ -65,7 +65,10 @@ _NOT_OF_THE_NAME: Final = frozenset(
 
 
 class Bearer(NamedTuple):
-    """Cities of one name in one country, or in one region of it. `zone` None: that of the country or region."""
+    """Cities of one name in a country, or in a region of it.
+
+    `zone` None: that of the country or region.
+    """
 
     country: str
     region: str | None
@@ -74,7 +77,10 @@ class Bearer(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def bearers(printed: str) -> tuple[Bearer, ...]:
-    """Return the cities that a printed name may mean, without what names a facility or a region behind it; empty if none is known."""
+    """Return the cities that a printed name may mean; empty if none is known.
+
+    A facility or region in the name is ignored.
+    """
     words = spelled_city(printed.partition(",")[0]).split()
     while words:
         name = " ".join(words)

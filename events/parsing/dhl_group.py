@@ -11,7 +11,7 @@ PARCEL_DE: Final = "parcel-de"
 PARCEL_DE_CODES: Final = meanings("dhl_parcel_de_codes.csv")
 """(ICE, RIC, standard event code), each blank where it makes no difference."""
 BLUEDART_TEXTS: Final = meanings("bluedart_texts.csv")
-"""Texts in lower case; a `*` stands for anything."""
+"""Texts in lower case; a `*` matches anything."""
 _DETAIL_PARTS: Final = 3
 
 parcel_de_text = by_sentence(
@@ -34,7 +34,10 @@ def parcel_de_codes(raw: Raw) -> Meaning:
 
 @lru_cache(maxsize=1024)
 def parcel_de_detail(printed: str) -> Meaning | None:
-    """Read the three codes as Unified Tracking prints them in one, `SRTED_NRQRD_PO`; None where the table knows none of them."""
+    """Read the three codes that Unified Tracking joins, `SRTED_NRQRD_PO`.
+
+    None where the table knows none of them.
+    """
     codes = printed.split("_")
     if len(codes) != _DETAIL_PARTS:
         return None

@@ -1,6 +1,7 @@
-"""Values that a carrier prints once per shipment but means of one scan: the signer of the delivery, the estimate of the newest scan.
+"""Values printed once per shipment that belong to a scan: the signer, the estimate.
 
-Which scan that is depends on the scans alone, never on their order in the message, so that the next snapshot finds the same one.
+The signer belongs to the delivery, the estimate to the newest scan. The scan depends on the scans
+alone, never on their order in the message, so that the next snapshot finds the same scan.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ _OVER: Final = frozenset(
 
 
 def with_signer(readings: Sequence[Reading], signer: str | None) -> list[Reading]:
-    """Return the readings of one shipment, the newest delivered one with `signer` unless it names its own."""
+    """Return the readings of a shipment with `signer` on the newest delivery without its own."""
     at = (
         None
         if signer is None
@@ -32,7 +33,10 @@ def with_signer(readings: Sequence[Reading], signer: str | None) -> list[Reading
 def with_estimate(
     readings: Sequence[Reading], estimate: str | None, *, stamp: str = ""
 ) -> list[Reading]:
-    """Return the readings of one shipment, the newest one with `estimate`; unchanged where that scan ends the shipment."""
+    """Return the readings of a shipment with `estimate` on the newest.
+
+    Unchanged where that scan ends the shipment.
+    """
     at = None if estimate is None else _newest(readings, lambda _: True)
     if at is None or readings[at].status in _OVER:
         return list(readings)

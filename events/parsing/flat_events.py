@@ -1,7 +1,9 @@
-"""Events of a JSON, XML or form body by the path of their list, each with its own and the outer scalars by their paths.
+"""Events of a JSON, XML or form body by the path of their list, as scalars by their paths.
 
-A path is `/data/shipments/[]/scans/[]`: `[]` stands for each member of a list, `{}` for each member of an object whose names are keys,
-such as numbers. Drafted carriers are read so (docs/carrier-package.md): slower than a module that looks up the fields it knows.
+Each has its own and the outer scalars. A path is `/data/shipments/[]/scans/[]`: `[]` matches each
+member of a list, `{}` each member of an object whose names are keys, such as numbers. Drafted
+carriers are read so (docs/carrier-package.md): slower than a module that looks up the fields it
+knows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -88,7 +90,10 @@ def _along(
 def _inner(
     value: object, steps: tuple[str, ...], pointer: str, rejections: Rejections
 ) -> Iterator[tuple[str, str, object]]:
-    """Yield what the first step leads to, a list with its name as one step, each with its key or index."""
+    """Yield the values at the first step, with keys or indexes.
+
+    A list with its name is a single step.
+    """
     name = steps[0]
     if name == LIST:
         yield from ((LIST, str(index), each) for index, each in objects(value, pointer, rejections))

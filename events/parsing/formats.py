@@ -1,6 +1,7 @@
-"""Time formats as explicit lists: what is not printed as one of them is unreadable, never guessed.
+"""Time formats as explicit lists: any other time is unreadable, never guessed.
 
-Besides its list every format takes what leaves nothing to guess: dates with the year first, and dates with the month's name.
+Besides its list every format accepts unambiguous dates: with the year first, or with the month's
+name.
 """
 
 import re
@@ -94,15 +95,18 @@ class Wall(NamedTuple):
 
     @property
     def is_sentinel(self) -> bool:
-        """True if the date is one that systems print for `no date`."""
+        """True if the date is a placeholder for `no date`."""
         return self.local.toordinal() in _OUT_OF_USE
 
 
 class TimeFormats:
-    """A list of formats, tried in turn. Directives are strptime's; `%-m %-d %-H %-I` take one or two digits, `%b` a month's
-    name or its first three letters, `%f` stands for the separator and one to nine digits, `%z` for `Z`, `+01:00`, `+0100` or `+01`;
-    `[...]` may be absent; a blank takes any number of blanks. What is unambiguous is taken as well.
-    """  # noqa: D205 - the list is the summary
+    """A list of formats, tried in turn.
+
+    Directives are strptime's; `%-m %-d %-H %-I` take one or two digits, `%b` a month's name or
+    its first three letters, `%f` matches the separator and one to nine digits, `%z` matches
+    `Z`, `+01:00`, `+0100` or `+01`; `[...]` is optional; a blank takes any number of blanks.
+    Unambiguous dates are accepted as well.
+    """
 
     __slots__ = ("_patterns",)
 

@@ -1,4 +1,4 @@
-"""Bodies of form posts: carriers that push a document in a field of one, next to fields that say nothing of a parcel."""
+"""Bodies of form posts: carriers that push a document in a form field."""
 
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -7,7 +7,10 @@ FIELDS_MAX: Final = 32
 
 
 def form_fields(body: bytes) -> dict[bytes, bytes]:
-    """Parse the fields of `name=value&...` with their decoded values, the first one of a name; none for a body that is no form."""
+    """Parse the decoded fields of `name=value&...`, the first value of each name.
+
+    Empty for a body that is not a form.
+    """
     if not body[:1].isalpha() or b"=" not in body:
         return {}
     found: dict[bytes, bytes] = {}

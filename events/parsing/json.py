@@ -28,9 +28,10 @@ _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text has no closed type
-    """Parse a JSON text in UTF-8, UTF-16 or UTF-32, with or without BOM; of one that is wrapped as text, the value inside.
+    """Parse a JSON text in UTF-8, UTF-16 or UTF-32, with or without BOM.
 
-    Raises UnreadableMessageError: `unreadable` or `too_complex`.
+    JSON wrapped as text is unwrapped. Raises UnreadableMessageError: `unreadable` or
+    `too_complex`.
     """
     value = _read(body)
     if type(value) is str and value.lstrip()[:1] in _OPENING:
@@ -39,9 +40,10 @@ def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text ha
 
 
 def read_object(body: bytes, *, otherwise: str) -> dict[str, Any]:
-    """Parse a JSON object; an empty list, which carriers print where they have nothing, is an empty object.
+    """Parse a JSON object; an empty list is an empty object, as some carriers print.
 
-    Raises UnreadableMessageError as read_json does, and `unknown_format` with the text `otherwise` where it is another value.
+    Raises UnreadableMessageError as read_json does, and `unknown_format` with the text
+    `otherwise` for another value.
     """
     value = read_json(body)
     if value == []:

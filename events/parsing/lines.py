@@ -1,7 +1,8 @@
-"""Places that are printed as one line of text ("Los Angeles, CA, US"), split only as far as the line leaves no doubt.
+"""Places printed as a line of text ("Los Angeles, CA, US"), split only where unambiguous.
 
-Two letters at the end may name a state or a country (CA, DE, IL); which of both a carrier means is for its module to say. An aggregator
-repeats what hundreds of carriers print, so all of them share one reader (`reported_place`).
+Two letters at the end may name a state or a country (CA, DE, IL); the carrier's module decides
+between them. An aggregator repeats the texts of hundreds of carriers, so all aggregators share a
+reader (`reported_place`).
 """
 
 import re
@@ -31,10 +32,12 @@ def position_in_line(
     two_letters: Literal["country", "state"] | None = None,
     country: str | None = None,
 ) -> EventPlace:
-    """Read city, region, postal code and country of a line with commas between them; a line of another form is the city.
+    """Read city, region, postal code and country of a comma-separated line.
 
-    `two_letters`: what those mean that stand behind the city alone and name a country as well as a state of the United States or
-    Canada; None leaves them a region of no country. `country` holds where the line names none, and its states are states.
+    A line of another form is the city. `two_letters`: the meaning of two letters after the city
+    alone that name a country as well as a state of the United States or Canada; None leaves
+    them a region of no country. `country` applies where the line names none, and so do its
+    states.
     """
     parts = [part.strip() for part in (line or "").split(",") if part.strip()]
     if not parts:
@@ -81,11 +84,11 @@ def reported_place(
     country: object = None,
     of_shipment: tuple[str | None, ...] = (),
 ) -> EventPlace:
-    """Read a place as an aggregator repeats it from one of many carriers: in fields of its own, in a line of text, or in both.
+    """Read a place as an aggregator repeats it: in fields of its own, in a line of text, or both.
 
-    The fields go before the line; a city without region and postal code is itself such a line. "City, ST" is a state before it is a
-    country, unless only a country of that code has a city of the name, or the countries that the shipment goes from and to
-    (`of_shipment`) say so.
+    The fields go before the line; a city without region and postal code is itself such a line.
+    "City, ST" is a state before it is a country, unless only a country of that code has a city
+    of the name, or the shipment's countries of origin and destination (`of_shipment`) decide.
     """
     own = place(
         city=_said(city),
@@ -145,7 +148,7 @@ def _country_at_end(parts: list[str], known: str | None) -> str | None:
 def _city_and_state(
     parts: list[str], country: str | None, of_shipment: tuple[str, ...]
 ) -> EventPlace:
-    """Read what is left of a line without country and postal code."""
+    """Read the rest of a line without country and postal code."""
     if not parts:
         return NOWHERE
     if (

@@ -1,4 +1,4 @@
-"""One child or many: XML-to-JSON converters print a list of one as the object itself, and an empty list in five ways."""
+"""One child or many: converters print a list of one as its member, and empty lists in five ways."""
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
@@ -46,9 +46,9 @@ def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[i
 def members(
     body: object, where: str, rejections: Rejections, *, unknown: str
 ) -> Iterator[tuple[str, JsonObject]]:
-    """Yield an answer, or the answers of a list, each with its pointer; an empty one is left out.
+    """Yield an answer, or the answers of a list, each with its pointer; skip empty answers.
 
-    Raises UnreadableMessageError, which says that it is `unknown`.
+    Raises UnreadableMessageError with the text `unknown`.
     """
     if type(body) is list:
         yield from (
@@ -71,12 +71,12 @@ def objects_at(
     required: bool = True,
     but: AbstractSet[str] = frozenset(),
 ) -> list[tuple[int, JsonObject]]:
-    """Return the objects of the list `name` of an object at `where`: also under another spelling, as one object, or wrapped in an object.
-    that is wrapped in an object as well.
+    """Return the objects of the list `name` of an object at `where`.
 
-    Its absence is a rejection unless the object says that there is nothing; not `required`, only where the object has a list of dated
-    members that is not known, by its name in `but`.
-    """  # noqa: D205 - the list is the summary
+    The list may have another spelling, be a single object, or be wrapped in an object. Its
+    absence is a rejection unless the object declares that it is empty; if not `required`, only
+    where the object has an unknown list of dated members, by its name in `but`.
+    """
     printed = name if name in parent else respelled(parent, name)
     if printed is None:
         _add_absence(
@@ -127,7 +127,10 @@ def object_at(
 def _add_absence(
     parent: JsonObject, pointer: str, rejections: Rejections, *, lost: bool | None
 ) -> None:
-    """Add the absence to the rejections. `lost`: whether anything is lost by it; None: unless the parent says that there is nothing."""
+    """Add the absence to the rejections.
+
+    `lost`: whether data is lost by it; None: unless the parent declares that it is empty.
+    """
     if parent is _NOTHING:
         return
     if lost or (lost is None and not says_nothing(parent)):
@@ -145,7 +148,10 @@ def _noted(value: object, pointer: str, rejections: Rejections) -> list[tuple[in
 def recognised(
     members: Iterable[tuple[str, JsonObject]], names: AbstractSet[str], rejections: Rejections
 ) -> list[tuple[str, JsonObject]]:
-    """Return the members, each with its pointer, that print one of the names; another is a rejection unless it says nothing."""
+    """Return the members with a known name, each with its pointer.
+
+    Others are rejections unless they are notices.
+    """
     found = []
     for where, member in members:
         if names & member.keys():
@@ -156,7 +162,7 @@ def recognised(
 
 
 def child(value: JsonObject, *path: str) -> JsonObject:
-    """Return the object at `path`; an empty one (never to be changed) where it is absent or something else.
+    """Return the object at `path`; an empty object (never to be changed) for anything else.
 
     A list of one is taken for its member, as converters print both.
     """

@@ -1,7 +1,7 @@
 """Meanings of a carrier's codes, read from a table next to the carrier's module.
 
-The columns before `kind` are the key, in their order; an empty `kind` is a scan. A code that is in no table has no meaning: nothing here
-guesses one.
+The columns before `kind` are the key, in their order; an empty `kind` is a scan. A code without a
+row has no meaning: meanings are never guessed.
 """
 
 import csv
@@ -34,10 +34,11 @@ Table = Mapping[tuple[str, ...], Meaning]
 
 
 def finest(*levels: tuple[str | None, Meaning | None]) -> Meaning:
-    """Return the meaning of the finest known field. `levels`: each as printed and with its meaning, the finest first.
+    """Return the meaning of the finest known field.
 
-    A coarser field is believed only where every finer one that is printed is unknown. Its reading is `by_category` then, so that the
-    finer code still raises its dead letter.
+    `levels`: each as printed and with its meaning, the finest first. A coarser field is
+    believed only where every finer printed field is unknown. Its reading is `by_category` then,
+    so that the finer code still raises its dead letter.
     """
     is_coarse = False
     for printed, known in levels:
@@ -53,14 +54,14 @@ ON_THE_WAY: Final = frozenset(
 
 
 def on_the_way_back(meaning: Meaning, *, on_the_way: Collection[Status] = ON_THE_WAY) -> Meaning:
-    """Read what a scan means of a parcel that goes back to its sender: there it is returned, until then returning."""
+    """Read a scan of a parcel on its way back: delivered is returned, movement is returning."""
     if meaning.status is Status.DELIVERED:
         return Meaning(Kind.SCAN, Status.RETURNED)
     return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in on_the_way else meaning
 
 
 def by_code(table: Table) -> Callable[[Raw], Meaning]:
-    """Return a reader that looks up the code alone, where that says everything."""
+    """Return a reader that looks up the code alone, where that is definite."""
 
     def meaning(raw: Raw) -> Meaning:
         return table.get((raw.code or "",), UNMAPPED)
@@ -86,7 +87,7 @@ def texts_of(*tables: Table) -> frozenset[str]:
 def meanings(name: str) -> dict[tuple[str, ...], Meaning]:
     """Read the table `events/carriers/<name>`, by its key columns as they are written there.
 
-    Raises ValueError for a key that stands twice and for a word that the vocabulary lacks: a defect of the table.
+    Raises ValueError for a duplicate key and for an unknown word: a defect of the table.
     """
     rows = list(csv.reader(files("events.carriers").joinpath(name).read_text("utf-8").splitlines()))
     width = rows[0].index("kind")

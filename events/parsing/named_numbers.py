@@ -1,9 +1,10 @@
-"""Every number that a message names, whether or not it says anything else about it: by the fields that its carrier prints numbers in.
+"""Every number that a message names, with or without events, by its carrier's number fields.
 
-A subscription's notice, a parcel without scans, a member that is rejected: who is erased must not be readable there either. A field
-is `name`, or `parent.name` where the name alone means other things too; `parent` is empty at the top of a message. `a|b`: the first of
-them that an object prints; `a+b`: both, joined by a hyphen. `@name` is an attribute in XML. `parent.{}`:
-its members are named by numbers.
+A subscription's notice, a parcel without scans, a rejected member: an erased person must not be
+readable there either. A field is `name`, or `parent.name` where the name alone is ambiguous;
+`parent` is empty at the top of a message. `a|b`: the first of them that an object prints; `a+b`:
+both, joined by a hyphen. `@name` is an attribute in XML. `parent.{}`: its members are named by
+numbers.
 """
 
 from collections.abc import Iterator
@@ -30,17 +31,17 @@ _OPENING: Final = ("{", "[", " ", "\n", "\t", "\r")
 class _Field(NamedTuple):
     parent: str | None
     names: tuple[tuple[str, ...], ...]
-    """Alternatives, each of parts that are joined."""
+    """Alternatives, each a list of joined parts."""
 
 
 class _Fields(NamedTuple):
     fields: tuple[_Field, ...]
     keyed: frozenset[str]
-    """Names of objects whose members are named by numbers."""
+    """Names of objects with numbers as member names."""
     names: frozenset[str]
-    """All that any of them is printed under."""
+    """All field names."""
     whole_keys: tuple[bytes, ...]
-    """Those of numbers that stand in one value, as keys of a JSON text."""
+    """Fields whose number is a single value, as keys of a JSON text."""
     part_keys: tuple[bytes, ...]
     """Those of numbers that are joined, and of the objects in `keyed`."""
 
@@ -76,7 +77,7 @@ def _keys(names: set[str]) -> tuple[bytes, ...]:
 
 
 def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
-    """Return the numbers as printed; one more than NUMBERS_MAX where there are more, none of a body that cannot be read."""
+    """Return the numbers as printed; at most NUMBERS_MAX + 1, none of an unreadable body."""
     found: dict[str, None] = {}
     for number in _printed(body, _fields(declared)):
         if len(number) <= NUMBER_CHARS_MAX:
@@ -87,11 +88,11 @@ def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
 
 
 def names_only(body: bytes, declared: tuple[str, ...], number: str) -> bool:
-    """Return whether a JSON text certainly names no number but this one.
+    """Return whether a JSON text certainly names only this number.
 
-    By its bytes alone, so False may mean that it was not looked at closely.
-    Without a backslash a key stands in the text as it is, and nothing else stands there in quotes with a colon behind it.
-    Parts that are joined to a number are never enough.
+    It compares bytes, so False may be undecided. Without a backslash a key appears in the text
+    as it is, and no other text is in quotes with a colon after it. Joined parts of a number are
+    never enough.
     """
     if not body.startswith((b"{", b"[")) or b"\\" in body or b"\x00" in body:
         return False

@@ -45,7 +45,7 @@ def place(
     country: object = None,
     facility: object = None,
 ) -> EventPlace:
-    """Build a place of whatever is printed; `NOWHERE` where nothing is."""
+    """Build a place from any printed fields; `NOWHERE` without any."""
     return _place(text(city), text(region), text(postal_code), text(country), text(facility))
 
 

@@ -1,8 +1,9 @@
-"""Zones and UTC times that a message prints beside a scan's time, compared with what was read.
+"""Zones and UTC times that a message prints beside a scan's time, compared with the reading.
 
-Where a format prints an instant and a wall clock, the instant counts, and their difference is the zone. A zone in a field of its own that
-the reader does not know replaces a zone that nothing but a default says; what contradicts a printed offset is rejected. Holds for every
-reader, so a field whose name says zone, offset, UTC or GMT is never ignored without a trace.
+Where a format prints an instant and a wall clock, the instant counts, and their difference is the
+zone. A zone in a field of its own that the reader does not know replaces a default zone; a
+contradiction of a printed offset is rejected. Holds for every reader, so a field named after a
+zone, offset, UTC or GMT is never ignored silently.
 """
 
 import re
@@ -35,13 +36,13 @@ _CORRECTED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, T
 _COMPARED: Final = _CORRECTED | {TzSource.EXPLICIT, TzSource.PAIR}
 OTHERWISE: Final = "a zone or an instant is printed beside a time that says another"
 COMPARED_MAX: Final = 16
-"""Of the scans that print one time, how many are compared: a message may print it thousands of times."""
+"""Scans compared for each printed time: a message may print it thousands of times."""
 
 _ByTime = dict[str, dict[frozenset[str | None], list[int]]]
 
 
 class _Said(NamedTuple):
-    """What a field says: the offset, or the instant, of the time beside it."""
+    """The content of a field: the offset, or the instant, of the time beside it."""
 
     offset: timedelta | None
     instant: datetime | None
@@ -88,9 +89,10 @@ def _indexes_of(
     scalars: Mapping[str, str],
     zone_name: str,
 ) -> Sequence[int]:
-    """Return the readings whose time stands in an object, in one field or in two; its name has to fit that of an instant.
+    """Return the readings with their time in an object, in one field or in two.
 
-    Of several the one whose codes stand there too, if it is one, else the first COMPARED_MAX.
+    Its name has to fit that of an instant. Of several, the reading with its codes there too, if
+    it is unique, else the first COMPARED_MAX.
     """
     printed = {*scalars.values()}
     kind = squashed(_UTC_NAME.sub("", zone_name)) if _UTC_NAME.search(zone_name) else ""

@@ -1,6 +1,7 @@
-"""Members of a message that are no events: the first of them by place and reason, the others counted.
+"""Members of a message that are no events: the first by place and reason, the others counted.
 
-A hostile message may hold a member for every two of its bytes, and what we say of them is stored and shown to people.
+A hostile message may hold a member for every two of its bytes, and rejections are stored and shown
+to people.
 """
 
 from collections.abc import Iterator
@@ -20,10 +21,10 @@ class Rejections:
         self._listed: list[Rejection] = []
         self._beyond = 0
         self.says_nothing = False
-        """The message says in a known place that there is nothing yet, or is about something else than scans."""
+        """The message declares in a known field that it is empty, or is not about scans."""
 
     def add(self, pointer: str, why: str) -> None:
-        """Add one member; `pointer` and `why` as in `Rejection`."""
+        """Add a member; `pointer` and `why` as in `Rejection`."""
         if len(self._listed) < LISTED_MAX:
             self._listed.append(Rejection(pointer=pointer, why=why))
         else:

@@ -1,7 +1,7 @@
-"""The scans of a shipment, as a format's module finds them, on their way to readings, with what holds for every format.
+"""The scans of a shipment on their way to readings, with the rules for every format.
 
-A scan with neither a code nor a text, or with a time in no known format, is no event but a rejection of its member; who signed counts
-on a delivery only.
+A scan with neither a code nor a text, or with a time in an unknown format, is no event but a
+rejection of its member; a signer counts on a delivery only.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ NO_FORMAT: Final = "a time in no known format"
 
 
 class Scan(NamedTuple):
-    """One scan. `where` is its pointer in the message; `time` is None where it is printed in no known format."""
+    """A scan. `where` is its pointer in the message; `time` is None for an unknown format."""
 
     where: str
     raw: Raw
@@ -29,7 +29,7 @@ class Scan(NamedTuple):
     place: EventPlace = NOWHERE
     description: str | None = None
     signed_by: object = None
-    """Signer as printed; a placeholder is nobody."""
+    """Signer as printed; placeholders are dropped."""
     discriminator: str = ""
     piece: str | None = None
     native_id: str | None = None
@@ -37,7 +37,7 @@ class Scan(NamedTuple):
 
 
 def carried_by(readings: Iterable[Reading], name: str | None) -> list[Reading]:
-    """Return the readings of one shipment of an aggregator, with the carrier that it names."""
+    """Return the readings of an aggregator's shipment, with the carrier that it names."""
     carrier_id = carrier_of(name)
     return (
         [replace(reading, parcel_carrier_id=carrier_id) for reading in readings]
@@ -59,7 +59,7 @@ def readings_of(
 def reading_of(
     scan: Scan, number: str | None, rejections: Rejections, *, service: str | None = None
 ) -> tuple[Reading, ...]:
-    """Read one scan; where that fails return nothing and add a rejection."""
+    """Read a scan; on failure return None and add a rejection."""
     raw, meaning = scan.raw, scan.meaning
     if scan.description is None and raw.code is None and raw.type is None:
         rejections.add(scan.where, NO_WORDS)

@@ -1,4 +1,4 @@
-"""Texts of a carrier that are read as codes: as they stand in its table, or with what a sentence names there (a place, a day) left open."""
+"""Texts that are read as codes: whole, or with open parts such as a place or a day."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,9 +9,10 @@ from events.parsing.text import without_markup
 
 
 def by_sentence(texts: Mapping[str, Meaning]) -> Callable[[str], Meaning | None]:
-    """Return a reader of texts by a table in lower case without the full stop, where `*` stands for anything.
+    """Return a reader of texts by a table in lower case, with `*` for anything.
 
-    The text itself goes before a row with a `*`, and of those the first that fits.
+    Without the full stop. The text itself goes before a row with a `*`, and of those the first
+    match.
     """
     patterns = tuple(
         (re.compile(".*".join(map(re.escape, words.split("*")))), meaning)

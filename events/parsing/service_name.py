@@ -1,7 +1,8 @@
 """The service that a shipper bought (`UPS Ground`, `FEDEX_2_DAY`), as carriers name it. Pure.
 
-It is one short text, the carrier's own: a name where the carrier prints it in one language, else its code. It stands in clear for ever, so
-what may be anything else (a sentence, an address, a telephone number) is no service.
+It is a short text of the carrier's own: a name where the carrier prints it in a single language,
+else its code. It is stored in clear for ever, so any text that may have another meaning (a
+sentence, an address, a telephone number) is no service.
 """
 
 import re
@@ -23,7 +24,10 @@ _NOTHING: Final = frozenset(
 
 @lru_cache(maxsize=4096)
 def service_name(printed: str | None) -> str | None:
-    """Return a service as it is recorded: blanks collapsed, trade marks left out. None for a placeholder, and for what names no service."""
+    """Return a service as recorded: blanks collapsed, trade marks removed.
+
+    None for a placeholder, and for texts that name no service.
+    """
     if printed is None or len(printed) > 4 * SERVICE_CHARACTERS_MAX:
         return None
     name = " ".join(_SIGNS.sub("", printed).split())

@@ -1,7 +1,8 @@
-"""Detection of messages, and parts of them, that say there is nothing: an error, a notice, nothing at all.
+"""Detection of empty messages, and empty parts of them: an error, a notice, no content.
 
-One that holds dated members as well holds scans under a name that we do not know: carriers rename, wrap and repeat their containers,
-and what is lost that way must not go unseen. Asked only where nothing was read.
+A notice that holds dated members as well holds scans under an unknown name: carriers rename, wrap
+and repeat their containers, and data lost that way must be noticed. Used only where no event was
+read.
 """
 
 import re
@@ -29,7 +30,7 @@ _NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
 _ERROR: Final = re.compile(
     r"err(?:or|code|msg|no|s?\Z)|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z"
 )
-"""Names under which errors stand, and what is said of the message itself, as `squashed`."""
+"""Names of errors, and of fields about the message itself, as `squashed`."""
 _WORDS: Final = frozenset(
     {
         "code",
@@ -47,7 +48,7 @@ _WORDS: Final = frozenset(
 )
 """Names under which an error or a notice is worded."""
 _STATUSES: Final = frozenset({"httpcode", "httpstatus", "status", "statuscode"})
-"""Names of an HTTP status, where an error's stands there."""
+"""Names of an HTTP status, which may hold an error's."""
 _SUCCESSES: Final = frozenset({"ok", "statusflag", "success", "successful"})
 """Names of a flag that is not set where there is an error."""
 _NO_WORDS: Final = frozenset(
@@ -77,14 +78,17 @@ def squashed(name: str) -> str:
 
 
 def respelled(parent: dict[str, Any], name: str) -> str | None:
-    """Return the one other spelling of a name that an object has it under; None where it has none, or several."""
+    """Return the single other spelling of a name in an object.
+
+    None where there is not exactly one.
+    """
     wanted = squashed(name)
     found = [key for key in parent if squashed(key) == wanted]
     return found[0] if len(found) == 1 else None
 
 
 def is_empty(value: object) -> bool:
-    """Return whether nothing is printed in a value of JSON, however deep."""
+    """Return whether a JSON value is empty, at any depth."""
     if type(value) is dict:
         return all(map(is_empty, value.values()))
     if type(value) is list:
@@ -93,15 +97,19 @@ def is_empty(value: object) -> bool:
 
 
 def says_nothing(value: object, *, deep: bool = False) -> bool:
-    """Return whether a value of JSON is an error or a notice, and holds no dated object.
+    """Return whether a JSON value is an error or a notice, and holds no dated object.
 
-    An empty object is neither: a format has its own word for `nothing yet`. `deep`: the error or notice may stand anywhere within.
+    An empty object is neither: a format has its own word for `no events yet`. `deep`: the error
+    or notice may be anywhere within.
     """
     return not holds_dated(value) and _has_notice(value, deep=deep)
 
 
 def holds_dated(value: object, but: AbstractSet[str] = frozenset()) -> bool:
-    """Return whether a dated object stands anywhere within a value of JSON, except in its members `but` and in its notices."""
+    """Return whether a JSON value contains a dated object.
+
+    Its members `but` and its notices are ignored.
+    """
     if type(value) is dict:
         inner = [
             member
@@ -178,9 +186,9 @@ def _is_error(name: str, value: object) -> bool:
 
 
 def xml_holds_dated(element: etree._Element, but: AbstractSet[str] = frozenset()) -> bool:
-    """Return whether a dated element (by an attribute or its content) lies within one, except in its notices and headers.
+    """Return whether an element contains a dated element (by an attribute or its content).
 
-    `but`: names of its children that hold other dates.
+    Its notices and headers are ignored. `but`: names of its children that hold other dates.
     """
     inner = (each for each in element if each.tag not in but and not _xml_is_notice(each))
     return any(_xml_is_dated(each) or xml_holds_dated(each) for each in inner)

@@ -56,7 +56,7 @@ def decoded(content: bytes) -> str:
 
 
 def collapse(value: str) -> str:
-    """Replace runs of white space (non-breaking ones included) by one blank, and trim the ends."""
+    """Collapse white space (non-breaking included) into single blanks, and trim the ends."""
     return " ".join(value.split())
 
 
@@ -68,7 +68,7 @@ def without_markup(value: str | None) -> str | None:
 
 
 def signer(value: object) -> str | None:
-    """Return a name that someone signed with; None for the placeholders that carriers print instead of one."""
+    """Return a signer's name; None for carriers' placeholders."""
     found = text(value)
     if found is None:
         return None

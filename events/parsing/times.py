@@ -28,14 +28,17 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 AMBIGUOUS: Final = "ambiguous"
 SHIFTED: Final = "shifted"
 SPLIT_REGION: Final = "split_region"
-"""The place lies in a state or country with several zones, and neither its postal code nor its city decides; or the shipment goes from
-one zone to another, and nothing says in which of them the scan was."""
+"""The place lies in a state or country with several zones, and the zone is undecided.
+
+Neither its postal code nor its city decides; or the shipment goes from one zone to another, and the
+scan may be in either.
+"""
 OF_SHIPMENT: Final = "of_shipment"
-"""The place says too little: the zone is that of the shipment's origin or destination."""
+"""The place is too vague: the zone is that of the shipment's origin or destination."""
 
 NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None", "N/A", "-"})
 ZERO_DATE: Final = "0000-00-00"
-"""Text that MySQL prints for no date."""
+"""MySQL's text for no date."""
 
 
 def received(received_at: datetime, printed: str = "") -> PrintedTime:
@@ -51,13 +54,14 @@ def received(received_at: datetime, printed: str = "") -> PrintedTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Clock:
-    """A format of a carrier's times. One constant per format; compared and hashed by identity.
+    """A format of a carrier's times. A constant per format; compared and hashed by identity.
 
-    `default_zone`: IANA name of the zone that the carrier's local times are in where the place says none. `trust_offset` False: what
-    it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without a true offset is a date only; `nowhere`
-    where only a scan without a place is printed so. `country`: where places without a country lie, of a carrier that works in one.
-    `prints_home`: its times are those of `default_zone` wherever the scan was. `airports`: its facilities may be IATA codes of airports or
-    cities.
+    `default_zone`: IANA name of the zone of local times at undecided places. `trust_offset`
+    False: the printed offset (`Z`) is false, the time is local. `midnight_is_day`: 00:00:00
+    without a true offset is a date only; `nowhere` where only a scan without a place is printed
+    so. `country`: of places without a country, for a carrier that works in a single country.
+    `prints_home`: its times are those of `default_zone` wherever the scan was. `airports`: its
+    facilities may be IATA codes of airports or cities.
     """
 
     formats: TimeFormats
@@ -164,7 +168,7 @@ def read_epoch(
 def at_offset(
     time: PrintedTime, local: datetime, offset: timedelta, source: TzSource, zone: str | None = None
 ) -> PrintedTime:
-    """Return the time with another offset, of which `source` says where it comes from."""
+    """Return the time with another offset; `source` is its source."""
     return replace(
         time,
         instant=_fixed(local, offset),
@@ -179,9 +183,10 @@ def is_zone(name: str) -> bool:
 
 
 def in_account(time: PrintedTime, place: EventPlace, zones: Sequence[str]) -> PrintedTime:
-    """Return the time in one of the account's zones (IANA names) where nothing but a default says its zone. Others stay as they are.
+    """Return a time with a default zone in a zone of the account; leave others unchanged.
 
-    That of the city, if it lies in one of them; else the default, if it is one of them; else the first.
+    `zones` are IANA names. That of the city, if it lies in one of them; else the default, if it
+    is one of them; else the first.
     """
     if time.tz_source not in _ASSUMED:
         return time
@@ -277,7 +282,10 @@ def _printed_time(
 
 @lru_cache(maxsize=1024)
 def offset_between(local: datetime, utc: datetime) -> timedelta | None:
-    """Return the offset by which a local time and the same time in UTC differ, if it is one."""
+    """Return the offset between a local time and the same time in UTC.
+
+    None if their difference is not an offset.
+    """
     difference = local - utc
     offset = round(difference / QUARTER) * QUARTER
     return None if abs(difference - offset) > PAIR_TOLERANCE or abs(offset) > OFFSET_MAX else offset

@@ -1,9 +1,10 @@
-"""The time zone of a scan: by its own place first, then by what the message says of its shipment.
+"""The time zone of a scan: by its own place first, then by the message's data about its shipment.
 
-A place decides by its country (`events.parsing.zones`), by the code of an airport where the carrier's codes are such, or by the name of its
-city. A city without a country is looked for in the carrier's own country, or where it has none in the countries that the shipment goes
-from and to, then everywhere; it decides only where all that bear the name agree. Where the place says too little, the shipment's origin
-or destination stands for it, by the status of the scan, and the zone says so (`of_shipment`).
+A place decides by its country (`events.parsing.zones`), by the code of an airport where the
+carrier's codes are such, or by the name of its city. A city without a country is looked for in the
+carrier's own country, or without it in the countries of origin and destination, then everywhere; it
+decides only where all cities of the name agree. Where the place is too vague, the shipment's origin
+or destination replaces it, by the status of the scan, and the zone is marked (`of_shipment`).
 """
 
 import re
@@ -44,16 +45,17 @@ _WITH_COUNTRY: Final = re.compile(r"(?P<city>.+?)\s*\((?P<country>[A-Z]{2})\)")
 
 
 class Journey(NamedTuple):
-    """Facts of a message about a shipment's route, for scans whose place says too little.
+    """A shipment's route in a message, for scans with a vague place.
 
-    `home`: IANA name of the zone of the service or carrier that a message names, in place of the format's `default_zone`.
+    `home`: IANA name of the zone of the service or carrier that a message names, in place of
+    the format's `default_zone`.
     """
 
     origin: EventPlace = NOWHERE
     destination: EventPlace = NOWHERE
     home: str | None = None
     status: Status | None = None
-    """Status of the scan: an early one was at the origin, a late one at the destination."""
+    """Status of the scan: an early scan was at the origin, a late scan at the destination."""
 
     def at(self, status: Status | None) -> "Journey":
         return (
@@ -105,9 +107,10 @@ def zone_of_scan(
     country: str | None = None,
     airports: bool = False,
 ) -> LocalZone | None:
-    """Return the zone of a scan; None where nothing is known of it.
+    """Return the zone of a scan; None where it is unknown.
 
-    `country`: where places without one lie. `airports`: the facility may be the IATA code of an airport or city.
+    `country`: of places without a country. `airports`: the facility may be the IATA code of an
+    airport or city.
     """
     place = _in_words(place)
     by_country = zone_of(place)
@@ -170,7 +173,7 @@ def _parts(line: EventPlace) -> dict[str, str | None]:
 def _by_airport(place: EventPlace, known: tuple[Bearer, ...]) -> LocalZone | None:
     """Return the zone by the code of an airport in the country of the place.
 
-    Without a country, in one that has a city of the printed name.
+    Without a country, in a country that has a city of the printed name.
     """
     found = _airports().get(place.facility or "")
     if found is None:
@@ -225,7 +228,10 @@ def home_of(name: str | None) -> str | None:
 
 
 def carrier_of(name: str | None) -> str | None:
-    """Return the `carrier_id` of a carrier that an aggregator names; None for one that is not ours, or that the name leaves ambiguous."""
+    """Return the `carrier_id` of a carrier that an aggregator names.
+
+    None for an unknown or ambiguous name.
+    """
     courier = _courier(name)
     return None if courier is None else courier["carrier_id"] or None
 

@@ -1,7 +1,8 @@
-"""XML bodies of strangers, parsed without ever expanding, including or fetching anything.
+"""XML bodies of strangers, parsed without ever expanding, including or fetching.
 
-Elements come out with their local names (a prefix or a namespace that a proxy changed must not lose a scan); `namespaces` says
-which ones were there. Comments and processing instructions are gone, so every node is an element.
+Elements have their local names (a prefix or a namespace that a proxy changed must not lose a scan);
+`namespaces` holds the original namespaces. Comments and processing instructions are removed, so
+every node is an element.
 """
 
 import re
@@ -22,7 +23,7 @@ _PROLOG_WITH_DOCTYPE: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE(?P<bare>\s++[^\s<>\[\]\"']++\s*+>)?",
     re.DOTALL | re.IGNORECASE,
 )
-"""`bare`: it names the root and no more, so it declares nothing."""
+"""`bare`: it names the root and no more, so it declares no entities."""
 _ENCODING: Final = re.compile(rb"<\?xml[^>]*encoding|\xff\xfe|\xfe\xff")
 _LATIN_1: Final = re.compile(
     rb"<\?xml[^>]*encoding=.(?:iso-8859-1|latin-?1|windows-1252|us-ascii)[^a-z0-9-]", re.IGNORECASE
@@ -151,7 +152,10 @@ def body_of(document: Document) -> etree._Element | None:
 
 
 def answers(document: Document) -> Iterator[etree._Element]:
-    """Yield the elements inside SOAP bodies and bare `wrapper`s (which print several answers as one document), or the root."""
+    """Yield the elements inside SOAP bodies and bare `wrapper`s, or the root.
+
+    A wrapper prints several answers as a document.
+    """
     waiting = [document.root]
     while waiting:
         element = waiting.pop(0)

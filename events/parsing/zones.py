@@ -1,8 +1,9 @@
-"""The time zone of a place within its country: by postal code, region and city, as far as they decide it.
+"""The time zone of a place within its country: by postal code, region and city.
 
-`zones.csv`: a row for each country (without a region), and rows by region where a country has several zones. `split` says that other
-zones exist: `1` where the row is the likeliest of them, `rare` where hardly a parcel goes there. `postal_zones.csv`: prefixes of
-postal codes that decide. `regions.csv`: names of regions. Then the city: all that bear its name there have to agree.
+`zones.csv`: a row for each country (without a region), and rows by region where a country has
+several zones. `split` marks rows beside other zones: `1` where the row is the likeliest of them,
+`rare` where hardly a parcel goes there. `postal_zones.csv`: prefixes of postal codes that decide.
+`regions.csv`: names of regions. Then the city: all cities of the name there have to agree.
 """
 
 import csv
@@ -31,7 +32,7 @@ class LocalZone(NamedTuple):
     zone: ZoneInfo
     certain: bool = True
     of_shipment: bool = False
-    """True if what is known of the shipment decided, not the place of the scan."""
+    """True if the shipment's data decided, not the place of the scan."""
 
 
 class ZoneRow(NamedTuple):
@@ -40,11 +41,11 @@ class ZoneRow(NamedTuple):
     zone: ZoneInfo
     certain: bool
     is_only: bool
-    """No place there has another zone, so nothing finer needs to be asked."""
+    """No place there has another zone, so no finer field is needed."""
 
 
 def zone_of(place: EventPlace) -> LocalZone | None:
-    """Return the zone of a place by what it says of its country; None where it names none."""
+    """Return the zone of a place by the data within its country; None without a country."""
     return (
         None
         if place.country is None

@@ -1,7 +1,8 @@
-"""The fields of a canonical event, declared once: as the API prints them and as the log keeps them. The schema is made of this table.
+"""The fields of a canonical event, as printed by the API and kept in the log.
 
-A word of the vocabulary that is added, or a field that is added, is an addition; a field never becomes required, because entries without
-it stand in the log for ever. The log leaves out what is not known; the API prints it as null.
+The schema is generated from this table. A new word of the vocabulary, or a new field, is an
+addition; a field never becomes required, because old entries without it stay in the log. The log
+leaves out unknown fields; the API prints them as null.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +39,7 @@ ALWAYS, NULLABLE, AT_TIMES, NULLABLE_AT_TIMES, NEVER = Presence
 
 
 class Field(NamedTuple):
-    """One field, `printed` by the API and `logged` by the log."""
+    """A field, `printed` by the API and `logged` by the log."""
 
     name: str
     value: Schema
@@ -249,7 +250,10 @@ FIELDS: Final = (*STATEMENT, *PERSONAL, *IN_STREAM, *BOUND)
 
 
 def schema() -> dict[str, Any]:
-    """Build the JSON Schema of what this code writes: `printed` by the API (`/history`), `logged` as canonical bytes."""
+    """Build the JSON Schema of this code's output.
+
+    `printed` by the API (`/history`), `logged` as canonical bytes.
+    """
     return {
         "$schema": DIALECT,
         "title": "The canonical event of statesvc",

@@ -1,7 +1,9 @@
-"""Compatibility of JSON Schemas: a newer one may only grow, with nothing removed, renamed, narrowed or retyped, nothing newly required.
+"""Compatibility of JSON Schemas: a newer schema may only grow.
 
-Made for schemas of documents that we write and others read. So a field's types must stay the same ones (a null where there was none
-breaks a reader), a field that was always there must stay so, and lists of words may grow. A keyword that is not known here may not change.
+No part may be removed, renamed, narrowed, retyped or newly required. It is for schemas of documents
+that we write and others read. So a field's types must stay the same (a new null breaks a reader), a
+field that was always there must stay so, and lists of words may grow. An unknown keyword may not
+change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +38,7 @@ _LOWER_BOUNDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The schema of one position in a document. `words` None: any value of the types."""
+    """Shape of a position in a document. `words` None: any value of the types."""
 
     types: frozenset[str]
     words: frozenset[str] | None
@@ -45,7 +47,10 @@ class Shape:
 
 
 def breaks(old: Schema, new: Schema) -> list[str]:
-    """Return every way in which `new` breaks what `old` promised, one line each; empty where it only grew."""
+    """Return every way in which `new` breaks a promise of `old`, a line each.
+
+    Empty if it only grew.
+    """
     before, after = shapes(old), shapes(new)
     found = [
         line

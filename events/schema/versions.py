@@ -1,6 +1,7 @@
-"""The committed versions of the schema: `1.json`, `2.json`, ... next to this module. A landed one never changes; a change is a new one.
+"""The committed versions of the schema: `1.json`, `2.json`, ... next to this module.
 
-The newest is what the declaration says; each is the one before it, grown.
+A landed version never changes; a change is a new version. The newest equals the declaration; each
+is its predecessor, grown.
 """
 
 import json
@@ -31,7 +32,7 @@ def text_of(version: Mapping[str, Any]) -> str:
 
 
 def faults(versions: Mapping[int, Any], declared: Mapping[str, Any]) -> list[str]:
-    """Return the faults of the versions and the declaration, one line each."""
+    """Return the faults of the versions and the declaration, a line each."""
     if not versions:
         return [f"no version of the schema is committed; `{COMMAND}` writes the first"]
     found = []

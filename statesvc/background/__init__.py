@@ -1,1 +1,4 @@
-"""Background work of a process: periodic jobs, waiting with a bound, ending a task for certain. Knows nothing of the service."""
+"""Background work of a process: periodic jobs, bounded waits, reliable cancellation.
+
+It does not depend on the service.
+"""

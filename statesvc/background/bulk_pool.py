@@ -1,11 +1,12 @@
-"""Processes of a command that computes for long: they let everyone else go first, and end with their command.
+"""Processes for a command's long computation: at the lowest priority, and ended with the command.
 
 ```
 command --calls--> process, in a session of its own, niceness 19, in idle time
-        --end------^  a pipe that says nothing: its end is the command's end, or that the command gave up
+        --end------^  a silent pipe: it ends when the command ends or gives up
 ```
-A session of its own, because niceness counts within a session only where the kernel groups by session, and a terminal's session is the
-user's. So neither its Ctrl-C nor its hang-up reaches these processes: the pipe does.
+Niceness counts within a session where the kernel groups by session, and a terminal's session is the
+user's: hence a session of its own. So neither the terminal's Ctrl-C nor its hang-up reaches these
+processes: the pipe does.
 """
 
 import multiprocessing
@@ -21,15 +22,18 @@ from typing import Any, Final, Self, TypeVar
 from statesvc.background.niceness import own_session, run_in_idle_time
 
 NICENESS: Final = 19
-"""Behind what comes after the ACK, too."""
+"""Lower than work after the ACK, too."""
 
 T = TypeVar("T")
 _failures: list[Exception] = []
-"""In a process of the pool: what `begin` raised."""
+"""In a process of the pool: the error that `begin` raised."""
 
 
 class BulkPool:
-    """Processes for the time of a block, which ends them at once where it fails. `begin`: what each process runs first."""
+    """Processes for the time of a block; a failing block ends them at once.
+
+    `begin`: run first in each process.
+    """
 
     def __init__(self, processes: int, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - those of `begin`
         # spawned, because the caller may have threads and connections that a fork would share
@@ -58,11 +62,14 @@ class BulkPool:
         self._theirs.close()
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:  # noqa: ANN401 - those of `work`
-        """Run `work` in one of the processes. It fails with what `begin` raised there."""
+        """Run `work` in one of the processes. It fails with the error that `begin` raised there."""
         return self._executor.submit(_work, work, *arguments)
 
     def abandon(self) -> None:
-        """End the processes in the middle of what they do: it fails with BrokenProcessPool. Safe in any thread, and to call twice."""
+        """End the processes at once; their work fails with BrokenProcessPool.
+
+        Safe in any thread, and to call twice.
+        """
         self._end.close()
 
 

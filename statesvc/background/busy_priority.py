@@ -1,7 +1,8 @@
-"""A process that lets others go first while it has much to do, and only then.
+"""Lowers a process's priority while it has much to do, and only then.
 
-Behind a flood the rest of the machine comes first: an ACK must not wait for what it started. At the load of a day the same niceness would
-put a message a second behind whatever else the machine does, and nobody gains by it.
+Behind a flood the rest of the machine comes first: an ACK must not wait for the work that it
+caused. At the load of an ordinary day the same niceness would delay a message by a second, without
+any gain.
 """
 
 import os
@@ -22,7 +23,7 @@ _SESSION: Final = Path("/proc/self/autogroup")
 
 
 class BusyPriority:
-    """`niceness`: how far it stands back while it is busy; 0: never."""
+    """`niceness`: applied while busy; 0: never."""
 
     def __init__(self, niceness: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._niceness = niceness

@@ -9,7 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """One death. `exit_code` negative: the signal that ended it; `ended_at`: seconds since 1970, by the clock of this machine."""
+    """One death.
+
+    `exit_code` negative: the signal; `ended_at`: Unix time of this machine's clock.
+    """
 
     roles: Sequence[str]
     pid: int
@@ -45,7 +48,7 @@ def out_of_memory_kills() -> int:
 
 
 def cause_of_death(exit_code: int, *, out_of_memory: bool) -> str:
-    """Return why it ended, in words."""
+    """Return the cause in words."""
     if out_of_memory:
         return "the kernel killed it, out of memory"
     if exit_code >= 0:

@@ -1,4 +1,4 @@
-"""Run what takes far more memory to compute than its result has in a copy of this process, with which that memory goes."""
+"""Compute a small result in a forked copy of this process, so that its memory is freed with it."""
 
 import os
 import sys
@@ -9,11 +9,14 @@ from statesvc.background.forking import fork_alone
 
 
 class ForkedResultError(RuntimeError):
-    """The copy failed; it has said why."""
+    """The copy failed and has reported the reason."""
 
 
 def forked_result(compute: Callable[[], bytes]) -> bytes:
-    """Block until it is there. `compute` uses no event loop, no thread and nothing that is open. Raises ForkedResultError."""
+    """Block until the result is there. Raises ForkedResultError.
+
+    `compute` must use no event loop, no thread and no open file or connection.
+    """
     result, theirs = os.pipe()
     pid = fork_alone()
     if pid == 0:

@@ -10,7 +10,10 @@ _OF_A_LOOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def fork_alone() -> int:
-    """Fork. The copy has no part in the event loop of this process: signals for it end it, and reach nobody else."""
+    """Fork a copy outside this process's event loop.
+
+    Signals for the copy end it and do not reach the loop.
+    """
     # until it has handlers of its own, a signal for the copy would reach this process's loop
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_LOOP)
     try:

@@ -23,17 +23,21 @@ def own_session(*, niceness: int) -> None:
 
 
 def run_in_idle_time() -> None:
-    """Let this process, and what it starts, be interrupted at once by whatever else wants the processor; its niceness stays.
+    """Let any other process interrupt this process and its children at once; niceness is unchanged.
 
-    Niceness alone makes its turns rarer, not shorter: each lasts some milliseconds, which a webhook would wait for at each of its steps.
-    Linux has such a policy; elsewhere nothing changes.
+    Niceness alone makes its turns rarer, not shorter: each lasts some milliseconds, which a
+    webhook would wait for at each of its steps. Linux has such a policy; elsewhere this has no
+    effect.
     """
     if hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def lower_priority(*, niceness: int) -> None:
-    """Give this process, and what it starts from here on, at least this niceness. It stays in the session of its terminal."""
+    """Give this process, and later children, at least this niceness.
+
+    It stays in the session of its terminal.
+    """
     os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
@@ -50,8 +54,9 @@ def make_nicer(pid: int, *, niceness: int) -> bool:
 def _nice_session(leader: int, niceness: int) -> None:
     """Set the session's own niceness, where the kernel groups by session.
 
-    The default of Debian and Ubuntu, outside of containers: there the niceness of a process counts within its session alone, and each
-    session has one of its own (man 7 sched, "The autogroup feature").
+    The default of Debian and Ubuntu, outside of containers: there the niceness of a process
+    counts within its session alone, and each session has its own niceness (man 7 sched, "The
+    autogroup feature").
     """
     autogroup = _PROCESSES / str(leader) / "autogroup"
     for _ in range(_TRIES if autogroup.exists() else 0):

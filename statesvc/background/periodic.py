@@ -52,7 +52,7 @@ class Periodic:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Run until `stop`, whatever fails."""
+        """Run until `stop`; errors do not end it."""
         pause = self._first_seconds
         while not await self._paused(pause):
             try:
@@ -68,13 +68,13 @@ class Periodic:
         self.stopping.set()
 
     def start(self) -> None:
-        """Run as a task of its own; should it ever end before `stop`, the log says so."""
+        """Run as a task of its own; log if it ends before `stop`."""
         if self._task is None:
             self._task = asyncio.create_task(self.run(), name=self.name)
             self._task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """End what `start` began, the work in progress too; return when it has ended."""
+        """Cancel the task that `start` began, with its work in progress, and wait for its end."""
         if self._task is not None:
             self.stop()
             await cancel_fully(self._task)

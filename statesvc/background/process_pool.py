@@ -1,14 +1,16 @@
-"""Computing that would occupy an event loop, in processes of its own: a bounded number, started when needed, ended when idle.
+"""A bounded pool of processes for computations that would occupy an event loop.
 
 ```
-call --> waits for a free process (bounded) --> one frame there, one frame back --> the process is free again
-            +-- it dies, or the caller stops waiting: the process is killed, the next call gets another
+call --> waits for a free process (bounded) --> a frame there, a frame back --> the process is free
+            +-- it dies, or the caller gives up: the process is killed, the next call gets another
 ```
-One that is still starting has nothing of the call yet: it goes on and is there for the next. Otherwise a machine on which the start takes
-longer than callers wait would begin it anew for each of them, and never answer.
+Processes start when needed and end when idle. A caller that gives up does not stop a start, and the
+next call gets that process. Otherwise a machine on which the start takes longer than callers wait
+would restart it for each of them, and never answer.
 
-A process works on one call at a time, so that whatever it dies of is the failure of that call alone. Frames are pickles between a process
-and its own child: nothing else can write to these pipes. A child whose parent is gone ends itself.
+A process works on a single call at a time, so that its death is the failure of that call alone.
+Frames are pickles between a process and its own child: no other process can write to these pipes. A
+child ends itself when its parent is gone.
 """
 
 import asyncio
@@ -30,9 +32,9 @@ from statesvc.background.niceness import own_session, run_in_idle_time
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
 _GREETING: Final = b"\n"
-"""Says that a process can take a call."""
+"""Signals that a process can take a call."""
 _NICENESS: Final = 19
-"""Everything else comes first: an answer takes seconds anyway."""
+"""Lower than everything else: an answer takes seconds anyway."""
 
 Task = Callable[[Any], Awaitable[object]]
 
@@ -74,7 +76,7 @@ class ProcessPool:
         return len(self._busy)
 
     async def call(self, task: str, argument: object) -> Any:  # noqa: ANN401 - what the task answers
-        """Return the task's answer, or raise what it raised. Raises PoolFullError, ProcessDiedError."""
+        """Return the task's answer, or raise its error. Raises PoolFullError, ProcessDiedError."""
         if self.waiting >= self._waiting_max:
             raise PoolFullError(f"{self.waiting} calls wait already")
         self.waiting += 1
@@ -107,7 +109,7 @@ class ProcessPool:
         return answer
 
     def _idle_child(self) -> "_ChildTask | None":
-        """Return the process that worked last; one that died meanwhile is nobody's failure."""
+        """Return the process that worked last; one that died meanwhile fails no call."""
         while self._idle:
             _, child = self._idle.pop()
             if not child.is_gone:
@@ -138,7 +140,10 @@ class ProcessPool:
         task.add_done_callback(self._ending.discard)
 
     def _retire(self) -> None:
-        """End those that have been idle for long; the one that worked last is taken first, so that the others get idle."""
+        """End processes that have been idle for long.
+
+        Calls take the process that worked last, so that the others become idle.
+        """
         loop = asyncio.get_running_loop()
         while self._idle and self._idle[0][0] <= loop.time():
             self._end(self._idle.popleft()[1])
@@ -183,7 +188,10 @@ class _ChildTask:
         return not self._starting.done()
 
     async def started(self) -> None:
-        """Wait until it can take a call; who stops waiting does not stop its start. Raises ProcessDiedError."""
+        """Wait until it can take a call. Raises ProcessDiedError.
+
+        Cancelling the wait does not stop the start.
+        """
         await asyncio.shield(self._starting)
 
     async def _read_greeting(self) -> None:
@@ -193,7 +201,7 @@ class _ChildTask:
             raise ProcessDiedError("the process ended while it started") from None
 
     async def ask(self, task: str, argument: object) -> tuple[bool, Any]:
-        """Return whether the task raised, and what it answered or raised."""
+        """Return whether the task raised, and its answer or error."""
         frame = pickle.dumps((task, argument))
         try:
             self._requests.write(_SIZE.pack(len(frame)) + frame)
@@ -216,7 +224,10 @@ class _ChildTask:
 
 
 def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
-    """Return what the child runs in its event loop: it answers calls until its parent is gone. Call it before anything is printed."""
+    """Return the child's main coroutine: it answers calls until its parent is gone.
+
+    Call it before any output is printed.
+    """
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # a Ctrl-C in the terminal is for the parent
@@ -237,7 +248,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
 
 
 def _listen(loop: asyncio.AbstractEventLoop, calls: asyncio.Queue[bytes]) -> None:
-    """Read calls; a thread, so that the end of the parent is noticed in the middle of one."""
+    """Read calls, in a thread: the parent's end is noticed even during a call."""
     requests = sys.stdin.buffer
     while len(head := requests.read(_SIZE.size)) == _SIZE.size:
         (size,) = _SIZE.unpack(head)

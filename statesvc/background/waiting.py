@@ -18,8 +18,9 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
 async def cancel_fully(task: asyncio.Task[Any]) -> None:
     """Cancel until the task has ended. Its outcome is left to the task that awaits it.
 
-    On Python 3.11 `asyncio.wait_for`, through which the pool of psycopg waits, loses a cancellation that coincides with its result:
-    the task then goes on as if nothing had happened. One `cancel()` is therefore not enough (`asyncio.timeout` has no such gap).
+    On Python 3.11 `asyncio.wait_for`, through which the pool of psycopg waits, loses a
+    cancellation that coincides with its result: the task then goes on uncancelled. A single
+    `cancel()` is therefore not enough (`asyncio.timeout` has no such gap).
     """
     while not task.done():
         task.cancel()

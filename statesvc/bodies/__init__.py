@@ -1,4 +1,5 @@
-"""Bodies of messages: hot in the database, in the archive of their day, or retained because their message still waits.
+"""Bodies of messages: in the database, in their day's archive, or retained for a waiting message.
 
-`find` answers "the sealed body of this message". `archiver` moves whole days: write > verify > keep what waits > drop > expire.
+`find` returns the sealed body of a message. `archiver` moves whole days: write > verify > keep
+bodies of waiting messages > drop > expire.
 """

@@ -39,7 +39,10 @@ def wrap_body_key(
     message_id: UUID,
     keys: Mapping[UUID, SealingKey | None],
 ) -> bytes | None:
-    """Wrap a body's key; None where any of the shipments was erased: nothing may open the body any more."""
+    """Wrap a body's key; None where any of the shipments was erased.
+
+    Then no key may open the body again.
+    """
     wrap = _wrap(shipments, message_id, keys)
     return None if wrap is None else wrap.wrap(body_key, body_context(message_id))
 
@@ -56,7 +59,10 @@ def _wrap(
 def open_committed(
     body_key: SealingKey, sealed: bytes, *, message_id: UUID, committed: bytes
 ) -> bytes:
-    """Open the salted body, proven to be the one that was committed to at ingress; else raise `SealError`."""
+    """Open the salted body and check it against the commitment made at ingress.
+
+    Raises SealError.
+    """
     salted_body = body_key.open(sealed, body_context(message_id))
     if commitment(salted_body) != committed:
         raise SealError("the body is not the one that was committed to")

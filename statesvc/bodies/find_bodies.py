@@ -1,4 +1,4 @@
-"""The one place that answers "the sealed body of this message": in the database or in the archive of its day."""
+"""Finds the sealed body of a message: in the database or in the archive of its day."""
 
 import asyncio
 from collections import defaultdict
@@ -25,7 +25,7 @@ Wanted = tuple[UUID, datetime]
 
 
 class BodyLocation(StrEnum):
-    """Location of a body. `MISSING`: nothing on record explains why it is not there."""
+    """Location of a body. `MISSING`: no record explains its absence."""
 
     HOT = "hot"
     ARCHIVED = "archived"

@@ -1,6 +1,6 @@
-"""Places, releases and lists legal holds. Each is an operator action in the log, with who and why.
+"""Places, releases and lists legal holds. Each is an operator action in the log, with its reason.
 
-A hold is on a number: on all shipments of the carrier that bear it, also those that come later.
+A hold is on a number: on all present and later shipments of the carrier with that number.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from statesvc.log.actions import record_action
 _SQL = queries("statesvc.bodies", "legal_holds")
 
 NEWEST: Final = 2**63 - 1
-"""Above the id of every hold."""
+"""Greater than every hold's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalHold:
-    """One hold; `released_at` None: it stands."""
+    """One hold; `released_at` None: in effect."""
 
     legal_hold_id: int
     carrier_id: str
@@ -48,7 +48,10 @@ class HoldRefusal(Enum):
 async def place_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
 ) -> LegalHold | HoldRefusal:
-    """Place a hold. An unknown number is refused: it is probably misspelt, and would protect nothing."""
+    """Place a hold.
+
+    An unknown number is refused: it is probably misspelt, and would have no effect.
+    """
     number = number_of(carrier_id, tracking_number)
     asked = {
         "carrier_id": carrier_id,
@@ -100,7 +103,10 @@ async def list_holds(
     before: int = NEWEST,
     limit: int,
 ) -> tuple[list[LegalHold], int | None]:
-    """Return a page, the newest first, and the `before` of the next one (None: this is the last)."""
+    """Return a page, newest first, and the `before` of the next page.
+
+    None: this is the last page.
+    """
     number = None if tracking_number is None else number_of(carrier_id or "", tracking_number)
     cursor = connection.cursor(row_factory=class_row(LegalHold))
     await cursor.execute(

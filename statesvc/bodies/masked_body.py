@@ -1,6 +1,7 @@
-"""The structure of a body without its values: names of members and elements, brackets, and where it ends. Pure.
+"""The structure of a body without its values: member and element names, brackets, and end. Pure.
 
-It is for a person who asks why a message cannot be read, and names nobody: every value is masked, and a name that is no plain word.
+It helps to find out why a message cannot be read without revealing personal data: every value is
+masked, and every name that is not a plain word.
 """
 
 import re
@@ -35,7 +36,7 @@ class MaskedBody:
 
 
 def mask_body(body: bytes) -> MaskedBody:
-    """Mask every value. What is not UTF-8 is replaced first."""
+    """Mask every value. Bytes that are not UTF-8 are replaced first."""
     whole = body.decode("utf-8", "replace")
     text = whole[:_READ_MAX]
     match text.lstrip("\ufeff \t\r\n")[:1]:

@@ -56,7 +56,7 @@ async def held_among(
 
 
 async def prune_retained(connection: AsyncConnection[Any]) -> int:
-    """Forget what nothing requires any more; return how many."""
+    """Delete bodies that are no longer required; return their number."""
     after, pruned = FIRST, 0
     while True:
         row = await (

@@ -17,7 +17,10 @@ SILENT: Final = {"statesvc-notify": "false"}
 
 @dataclass(frozen=True, slots=True)
 class SealedMessage:
-    """One row for `statesvc.put`. `digest` recognises byte-identical retries of this carrier; `headers` is a JSON object."""
+    """One row for `statesvc.put`. `headers` is a JSON object.
+
+    `digest` recognises byte-identical retries of this carrier.
+    """
 
     message_id: UUID
     carrier_id: str
@@ -48,7 +51,7 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
 
 
 def put_columns(messages: Sequence[SealedMessage]) -> dict[str, Array]:
-    """Return the arguments of `statesvc.put`, one array a column."""
+    """Return the arguments of `statesvc.put`, an array for each column."""
     return {
         "message_ids": uuids([message.message_id for message in messages]),
         "carrier_ids": texts([message.carrier_id for message in messages]),

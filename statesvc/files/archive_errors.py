@@ -1,4 +1,7 @@
-"""Errors that keep an archived month from being read or made. Messages name the file and what to do; nothing in them is of an entry."""
+"""Errors in reading or writing an archived month.
+
+Messages name the file and the remedy; they quote no entry.
+"""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -13,7 +16,7 @@ class AddOnMissingError(UnreadableArchiveError):
 
 
 class EntryFileError(UnreadableArchiveError):
-    """A file is not as it was written. `place` says where."""
+    """A file differs from its written form. `place` is the position."""
 
     def __init__(self, name: str, place: str, why: str) -> None:
         super().__init__(name, place, why)

@@ -1,10 +1,11 @@
-"""The one place of all archive files, of bodies and of the log: how they are called, how they appear, whether they are as written.
+"""The folder of all archive files, of bodies and of the log: their names, publication and checks.
 
-A file appears under its name only when it is complete and on the disk. The name ends in its digest, so a process that lost the lead
-without knowing can never replace the file that another one wrote; and it bears the mark of its installation, so that two that share a
-folder by mistake leave each other's files alone.
+A file appears under its name only when it is complete and on the disk. The name ends in its digest,
+so a process that lost the lead without knowing can never replace another's file; and it bears the
+mark of its installation, so that two that share a folder by mistake leave each other's files alone.
 
-The place is a folder, or one in an object store; there a file is written to this machine first, and uploaded whole.
+The place is a folder, or a prefix in an object store; for a store a file is written to this machine
+first, and uploaded whole.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ from statesvc.settings.bucket import Bucket
 from statesvc.settings.service_settings import Settings
 
 ArchivePath: TypeAlias = Path | ObjectPath
-"""The folder of an archive, or one of its files."""
+"""The folder of an archive, or a file in it."""
 _CHUNK_BYTES: Final = 8 << 20
 
 
@@ -46,22 +47,26 @@ def archive_folder(settings: Settings) -> ArchivePath | None:
 
 
 def archive_at(place: str) -> ArchivePath:
-    """Parse a folder, or `s3://bucket/prefix`. Raises ValueError for what is neither."""
+    """Parse a folder, or `s3://bucket/prefix`. Raises ValueError for anything else."""
     return ObjectPath(Bucket.parse(place)) if "://" in place else Path(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveNames:
-    """Names of one archive's files. `suffixes`: those of the files of one period; the first one's file leads to the others."""
+    """Names of one archive's files.
+
+    `suffixes`: those of the files of one period; the first file leads to the others.
+    """
 
     subject: str
     mark: bytes
     suffixes: tuple[str, ...]
 
     def prefix(self, keyring: Keyring, period: str, *, epoch: int) -> str:
-        """Return what the files of a period, this installation and this epoch of the log begin with. The digest key never changes.
+        """Return the prefix of the files of a period, this installation and this epoch of the log.
 
-        After a restore the files of the epoch before stay: they may hold what the database has lost.
+        The digest key never changes. After a restore the files of the epoch before stay:
+        they may hold data that the database has lost.
         """
         of_epoch = "" if epoch == FIRST_EPOCH else f"e{epoch}-"
         return f"{self.subject}-{period}-{of_epoch}{keyring.digest(self.mark)[:4].hex()}"
@@ -75,7 +80,10 @@ class ArchiveNames:
 
     @contextmanager
     def unfinished(self, folder: ArchivePath, prefix: str) -> Iterator["UnfinishedFiles"]:
-        """Provide files whose names begin so, for the time of the block; gone afterwards unless they were published."""
+        """Provide files with this prefix for the time of the block.
+
+        They are deleted afterwards unless they were published.
+        """
         writing_folder(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         files = UnfinishedFiles(self, folder, prefix)
         try:
@@ -87,7 +95,10 @@ class ArchiveNames:
     def leftovers(
         self, folder: ArchivePath, prefix: str, *, retained: str | None
     ) -> list[ArchivePath]:
-        """Return what a crash left of this period next to the files that count (`retained` leads to them)."""
+        """Return files of this period that a crash left beside the valid ones.
+
+        `retained` leads to the valid files.
+        """
         there: list[ArchivePath] = [
             path for place in {folder, writing_folder(folder)} for path in files_of(place)
         ]
@@ -109,7 +120,10 @@ class UnfinishedFiles:
         ]
 
     def publish(self, sha256: bytes) -> str:
-        """Give the complete files their names, for good, that of the first one last; return it. `sha256`: the first one's."""
+        """Give the complete files their final names, the first file's last; return that name.
+
+        `sha256`: the first file's.
+        """
         file_name = self._names.file_name(self._prefix, sha256)
         named = list(zip(self.paths, self._names.file_names(file_name), strict=True))
         if isinstance(self._folder, ObjectPath):
@@ -125,7 +139,10 @@ class UnfinishedFiles:
 
 
 def writing_folder(folder: ArchivePath) -> Path:
-    """Return where files are written before they have their names. Raises PermissionError for one that others may write into."""
+    """Return the folder for files that have no final name yet.
+
+    Raises PermissionError where others may write into it.
+    """
     if isinstance(folder, Path):
         return folder
     of_place = hashlib.sha256(repr(folder).encode()).hexdigest()[:8]
@@ -144,13 +161,16 @@ def writing_folder(folder: ArchivePath) -> Path:
 
 
 def files_of(folder: ArchivePath) -> Iterator[ArchivePath]:
-    """Yield all files of the folder; of one that does not exist yet none."""
+    """Yield all files of the folder; none where it does not exist yet."""
     if isinstance(folder, ObjectPath) or folder.is_dir():
         yield from folder.iterdir()
 
 
 def file_sizes(folder: ArchivePath) -> dict[str, int]:
-    """Return the length in bytes of each file of the folder by its name; of one that does not exist yet none."""
+    """Return the length in bytes of each file of the folder by its name.
+
+    Empty where the folder does not exist yet.
+    """
     if isinstance(folder, ObjectPath):
         return folder.sizes()
     sizes = {}
@@ -165,7 +185,7 @@ def file_sizes(folder: ArchivePath) -> dict[str, int]:
 
 
 def remove(path: ArchivePath) -> None:
-    """Remove a file for good; one that is gone already is fine."""
+    """Remove a file for good, if it exists."""
     if isinstance(path, ObjectPath):
         path.delete()
         return
@@ -175,7 +195,6 @@ def remove(path: ArchivePath) -> None:
 
 
 def digest_of(path: ArchivePath) -> bytes:
-    """Compute SHA-256 of the whole file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -198,7 +217,10 @@ def read_back(path: ArchivePath) -> bytes:
 
 
 def version_of(path: ArchivePath) -> tuple[object, ...]:
-    """Return a value that differs where the file was replaced or its volume is another one; read without its content."""
+    """Return a value that changes when the file is replaced or its volume is another.
+
+    The content is not read.
+    """
     if isinstance(path, ObjectPath):
         return path.version()
     found = path.stat()
@@ -206,7 +228,7 @@ def version_of(path: ArchivePath) -> tuple[object, ...]:
 
 
 def parquet_source(path: ArchivePath) -> Path | IO[bytes]:
-    """Return what pyarrow reads the file from."""
+    """Return the source from which pyarrow reads the file."""
     return path.open() if isinstance(path, ObjectPath) else path
 
 
@@ -215,9 +237,9 @@ def size_of(path: ArchivePath) -> int:
 
 
 def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
-    """Return what is wrong with the file as a whole, in plain words; None: it is as it was written. Reads all of it.
+    """Return the fault of the file as a whole, in plain words; None: it is as it was written.
 
-    Raises ObjectStoreError, which says nothing of the file.
+    Reads all of it. Raises ObjectStoreError, which has no details of the file.
     """
     try:
         return (
@@ -234,7 +256,10 @@ def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
 
 
 def size_fault(path: ArchivePath, size_bytes: int) -> str | None:
-    """Return what is wrong without reading it: whether it is there and as long as it was. Raises ObjectStoreError."""
+    """Return the fault that its presence and length show, without reading it.
+
+    Raises ObjectStoreError.
+    """
     try:
         found = size_of(path)
     except FileNotFoundError:

@@ -11,7 +11,10 @@ FIRST: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyRecord:
-    """One message's body as it is stored. `sealed` under the body's own key, which the file does not hold."""
+    """One message's body as it is stored.
+
+    `sealed` under the body's own key, which is not in the file.
+    """
 
     message_id: UUID
     received_at: datetime

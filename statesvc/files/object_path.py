@@ -1,6 +1,7 @@
-"""A file of an archive that lies in an object store: what the archives use of `pathlib.Path`, and no more.
+"""A file of an archive in an object store: the part of `pathlib.Path` that the archives use.
 
-A file is read in ranges: a day of bodies or a month of the log is far larger than what a question needs of it.
+A file is read in ranges: a day of bodies or a month of the log is far larger than the part that a
+query needs.
 """
 
 import errno
@@ -28,7 +29,7 @@ _BLOCKS: Final = 8
 
 
 class ObjectStoreError(UnreadableArchiveError, OSError):
-    """The object store did not answer as it should: nothing is known about the file."""
+    """The object store gave an unexpected answer: the state of the file is unknown."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(what, why)
@@ -111,7 +112,7 @@ class ObjectPath:
             client().put(self._store(), self.name, content)
 
     def upload(self, source: Path) -> None:
-        """Upload the file: whole or not at all."""
+        """Upload the file atomically."""
         with self._asking():
             client().put(
                 self._store(),
@@ -141,7 +142,10 @@ class ObjectPath:
 
 
 class _ObjectReader(io.RawIOBase):
-    """Short reads come from a few blocks that are cached: what follows is often next to it. Long ones are asked for as they are."""
+    """Serves short reads from a few cached blocks, as the next read is often adjacent.
+
+    Long reads go to the store as they are.
+    """
 
     def __init__(self, path: ObjectPath) -> None:
         super().__init__()

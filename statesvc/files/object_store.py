@@ -21,7 +21,10 @@ class NoObjectStoreError(RuntimeError):
 
 @lru_cache
 def open_bucket(bucket: Bucket, *, timeout_seconds: int) -> "S3Store":
-    """Return the bucket's store; no request is made. `timeout_seconds`: of one request with its body. Raises NoObjectStoreError."""
+    """Return the bucket's store, without a request. Raises NoObjectStoreError.
+
+    `timeout_seconds`: of one request with its body.
+    """
     client()
     from obstore.store import S3Store  # noqa: PLC0415 - an extra
 

@@ -1,7 +1,8 @@
 """Repairs due times that are absurdly far ahead: they become due now.
 
-While the database's clock is ahead, whatever is put or scheduled is due then; when it is set right, that would wait until the time has
-come. No rule explains such a time: it was counted from one that has not come yet, or is beyond the longest delay that there is.
+While the database's clock is ahead, new rows are due by that clock; once it is corrected, they
+would wait until that time. No rule explains such a time: it was counted from a time in the future,
+or exceeds the longest delay.
 """
 
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ async def repair_inbox(connection: AsyncConnection[Any]) -> int:
 
 
 async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> int:
-    """Repair due times of notifications, of receivers, and of what operators see; return how many."""
+    """Repair due times of notifications, receivers and operator tables; return their number."""
     parameters = {
         "limit": _ROWS_AT_ONCE,
         "delays": list(rules.delays_seconds),
@@ -86,6 +87,9 @@ def report(telemetry: Telemetry, queue: str, repaired: int) -> None:
 
 
 async def seconds_in_future(connection: AsyncConnection[Any]) -> float:
-    """Return how far the latest time lies ahead that the queues hold as a present one; 0 where none does."""
+    """Return how far in the future the latest supposedly past time of the queues lies.
+
+    0 where none does.
+    """
     row = await (await connection.execute(_SQL["future"])).fetchone()
     return 0.0 if row is None else row[0]

@@ -29,8 +29,8 @@ from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 class AttemptResult:
     """A delivery with its outcome.
 
-    Without an answer it was not tried: too many attempts ended without a verdict, it is `expired`, too old for its type, or it tells what
-    is too old for its subscription.
+    Without an answer it was not tried: too many attempts ended without a verdict, it is
+    `expired`, too old for its type, or its news is too old for its subscription.
     """
 
     delivery: Delivery
@@ -56,7 +56,10 @@ class AttemptResult:
 
 @dataclass(frozen=True, slots=True)
 class UnsettledAttempt:
-    """An attempt to be settled, and how it ended for the limiter; None if nothing was sent."""
+    """A finished attempt to be settled, and its outcome for the limiter.
+
+    None if it was not sent.
+    """
 
     result: AttemptResult
     end: AttemptEnd | None
@@ -71,7 +74,10 @@ class Started:
 
 
 class Attempts:
-    """The attempts of one notifier. `ended` receives those that end, to be settled until `settle_at`; `wake` is set at each end."""
+    """Attempts of one notifier. `wake` is set at each end.
+
+    `ended` receives finished attempts, to be settled until `settle_at`.
+    """
 
     def __init__(
         self,

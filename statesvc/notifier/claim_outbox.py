@@ -33,7 +33,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery(QueuedNotification):
-    """One leased notification with all that it takes to send it. No secrets: something sealed cannot be opened, so it cannot be sent."""
+    """One leased notification, complete for sending.
+
+    Without secrets: a sealed notification cannot be opened, so it cannot be sent.
+    """
 
     token: UUID
     claimed_at: datetime
@@ -47,11 +50,11 @@ class Delivery(QueuedNotification):
     gives_up_at: datetime | None = None
     """Time at which it becomes too old to be tried."""
     is_too_old: bool = False
-    """What it tells had happened too long ago for its subscription when it was recorded."""
+    """Its news was too old for its subscription when it was recorded."""
     destination: Destination
     secrets: tuple[Secret, ...] = field(repr=False)
     older: OlderSignature | None = None
-    """A second signature, which its receiver checks already."""
+    """A second signature, for receivers that already check the other key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +81,10 @@ class ClaimedRows:
         *,
         thin: frozenset[UUID] = frozenset(),
     ) -> list[Delivery]:
-        """Return what is to be sent. `thin`: shipments whose history cannot be read now: their notifications hold the change only.
+        """Return the deliveries to send. Raises ArchivedHistoryError.
 
-        Raises ArchivedHistoryError.
+        `thin`: shipments whose history cannot be read now: their notifications hold the
+        change only.
         """
         full = [
             (row.shipment_id, row.sequence)
@@ -159,7 +163,7 @@ class _Row(NamedTuple):
 
 
 def _known(offer: Offer) -> dict[str, list[Any]]:
-    """Return one array a field of what is offered by subscription."""
+    """Return the offer by subscription, an array for each field."""
     rows = [
         (
             one,
@@ -221,7 +225,7 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
 
 
 async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> None:
-    """Give back what these claims still hold, without counting an attempt."""
+    """Give back the notifications that these claims still hold, without counting an attempt."""
     await connection.execute(_SQL["release"], {"tokens": list(tokens)})
 
 
@@ -231,7 +235,7 @@ async def give_back(
     *,
     token: UUID,
 ) -> None:
-    """Give back some of one claim, without counting an attempt."""
+    """Give back part of a claim, without counting an attempt."""
     keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
     await connection.execute(
         _SQL["give_back"],
@@ -246,7 +250,10 @@ class NextDue(NamedTuple):
 
 
 async def send_next_due(pipeline: Sender, offer: Offer) -> Pending[NextDue]:
-    """Query the next due time as known before or after a claim: of what it leases nothing becomes due earlier than the lease ends."""
+    """Query the next due time as known before or after a claim.
+
+    A claimed notification cannot become due before its lease ends.
+    """
     known = _known(offer)
     parameters = {name: known[name] for name in ("known_ids", "frees", "not_befores")}
     return await send(pipeline, _SQL["next_due"], parameters, lambda rows: NextDue(*rows[0]))

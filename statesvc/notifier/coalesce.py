@@ -1,8 +1,9 @@
-"""Coalescing: when too many notifications wait for a subscriber, the latest of each shipment replaces those before it.
+"""Coalescing: in a long backlog, the latest notification of a shipment replaces the earlier ones.
 
-It says so (`data.gap`), and its entry in the log lists the replaced ones and their tries (`covers`): nothing is dropped silently, and all
-of it can be replayed. A notification that is being sent, or was tried before, is never changed: it has the same bytes at every attempt.
-Lock order: ARCHITECTURE.md.
+The remaining notification declares it (`data.gap`), and its entry in the log lists the replaced
+notifications and their tries (`covers`): none is dropped silently, and all can be replayed. A
+notification that is being sent, or was tried before, is never changed: it has the same bytes at
+every attempt. Lock order: ARCHITECTURE.md.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """One row of the outbox that is not leased. `stands`: it has replaced others already."""
+    """An unleased row of the outbox. `stands`: it has replaced others already."""
 
     shipment_id: UUID
     sequence: int
@@ -75,7 +76,11 @@ def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A notification that is left out. `gap`: what its own body would have said; `covers`: the sequences of those that end with it."""
+    """A replaced notification.
+
+    `gap`: the gap that its own body would have declared; `covers`: the sequences of those that
+    end with it.
+    """
 
     shipment_id: UUID
     sequence: int
@@ -84,7 +89,7 @@ class Skipped:
 
 
 def gap_of(skipped: Sequence[Skipped]) -> Gap:
-    """Return what a notification says of the ones that it replaces, and of those that they had replaced."""
+    """Return the gap that a notification declares for those that it replaces, directly or not."""
     inner = [one.gap for one in skipped]
     return Gap(
         skipped=len(skipped) + sum(gap.skipped for gap in inner if gap is not None),
@@ -97,7 +102,7 @@ def gap_of(skipped: Sequence[Skipped]) -> Gap:
 
 
 def covers_of(skipped: Sequence[Skipped]) -> list[int]:
-    """Return the sequences of all notifications that end with the one that replaces these."""
+    """Return the sequences of all notifications that the replacement covers."""
     return sorted({sequence for one in skipped for sequence in (one.sequence, *one.covers)})
 
 

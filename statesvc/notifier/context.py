@@ -1,4 +1,4 @@
-"""Context of a notifier: what the composition root hands over, and the database's clock."""
+"""Context of a notifier: the dependencies from the composition root, and the database's clock."""
 
 import time
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from statesvc.telemetry.metrics import Telemetry
 
 
 class DatabaseClock:
-    """The database's time, extrapolated between queries, so that leases, schedules and limits follow one clock.
+    """The database's time, extrapolated between queries; leases, schedules and limits share it.
 
     Before the first query it is the machine's own.
     """

@@ -1,4 +1,7 @@
-"""Publishes the limiter's state for people: written when it changes, every few seconds at most. Nothing is decided by it."""
+"""Publishes the limiter's state for people: on change, every few seconds at most.
+
+No decision reads it.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -37,7 +40,7 @@ _log = structlog.get_logger()
 
 
 class LimiterBoard(Periodic):
-    """Board of one notifier. While nothing is sent it asks the database nothing."""
+    """Board of one notifier. It makes no query while no notification is sent."""
 
     def __init__(
         self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str
@@ -57,7 +60,6 @@ class LimiterBoard(Periodic):
         """States that were written, and when."""
 
     def observe(self) -> None:
-        """Have the metrics read it."""
         self._context.telemetry.observe(gauges.LIMITER_SUBSCRIPTIONS, self._by_breaker)
         self._context.telemetry.observe(gauges.LIMITER_PERMITS, self._permits_used)
 
@@ -80,7 +82,7 @@ class LimiterBoard(Periodic):
                 await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
 
     async def publish(self) -> None:
-        """Write what changed, remove what was forgotten."""
+        """Write changed states, delete forgotten ones."""
         now = self._clock.now()
         forgotten = self._permits.forget_idle(now)
         changed = {

@@ -1,13 +1,15 @@
-"""The notifier role: turn after turn, until stopped; each settles what has ended, and claims what permits allow where there may be more.
+"""The notifier role: each turn settles finished attempts and claims as far as permits allow.
 
 ```
-turn: settle, claim --> send, many at once --(gives permits back)--> ended
-  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once if more may wait for it, otherwise with the next claim
-  +--------------------------------------------+------------------------+
+turn: settle, claim --> send, many at once --(returns permits)--> ended
+  ^ wake-up, earliest due time,   | a permit became free   | at once if more may wait for it,
+  | safety sweep                  |                        | otherwise with the next claim
+  +-------------------------------+------------------------+
 ```
-What is not settled is sent again after a crash, so it waits for a claim only a moment (`NotifierLimits.settle_within_seconds`).
-The wake-up event is cleared before a turn, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
-attempt lasts; deliveries that are claimed and not settled are bounded too, so memory does not grow while the database is away.
+An unsettled attempt is sent again after a crash, so it waits for a claim only a moment
+(`NotifierLimits.settle_within_seconds`). The wake-up event is cleared before a turn, never after,
+so that a hint during the turn survives. A permit is held for as long as its attempt lasts; claimed and
+unsettled deliveries are bounded too, so memory does not grow while the database is away.
 """
 
 import asyncio
@@ -49,9 +51,9 @@ _SENDING_SHARE: Final = 0.8
 _RELEASE_SECONDS: Final = 2.0
 _SWEEP_SECONDS_WITHOUT_LISTENER: Final = (0.25, 1.0)
 _NEXT_DUE_SECONDS: Final = 1.0
-"""Between queries for what becomes available later, as long as it is not known to have changed."""
+"""Between queries for later due times, unless they are known to have changed."""
 _SHARED_TURN_SECONDS: Final = 0.005
-"""From a turn that claimed something to the next one: what comes meanwhile shares it."""
+"""From a turn that claimed to the next turn: notifications that arrive meanwhile share it."""
 
 _log = structlog.get_logger()
 
@@ -64,7 +66,7 @@ class NotifierLimits:
     lease_seconds: float = 45.0
     sweep_seconds: float = 30.0
     settle_within_seconds: float = SETTLE_WITHIN_SECONDS
-    """A notification that was delivered, and that nothing waits for, is settled with the next claim, or by itself after this time."""
+    """Longest wait of a delivered notification for the next claim; then it is settled alone."""
     grace_seconds: float = 30.0
     backlog: BacklogBound = field(default_factory=BacklogBound)
 
@@ -98,7 +100,7 @@ class Notifier:
         self._claim_at = self._ask_due_at = self._due_at = float("-inf")
         """Times to claim, to query the next due time again, and that due time, on the monotonic clock."""
         self._has_rates = False
-        """A subscription has a contracted rate: what it may be sent changes with time."""
+        """A subscription has a contracted rate: its permits change with time."""
         self._clock = DatabaseClock()
         self._board = LimiterBoard(context, self._permits, self._clock, worker=worker)
         self._board.observe()
@@ -113,7 +115,7 @@ class Notifier:
 
     @property
     def in_flight(self) -> int:
-        """Deliveries that are claimed and not settled."""
+        """Deliveries that are claimed but not settled."""
         return self._permits.unsettled
 
     def stop(self) -> None:
@@ -191,7 +193,8 @@ class Notifier:
     ) -> float | None:
         """Take one turn; `ended` is empty when it is settled.
 
-        Return in how many seconds to claim, unless woken; None: as is known already.
+        Return the seconds until the next claim, unless woken; None: unchanged, as already
+        known.
         """
         now = time.monotonic()
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
@@ -254,7 +257,10 @@ class Notifier:
         self._due_at = math.inf if done.due.seconds is None else now + max(0.001, done.due.seconds)
 
     def _pause(self, *, asked: bool) -> float:
-        """Return the time until the next turn. What became due later since it was asked for, is known within a second."""
+        """Return the time until the next turn.
+
+        Where a later due time is stale, at most a second.
+        """
         until = self._due_at if asked else min(self._due_at, self._ask_due_at)
         retry = self._permits.seconds_until_retry(self._clock.now())
         return max(0.001, min(until - time.monotonic(), retry, self._sweep_seconds()))

@@ -43,7 +43,10 @@ class _Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorWebhook:
-    """Address of the operator's notices. `sender` is open as long as it is used; `keys` sign, the current one first."""
+    """Address of the operator's notices.
+
+    `sender` must be open while it is used; `keys` sign, the current key first.
+    """
 
     sender: HttpSender
     url: str = field(repr=False)

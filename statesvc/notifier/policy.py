@@ -1,8 +1,9 @@
-"""Policy about subscribers: one that only fails is warned of, and finally disabled.
+"""Policy about subscribers: a receiver that only fails causes a warning, and is finally disabled.
 
-Time without attempts is not failure: both decisions require failures over a period, so a short outage before a quiet week disables
-nothing. Disabling is an action in the log (actor `policy`) and a notice to the operator; the subscription shows why, and from when on to
-replay. Lock order: ARCHITECTURE.md; the review waits for no lock.
+Time without attempts is not failure: both decisions require failures over a period, so a short
+outage before a quiet week disables no subscription. Disabling is an action in the log (actor
+`policy`) and a notice to the operator; the subscription shows the reason, and the time from which
+to replay. Lock order: ARCHITECTURE.md; the review waits for no lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +28,9 @@ from statesvc.telemetry.metrics import Telemetry
 WARN_AFTER: Final = timedelta(hours=24)
 DISABLE_AFTER: Final = timedelta(days=5)
 FAILURES_MIN: Final = 20
-"""For disabling."""
+"""Required for disabling."""
 SPREAD_MIN: Final = timedelta(hours=12)
-"""Between the first failure and the last."""
+"""Between the first and the last failure."""
 
 ACTOR: Final = "policy"
 GONE: Final = "the subscriber answered 410 Gone"
@@ -86,7 +87,7 @@ class Judgement(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """`failures` attempts failed since the last one that was delivered, the first at `since`, the last at `last_at`."""
+    """`failures` attempts since the last delivery, the first at `since`, the last at `last_at`."""
 
     since: datetime
     last_at: datetime
@@ -122,7 +123,7 @@ class ReceiverOutcomes:
     """Outcomes of a group's attempts, by subscription, in the order in which they ended."""
 
     recovered: set[UUID] = field(default_factory=set)
-    """Accepted at least one."""
+    """Accepted at least one notification."""
     failed: dict[UUID, tuple[int, AttemptOutcome, int | None]] = field(default_factory=dict)
     """Number of failures after the last that was accepted, and how the last of them failed."""
 

@@ -1,8 +1,8 @@
-"""Settling finished deliveries: a group of them in the transaction of a turn (`turn`), with the entries that prove them.
+"""Settling finished deliveries in the transaction of a turn, with the entries that prove them.
 
-A notification that ends gets one entry with all its tries; until then its tries are stored outside the log. Every try is recorded, even
-if its lease ran out, because it was made; only notifications that the token still holds are removed from the outbox or given back.
-Lock order: ARCHITECTURE.md.
+A notification that ends gets one entry with all its tries; until then its tries are stored outside
+the log. Every try that was made is recorded, even if its lease has expired; only notifications that
+the token still holds are removed from the outbox or given back. Lock order: ARCHITECTURE.md.
 """
 
 import random
@@ -41,7 +41,7 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Result of a group. `has_neighbours`: something waited behind one of them; `notices`: what the operator is to get."""
+    """Result of a group. `has_neighbours`: others waited behind it; `notices`: for the operator."""
 
     has_neighbours: bool = False
     notices: Sequence[Notice] = ()
@@ -49,14 +49,12 @@ class Settled:
 
 @dataclass(slots=True)
 class _Conclusion:
-    """Conclusions of a group."""
-
     finished: list[Key] = field(default_factory=list)
     later: list[tuple[UUID, UUID, int, float]] = field(default_factory=list)
     buried: list[AttemptResult] = field(default_factory=list)
     disabled: set[UUID] = field(default_factory=set)
     open: list[DeliveryAttempt] = field(default_factory=list)
-    """Tries of notifications that have not ended."""
+    """Tries of unfinished notifications."""
     ends: list[EndedNotification] = field(default_factory=list)
 
 
@@ -68,9 +66,10 @@ async def settle(
     worker: str,
     again: bool = False,
 ) -> Settled:
-    """Settle a group, in the caller's transaction; its last statements are sent with what the caller sends next.
+    """Settle a group, in the caller's transaction.
 
-    `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is.
+    Its last statements are sent with the caller's next. `again`: an earlier commit of this
+    group has an unknown outcome; notifications that it settled are left unchanged.
     """
     asked_rows = await send(
         pipeline,
@@ -161,7 +160,7 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
 
 
 def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: set[Key]) -> None:
-    """Record tries whose lease another notifier has now: with those of that notifier, or as late ones."""
+    """Add tries whose lease another notifier has now: to that notifier's, or as late tries."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:
         if _key(one.delivery) in waiting:
@@ -174,7 +173,7 @@ def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: se
 
 
 def _made(one: AttemptResult) -> list[DeliveryAttempt]:
-    """Return the try, if there was one."""
+    """Return the try, if it was made."""
     if one.answer is None:
         return []
     return [
@@ -187,7 +186,7 @@ def _made(one: AttemptResult) -> list[DeliveryAttempt]:
 async def _throttle(
     connection: Sender, group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime
 ) -> Disabled:
-    """Do what receivers asked for: stop sending, or pause."""
+    """Apply receivers' requests: stop sending, or pause."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [
         (one.delivery.subscription_id, seconds)

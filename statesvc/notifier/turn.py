@@ -1,7 +1,7 @@
-"""A turn of the notifier: what has ended is settled, and more is claimed where there may be more, in one transaction and two round trips.
+"""A turn of the notifier: settle finished attempts and claim more, in one transaction.
 
-A notification that waited behind one of the settled ones is claimed at once. The lease is durable when the turn is over, so nothing is sent
-whose attempt was not counted.
+It takes two round trips. A notification that waited behind a settled one is claimed at once. The
+lease is durable when the turn is over, so every attempt is counted before it is sent.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,12 @@ from statesvc.notifier.settle import Settled, settle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Work of a turn. `settled_before`: the outcome of an earlier commit of this group is unknown. `claim` None: nothing more may be sent.
+    """Work of a turn. `claim` None: no permit is free.
 
-    `claims`: there may be something to claim; otherwise only what waits behind a settled one is. `asks_due`: also when something that
-    waits for its time may be claimed.
+    `settled_before`: the outcome of an earlier commit of this group is unknown. `claims`: there
+    may be notifications to claim; otherwise only those behind a settled notification are.
+    `asks_due`: query the next due time, also after a claim of notifications that waited for
+    their time.
     """
 
     worker: str
@@ -42,7 +44,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """Result of a turn, committed. `claimed` None: nothing was claimed for. `due` None: it was not asked for."""
+    """Result of a committed turn.
+
+    `claimed` None: no claim was made. `due` None: it was not queried.
+    """
 
     settled: Settled
     claimed: ClaimedRows | None = None

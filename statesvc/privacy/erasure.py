@@ -1,7 +1,8 @@
-"""Erasing a shipment: its personal data becomes unreadable for ever, because its key is destroyed; what was sealed under it stays.
+"""Erasing a shipment: its key is destroyed, so its sealed personal data is unreadable for ever.
 
-The key goes in one transaction with the operator action that says who did it and why. Dead letters that name the number are erased
-after that: nobody could parse them, so their bodies are sealed under the inbox key, not a shipment's.
+The key goes in one transaction with the operator action that names the actor and the reason. Dead
+letters that name the number are erased after that: they could not be parsed, so their bodies are
+sealed under the inbox key, not a shipment's.
 """
 
 from dataclasses import dataclass
@@ -31,11 +32,14 @@ Connection = AsyncConnection[Any]
 DEAD_LETTERS_AT_ONCE: Final = 200
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 _DISTINCT_CHARACTERS_MIN: Final = 8
-"""A shorter number may be part of any other text, so it counts only where it stands alone."""
+"""A number with fewer distinct characters may be part of any other text.
+
+It matches only where it is not part of a longer number.
+"""
 
 
 class UnderLegalHoldError(RuntimeError):
-    """A legal hold stands on the shipment; only an explicit override erases it."""
+    """The shipment is under a legal hold; only an explicit override erases it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -47,9 +51,9 @@ class UnderLegalHoldError(RuntimeError):
 class Erasure:
     """A request for erasure. The log keeps `why`: no personal data there.
 
-    `discriminator` None: every shipment that bears the number, and the bare number for messages that say nothing about it. The number may
-    never have been seen.
-    `backup_days`: how long copies of the key may be left in backups.
+    `discriminator` None: every shipment with the number, and the bare number for messages
+    without a discriminator. The number may be unknown. `backup_days`: how long copies of the
+    key may be left in backups.
     """
 
     carrier_id: str
@@ -62,7 +66,7 @@ class Erasure:
 
     @property
     def number(self) -> str:
-        """Number as it is compared."""
+        """Number in its normalised form, for comparison."""
         return number_of(self.carrier_id, self.tracking_number)
 
 
@@ -80,7 +84,10 @@ class Erased:
 
 
 async def erase(connection: Connection, erasure: Erasure) -> Erased:
-    """Destroy the keys. Idempotent. The caller publishes the tombstones before it says that it is done. Raises UnderLegalHoldError."""
+    """Destroy the keys. Idempotent. Raises UnderLegalHoldError.
+
+    The caller must publish the tombstones before it reports success.
+    """
     async with connection.transaction():
         discriminator = discriminator_of(erasure.carrier_id, erasure.discriminator)
         cursor = await connection.execute(
@@ -222,7 +229,10 @@ async def erase_dead_letters(
 
 
 def names(body: bytes, number: str) -> bool:
-    """Return whether a body that nobody could parse holds the number, in any of the encodings that carriers send and any spelling of it."""
+    """Return whether an unparsed body holds the number.
+
+    In any of the encodings that carriers send and any spelling of the number.
+    """
     texts = (body.decode(encoding, "ignore") for encoding in _ENCODINGS)
     if len(number) < _DISTINCT_CHARACTERS_MIN:
         return any(stands_alone(number, text) for text in texts)

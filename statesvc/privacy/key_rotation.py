@@ -1,7 +1,8 @@
-"""Rotation of the master key: everything that is sealed under an older one is sealed again under the current one, in batches.
+"""Rotation of the master key: values under an older key are sealed again, in batches.
 
-Safe under traffic, safe to stop, and to run again. The keys stay what they are; only what they are wrapped under changes. Each row
-changes only if it is as it was read, so an erasure or a rotation of secrets that comes between stands.
+Safe under traffic, safe to stop, and to run again. The keys do not change, only their wrapping. A
+row changes only if it is still as it was read, so a concurrent erasure or rotation of secrets is
+kept.
 """
 
 import asyncio
@@ -40,12 +41,15 @@ _FIRST: Final = UUID(int=0)
 _STREAMS: Final[Columns] = {"shipment_ids": uuids, "olds": byteas, "news": byteas}
 Connection = AsyncConnection[Any]
 Progress = Callable[[int, int], None]
-"""`(shipments looked at, about how many there are)`."""
+"""`(shipments examined, estimated total)`."""
 
 
 @dataclass(slots=True)
 class RotatedKeys:
-    """Keys that were wrapped again, `root_keys` by a KMS; what already was under the current key is not counted."""
+    """Keys that were wrapped again, `root_keys` by a KMS.
+
+    Keys already under the current key are not counted.
+    """
 
     service_keys: int = 0
     log_keys: int = 0
@@ -57,9 +61,10 @@ class RotatedKeys:
 async def rotate(
     connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0
 ) -> RotatedKeys:
-    """Rotate the keys. `connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
+    """Rotate the keys. `connection` as the owner, in autocommit.
 
-    Raises SealError where something is under a key that the master keys lack.
+    `root_keys`: the number that a KMS has just wrapped again. Raises SealError where a value is
+    under a key that the master keys lack.
     """
     rotated = RotatedKeys(root_keys=root_keys)
     await _service_keys(connection, keyring.master, rotated)

@@ -1,4 +1,7 @@
-"""Putting into effect again what a restore brought back: erasures and revoked API keys, by their tombstones outside the database."""
+"""Replaying erasures and revocations of API keys after a restore, from tombstones.
+
+The tombstones lie outside the database.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +32,7 @@ class ReplayTask:
 
 @dataclass(slots=True)
 class ReplayedTombstones:
-    """Tombstones of what had come back, and is over again."""
+    """Tombstones of erasures and revocations that the restore had undone."""
 
     erased: list[UUID] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)

@@ -28,11 +28,11 @@ class CarrierQuota:
     changed_by: str | None = None
     why: str = ""
     in_flight: int = 0
-    """Messages that workers hold now."""
+    """Messages that are leased now."""
 
 
 async def list_quotas(connection: AsyncConnection[Any]) -> list[CarrierQuota]:
-    """Return the quotas that were ever set."""
+    """Return every quota ever set."""
     return await _select(connection, None)
 
 

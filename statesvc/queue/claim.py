@@ -1,4 +1,4 @@
-"""Claiming messages, and ending their leases one way or another."""
+"""Claiming messages, and the ways in which their leases end."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,11 @@ _SETTLEMENTS: Final[Columns] = {
 
 @value(frozen=True, slots=True)
 class Message:
-    """One leased message. At stage `normalized` a foreign worker has read it: `normalized` holds its events, sealed like the body."""
+    """One leased message.
+
+    At stage `normalized` a foreign worker has read it: `normalized` holds its events, sealed
+    like the body.
+    """
 
     message_id: UUID
     carrier_id: str
@@ -52,13 +56,13 @@ class Message:
     mappings: int = 0
     """The newest revision of the code mappings when it was claimed."""
     stable: str | None = None
-    """The foreign reading that is its carrier's stable one; None: ours is."""
+    """The foreign reading that is its carrier's stable version; None: ours."""
     in_share: bool = False
-    """True if it falls to the candidate."""
+    """True if it falls in the candidate's share."""
     fallback_for: str | None = None
     """The reading that it falls to and that did not lease it in time."""
     notify: bool = True
-    """False: it was put into the inbox with `SILENT`."""
+    """False for a message put into the inbox with `SILENT`."""
 
     @property
     def is_suspect(self) -> bool:
@@ -79,9 +83,9 @@ class Claim:
 
 
 class Claimed(NamedTuple):
-    """Messages that a claim leased, in inbox order, and what it buried: (carrier, cause) of each.
+    """Messages that a claim leased, in inbox order, and (carrier, cause) of each that it buried.
 
-    `complete`: nothing that is ready was left. False where the claim cannot say so.
+    `complete`: no ready message was left. False where the claim cannot tell.
     """
 
     messages: list[Message]
@@ -139,7 +143,11 @@ async def lock_leased(
 
 @value(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """The verdict on one message. The body's key is wrapped under the keys of all `shipments`; None: nothing opens it any more."""
+    """The verdict on one message.
+
+    The body's key is wrapped under the keys of all `shipments`; None: the body can no longer be
+    opened.
+    """
 
     message_id: UUID
     events: int
@@ -167,9 +175,10 @@ async def settle(connection: Sender, settlements: Sequence[Settlement], *, worke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burial:
-    """Burial of a message as a dead letter. `detail` holds nothing of the message; `normalizer` is the one that read it.
+    """Burial of a message as a dead letter.
 
-    `shipments`: those that it names, as far as it can be read.
+    `detail` must not quote the message; `normalizer` is its reader. `shipments`: those that it
+    names, as far as it can be read.
     """
 
     message_id: UUID
@@ -180,7 +189,10 @@ class Burial:
 
 
 async def bury(connection: Sender, token: UUID, burials: Sequence[Burial]) -> None:
-    """Move messages to the dead letters, inside the caller's transaction; one that names an erased shipment loses its body."""
+    """Move messages to the dead letters, inside the caller's transaction.
+
+    A message that names an erased shipment loses its body.
+    """
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
     await connection.execute(
         SQL["bury"],
@@ -209,11 +221,14 @@ class Retry:
     error: str
     normalizer: str
     shipments: tuple[UUID, ...] = ()
-    """That it names."""
+    """Shipments that the message names."""
 
 
 async def retry(connection: Sender, token: UUID, retries: Sequence[Retry]) -> None:
-    """Give messages back, inside the caller's transaction; one that was given back too often is buried."""
+    """Give messages back, inside the caller's transaction.
+
+    A message that has been given back too often is buried.
+    """
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in retries]
     await connection.execute(
         SQL["retry"],
@@ -238,12 +253,15 @@ async def extend(connection: Sender, token: UUID, *, lease_seconds: float) -> in
 
 
 async def release(connection: Sender, token: UUID) -> None:
-    """Give back what the token still holds, uncharged."""
+    """Give back, uncharged, the messages that the token still holds."""
     await connection.execute(SQL["release"], {"token": token})
 
 
 class NextClaim(NamedTuple):
-    """Time of the next claim. `seconds` None: nothing waits; `throttled`: a carrier's bound holds back ready messages."""
+    """Time of the next claim.
+
+    `seconds` None: no message waits; `throttled`: a carrier's bound holds back ready messages.
+    """
 
     seconds: float | None
     throttled: bool

@@ -37,7 +37,7 @@ class DepthGauges:
         telemetry.observe(gauges.OUTBOX_DEPTH, self._outbox)
 
     async def sample(self) -> None:
-        """Read anew, unless that was just done."""
+        """Read the depths, unless a recent reading exists."""
         await self._sampled.sample()
 
     def _inbox(self) -> Iterator[tuple[float, Values]]:

@@ -1,7 +1,7 @@
 """Depths of the queues: messages by carrier, and notifications.
 
-The cost is bounded: each lane and state is counted through its index up to `COUNT_MAX` (some 10 ms), and leases are few. `counts_capped`
-says that a count reached it.
+The cost is bounded: each lane and state is counted through its index up to `COUNT_MAX` (some 10
+ms), and leases are few. `counts_capped` is true where a count reached it.
 """
 
 from typing import Annotated, Any, Final
@@ -45,7 +45,7 @@ class OutboxDepths(TypedDict):
 
 
 class QueueDepths(TypedDict):
-    """Messages and notifications that wait."""
+    """Waiting messages and notifications."""
 
     carriers: dict[str, CarrierDepths]
     outbox: OutboxDepths
@@ -66,7 +66,11 @@ NO_DEPTHS: Final[QueueDepths] = {
 async def read_depths(
     connection: AsyncConnection[Any], *, count_max: int = COUNT_MAX
 ) -> QueueDepths:
-    """Read the depths. What is ready counts as `held` while the carrier's kill switch, or the one of all, is on."""
+    """Read the depths.
+
+    Ready messages count as `held` while the kill switch of their carrier, or of all carriers,
+    is on.
+    """
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     bound = {"count_max": count_max}
     lanes = await (await cursor.execute(_SQL["lanes"], bound)).fetchall()

@@ -1,1 +1,1 @@
-"""Reading messages: which normalizer reads which, with what mappings, and what a candidate would read otherwise."""
+"""Reading messages: the choice of normalizer, code mappings, and comparison with a candidate."""

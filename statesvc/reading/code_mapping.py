@@ -1,8 +1,8 @@
-"""Code mappings: rows that an operator added and that override the normalizer from the next claim on.
+"""Code mappings: an operator's rows that override the normalizer from the next claim on.
 
-A claim says which revision is the newest, and a worker asks for the rows above the one that it knows. The revision that read a message is
-appended to its normalizer's version (`1+m7`), so every reading can be explained. Among the rows of one type and code the narrowest match
-wins: reason and text, reason, text, any.
+A claim returns the newest revision, and a worker asks for the rows above its own. The revision that
+read a message is appended to its normalizer's version (`1+m7`), so every reading can be explained.
+Among the rows of a type and code the narrowest match wins: reason and text, reason, text, any.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ _ANY: Final[Narrowed] = (None, None)
 
 
 class MappingChangedError(RuntimeError):
-    """Another row of the code was added since the one that the caller knows."""
+    """Another row of the code was added since the revision that the caller knows."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(
@@ -53,7 +53,7 @@ class MappingChangedError(RuntimeError):
 
 
 class NotMappedError(LookupError):
-    """No mapping of the code is in effect."""
+    """The code has no mapping in effect."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Mappings:
         self.take(await cursor.fetchall())
 
     def take(self, rows: Iterable[MappingColumns]) -> None:
-        """Take in rows in the order of their revision; those that are known already change nothing."""
+        """Add rows in the order of their revision; known rows have no effect."""
         for (
             revision,
             carrier_id,
@@ -95,9 +95,10 @@ class Mappings:
         return events if mapped == events else mapped
 
     def meaning_of(self, carrier_id: str, raw: Raw, text: str | None) -> Meaning | None:
-        """Return what the rows say about clear raw fields.
+        """Return the mapped meaning of clear raw fields.
 
-        `text`: the digest of the event's text; None: it has none, or nobody knows it.
+        `text`: the digest of the event's text; None: the event has no text, or it is
+        unknown.
         """
         rows = self.table.get((carrier_id, raw.type, raw.code))
         if rows is None:
@@ -106,7 +107,7 @@ class Mappings:
         return next((rows[narrowed] for narrowed in narrowest if narrowed in rows), None)
 
     def version(self, version: str) -> str:
-        """Return the normalizer's version with the revision of the row that changed what it read."""
+        """Return the normalizer's version with the revision of the row that changed the reading."""
         return f"{version}+m{self.revision}"
 
     def _put(self, code: MappedCode, meaning: Meaning | None) -> None:
@@ -147,7 +148,7 @@ class Mappings:
 
 
 def meaning_of_row(kind: str | None, status: str | None, reason: str | None) -> Meaning | None:
-    """Return what a row says; None: as the normalizer says."""
+    """Return the meaning of a row; None: the normalizer's own."""
     return (
         None
         if kind is None
@@ -159,7 +160,7 @@ def meaning_of_row(kind: str | None, status: str | None, reason: str | None) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeMapping:
-    """One row. `kind` None: from here on the code is read as the normalizer says."""
+    """One row. `kind` None: from here on the normalizer's own meaning applies."""
 
     revision: int
     carrier_id: str
@@ -216,10 +217,12 @@ async def add_mapping(
     actor: str,
     replaces: int | None = None,
 ) -> int:
-    """Map a code (`meaning` None: no longer); return the revision. An operator action, in effect at the next claim.
+    """Map a code (`meaning` None: no longer); return the revision.
 
-    `replaces`: the code's latest revision as far as the caller knows, 0 for none; MappingChangedError where another one is the latest.
-    Raises ValueError for a text: it stays where it is written, so `PrintedCode.clear` it first.
+    An operator action, in effect at the next claim. `replaces`: the latest revision of the code
+    that the caller knows, 0 for none; raises MappingChangedError where there is a later
+    revision. Raises ValueError for an open text: apply `PrintedCode.clear` first, so that the
+    text is not stored.
     """
     if not code.is_clear:
         raise ValueError("a text is mapped by what stands for it")

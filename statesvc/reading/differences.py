@@ -1,7 +1,7 @@
-"""Differences between two versions of a normalizer in one message, event by event and field by field. Pure.
+"""Differences between two versions of a normalizer in one message, by event and field. Pure.
 
-Events are matched by their id. A field that may name a person is compared and stored as a keyed digest only, under the
-carrier's own key.
+Events are matched by their id. A field that may name a person is compared and stored as a keyed
+digest only, under the carrier's own key.
 """
 
 from collections import defaultdict
@@ -15,12 +15,15 @@ from events.event import Event
 
 VALUE_CHARS_MAX: Final = 500
 EVENT: Final = "event"
-"""The difference that an event is said by one of them only, or more often."""
+"""The difference of an event that only one version reads, or reads more often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field of one event. `event_id` None: it is about the message (`verdict`, `rejections`)."""
+    """One field of one event.
+
+    `event_id` None: the difference is about the message (`verdict`, `rejections`).
+    """
 
     event_id: str | None
     field: str
@@ -30,7 +33,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of one version for a message. `failure`: why it is no events (a cause, and for a defect its place)."""
+    """Outcome of a version for a message.
+
+    `failure`: the reason for no events (a cause, and for a defect its place).
+    """
 
     events: tuple[Event, ...] = ()
     rejections: int = 0
@@ -76,7 +82,7 @@ FIELDS: Final = (*_PLAIN, *_PERSONAL)
 
 
 def differences(stable: Outcome, candidate: Outcome, keyring: Keyring) -> list[Difference]:
-    """Return every field in which they differ; nothing where they agree."""
+    """Return every field in which they differ; empty where they agree."""
     if stable.failure is not None or candidate.failure is not None:
         if stable.failure == candidate.failure:
             return []

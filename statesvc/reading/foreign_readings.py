@@ -10,12 +10,15 @@ from statesvc.reading.reading_name import OURS
 
 _SQL = queries("statesvc.reading", "rollout_store")
 ASKED_SECONDS_MAX: Final = 60.0
-"""A reading that nobody asked for so long is probably misspelt, or its fleet is away."""
+"""A reading not asked for in this time is probably misspelt, or its fleet is away."""
 COUNT_MAX: Final = 10_000
 
 
 class ReadingState(NamedTuple):
-    """One of the two readings of a carrier, and its fleet. `share` in percent; times in seconds ago, None: never."""
+    """One of a carrier's two readings, and its fleet.
+
+    `share` in percent; times in seconds ago, None: never.
+    """
 
     carrier_id: str
     is_candidate: bool
@@ -60,7 +63,7 @@ class ReadingState(NamedTuple):
 async def list_readings(
     connection: AsyncConnection[Any], carrier_id: str | None = None
 ) -> list[ReadingState]:
-    """Return the state of one carrier or all: only of those with a foreign reader, stable first."""
+    """Return the state of one carrier or all, stable first; only carriers with a foreign reader."""
     cursor = await connection.execute(
         _SQL["readings"], {"carrier_id": carrier_id, "count_max": COUNT_MAX}
     )
@@ -68,7 +71,10 @@ async def list_readings(
 
 
 class LeftShare(NamedTuple):
-    """A share that its reader does not read. `is_stuck`: nobody else may."""
+    """A share that its reader does not read.
+
+    `is_stuck`: no other reader may take it.
+    """
 
     carrier_id: str
     sentence: str

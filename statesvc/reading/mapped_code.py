@@ -1,7 +1,8 @@
-"""Codes that mappings are about: as an operator writes them, and as they stand in clear in the log.
+"""Codes of mappings: as an operator writes them, and in their clear form in the log.
 
-A text never stands in clear: in place of a code its stand-in does (`text-...`), and for a text that accompanies codes, or is all that
-the carrier prints, its digest. So a mapping of a text matches without any table or log that holds the text.
+Texts are never stored in clear: in place of a code a stand-in is stored (`text-...`), and for a
+text that accompanies codes, or is all that the carrier prints, its digest. So a mapping of a text
+matches without any table or log that holds the text.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ from events.identity.ids import text_digest
 
 
 class MappedCode(NamedTuple):
-    """A code as it stands in clear. Type and code None: the carrier prints none; reason and text None: any."""
+    """A code in its clear form.
+
+    Type and code None: the carrier prints none; reason and text None: any.
+    """
 
     carrier_id: str
     raw_type: str | None
@@ -45,7 +49,7 @@ class PrintedCode:
 
     @property
     def refusal(self) -> str | None:
-        """Reason why no mapping can be about it."""
+        """Reason why it cannot be mapped."""
         if self.raw_type is None and self.raw_code is None and self.raw_text is None:
             return "name the code: its type, its code, or the text that the carrier prints instead of one"
         if TEXT in {self.raw_type, self.raw_code}:
@@ -55,7 +59,7 @@ class PrintedCode:
         return None
 
     def clear(self, digest: Digest) -> MappedCode:
-        """Return it as it stands in the log. `digest` is the carrier's."""
+        """Return its clear form, as stored in the log. `digest` is the carrier's."""
         raw_type, raw_code, raw_reason = (
             self._clear(part, digest) for part in (self.raw_type, self.raw_code, self.raw_reason)
         )
@@ -63,7 +67,7 @@ class PrintedCode:
         return MappedCode(self.carrier_id, raw_type, raw_code, raw_reason, raw_text)
 
     def texts(self, digest: Digest) -> dict[str, str]:
-        """Return what is not clear of it, by its stand-in."""
+        """Return its texts by their stand-ins."""
         clear = self.clear(digest)
         written = (self.raw_type, self.raw_code, self.raw_reason, self.raw_text)
         pairs = zip(clear[1:], written, strict=True)
@@ -86,5 +90,5 @@ def seal_text(keyring: Keyring, carrier_id: str, stands: str, text: str) -> byte
 
 
 def open_text(keyring: Keyring, carrier_id: str, stands: str, sealed: bytes) -> str:
-    """Open what `seal_text` sealed. Raises SealError."""
+    """Open the output of `seal_text`. Raises SealError."""
     return keyring.mapped_texts.open(sealed, mapped_text_context(carrier_id, stands)).decode()

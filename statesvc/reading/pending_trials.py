@@ -1,7 +1,7 @@
-"""The trials of foreign candidates: written with a message's verdict, leased by the candidate's fleet, compared by a Python worker.
+"""The trials of foreign candidates: leased by the candidate's fleet, compared by a Python worker.
 
-They have no effect, so all of them may be lost; what is kept of a message in the meantime goes with an erasure. Bounded: by rows a
-carrier, and an hour.
+They are written with a message's verdict. They have no effect, so all of them may be lost; an
+erasure deletes their copies of messages. Bounded: by rows a carrier, and an hour.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,10 @@ Connection = AsyncConnection[Any]
 
 
 async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement]]) -> None:
-    """Have these candidates try messages that this transaction is about to settle. One whose body nobody can open is left out."""
+    """Have these candidates try messages that this transaction is about to settle.
+
+    Messages whose body cannot be opened are left out.
+    """
     rows = [
         (
             settlement.message_id,
@@ -43,7 +46,7 @@ async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement
 async def drop_trials(
     connection: Connection, carrier_ids: Iterable[str], *, worker: str, keep: int = TRIALS_RETAINED
 ) -> None:
-    """Drop what is over or beyond the bound, the oldest first, and count it."""
+    """Drop and count trials that are over or beyond the bound, the oldest first."""
     for carrier_id in sorted(carrier_ids):
         await connection.execute(
             _SQL["drop_trials"], {"carrier_id": carrier_id, "worker": worker, "keep": keep}
@@ -52,7 +55,7 @@ async def drop_trials(
 
 @value(frozen=True, slots=True, kw_only=True)
 class HandedOver:
-    """A trial whose candidate gave its verdict. `handed_over` None: it declined."""
+    """A trial with its candidate's verdict. `handed_over` None: it declined."""
 
     trial_id: int
     message_id: UUID
@@ -120,7 +123,7 @@ async def lock_handed_over(connection: Connection, *, limit: int) -> list[Handed
 
 
 async def forget_trials(connection: Connection, trial_ids: Sequence[int]) -> None:
-    """Delete trials that are compared."""
+    """Delete compared trials."""
     await connection.execute(_SQL["forget_trials"], {"trial_ids": list(trial_ids)})
 
 
@@ -131,5 +134,5 @@ async def any_trial(connection: Connection) -> bool:
 
 
 async def erase_trials(connection: Connection, shipment_ids: Iterable[UUID]) -> None:
-    """Delete the trials of messages that name one of these shipments, with what was handed over."""
+    """Delete the trials of messages that name these shipments, with their handed-over events."""
     await connection.execute(_SQL["erase_trials"], {"shipment_ids": list(shipment_ids)})

@@ -1,7 +1,8 @@
 """Reading of a leased message: open the seal, run the carrier's normalizer. No I/O.
 
-Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Its texts quote nothing of the body. Events
-that a worker in another language handed over (docs/claim-protocol.md) replace our own reading; every field is checked.
+For any body the answer is a value: the reading, or the reason why an operator must decide. Its
+texts quote no part of the body. Events that a worker in another language handed over
+(docs/claim-protocol.md) replace our own reading; every field is checked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +24,10 @@ from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.reading_name import READER, is_foreign
 
 NORMALIZED: Final = "normalized"
-"""The stage of a message that was handed over."""
+"""The stage of a handed-over message."""
 
 NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
-"""Numbers that a message without events may name: each becomes a stream with nothing but a key."""
+"""Numbers that a message without events may name: each becomes a stream with only a key."""
 
 
 class Handover(NamedTuple):
@@ -104,7 +105,10 @@ def read_message(
     mappings: Mappings | None = None,
     version: str | None = None,
 ) -> Read | Burial:
-    """Open and normalize one message, with `version` of its carrier's code (default: the stable one) and the operators' mappings."""
+    """Open and normalize one message with the operators' mappings.
+
+    `version` of its carrier's code; default: the stable version.
+    """
     carrier = carriers.get(message.carrier_id)
     if carrier is None:
         return Burial(
@@ -202,7 +206,7 @@ def _only_named(
 
 
 def _numbers(body: bytes, carrier: Carrier) -> list[Numbered]:
-    """Return the numbers that a message names, each in one spelling."""
+    """Return the numbers that a message names, each in a single spelling."""
     found = (
         numbered(carrier.carrier_id, printed)
         for printed in named_numbers(body, carrier.number_fields)

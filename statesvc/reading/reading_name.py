@@ -14,7 +14,7 @@ OURS: Final = "statesvc"
 
 
 def is_foreign(reading: str | None) -> TypeGuard[str]:
-    """Return whether another fleet than ours reads as this."""
+    """Return whether this names another fleet than ours."""
     return reading is not None and "@" in reading
 
 

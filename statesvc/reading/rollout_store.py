@@ -1,6 +1,7 @@
-"""Reads and changes the rollouts: the kill switch, and who reads which share of a carrier. Each change is an operator action in the log.
+"""Reads and changes the rollouts: the kill switch, and a carrier's shares by reader.
 
-The claim reads the rollout, so a change takes effect at the next claim of every process. Messages claimed before finish as they began.
+Each change is an operator action in the log. The claim reads the rollout, so a change takes effect
+at the next claim of every process. Messages claimed before finish as they began.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _EVIDENCE = queries("statesvc.reading", "trials")
 log = structlog.get_logger()
 
 ALL: Final = "*"
-"""Stands for all carriers."""
+"""The carrier id that means all carriers."""
 PERCENT_MAX: Final = 100
 FALLBACK_SECONDS: Final = 30
 FALLBACK_SECONDS_MAX: Final = 86_400
@@ -52,7 +53,7 @@ class Rollout:
 
     @property
     def guard(self) -> "Guard | None":
-        """The bounds, None: there is none."""
+        """The bounds; None without bounds."""
         if self.guard_messages is None:
             return None
         return Guard(
@@ -73,10 +74,12 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutSettings:
-    """Rollout of a candidate. Without a candidate, percent is 0 and nothing is tried.
+    """Rollout of a candidate. Without a candidate, percent is 0 and no message is tried.
 
-    `stable`: the foreign reading that reads what the candidate does not, `name@version`; None: ours. The candidate may be foreign, too.
-    `fallback_seconds`: what its reader did not lease in that time another may take, once it has asked for nothing so long.
+    `stable`: the foreign reading, `name@version`, for messages outside the candidate's share;
+    None: ours. The candidate may be foreign, too. `fallback_seconds`: a message that its reader
+    has not leased in this time may be leased by another, if the reader has asked for no message
+    for as long.
     """
 
     candidate: str | None
@@ -89,14 +92,17 @@ class RolloutSettings:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Refusal of a rollout: which member, and the reason."""
+    """Refusal of a rollout: the member and the reason."""
 
     member: str
     why: str
 
 
 def refusals(rollout: RolloutSettings, carrier: Carrier | None) -> list[Refused]:
-    """Return what is wrong with the rollout; empty if it may be set. `carrier` None stands for all carriers."""
+    """Return the refusals of a rollout; empty if it may be set.
+
+    `carrier` None means all carriers.
+    """
     if carrier is None:
         return (
             [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")]
@@ -132,7 +138,7 @@ def refusals(rollout: RolloutSettings, carrier: Carrier | None) -> list[Refused]
 
 
 class DifferingEventsError(Exception):
-    """The candidate was seen to give other event ids: what it reads would stand in the log twice."""
+    """The candidate gave other event ids: its readings would be logged as duplicates."""
 
     def __init__(self, carrier_id: str, candidate: str, differing: int) -> None:
         super().__init__(
@@ -144,7 +150,7 @@ class DifferingEventsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RolloutState:
-    """A carrier's own rollout, and whether its kill switch, or the one of all carriers, holds its messages."""
+    """A carrier's own rollout, and whether its kill switch or that of all holds its messages."""
 
     rollout: Rollout
     held: bool
@@ -170,7 +176,10 @@ async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Workers that run without the version that the rollout asks for: they read with the stable one, whatever the share is."""
+    """Workers without the version that the rollout asks for.
+
+    They read with the stable version, whatever the share is.
+    """
 
     carrier_id: str
     candidate: str

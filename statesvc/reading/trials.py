@@ -38,7 +38,7 @@ _DIFF_COLUMNS: Final = ("message_ids", "event_ids", "fields", "stable_values", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The trials of one candidate in one batch. `found`: with the message in which it was found."""
+    """The trials of one candidate in one batch. `found`: differences, each with its message."""
 
     carrier_id: str
     stable: str
@@ -140,7 +140,11 @@ async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Since the candidate was named. `fields`: how often each field was read differently. `dropped`: trials that nobody made in time."""
+    """Since the candidate was named.
+
+    `fields`: how often each field was read differently. `dropped`: trials that were not made in
+    time.
+    """
 
     messages: int
     errors: int

@@ -1,7 +1,7 @@
-"""One leased batch: read > append and settle. Whatever fails, each message is settled, given back or buried.
+"""One leased batch: read > append and settle. Every message is settled, given back or buried.
 
-A message of a shipment that another transaction has locked is postponed, uncharged, and the others are applied. The next time it waits in
-line for the lock, apart from the others (`process_locked`).
+A message of a shipment that another transaction has locked is postponed, uncharged, and the others
+are applied. Its next attempt waits in line for the lock, apart from the others (`process_locked`).
 """
 
 import asyncio
@@ -76,7 +76,10 @@ class _Lease:
 
 
 def _context_ids(messages: Sequence[Message]) -> dict[str, str]:
-    """Return what every log line about this batch shows: its token; its carrier and its message where there is only one."""
+    """Return the log context of this batch.
+
+    Its token; its carrier and message id where there is a single carrier or message.
+    """
     ids = {"token": str(messages[0].token)}
     if len({message.carrier_id for message in messages}) == 1:
         ids["carrier"] = messages[0].carrier_id
@@ -86,7 +89,7 @@ def _context_ids(messages: Sequence[Message]) -> dict[str, str]:
 
 
 async def process(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
-    """Process `messages` (all of one token) until each has a verdict. Returns the number of changes.
+    """Process `messages` (all of one token) until each has a verdict; return the number of changes.
 
     `lease_ends` is on the monotonic clock.
     """
@@ -102,10 +105,12 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
 async def process_locked(
     context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float
 ) -> int:
-    """Process messages that were postponed, waiting for locks, for `wait_seconds` in all.
+    """Process postponed messages, waiting for locks, for `wait_seconds` in all.
 
-    So newer ones cannot starve them. Those that name the same shipments share a transaction: one of their own each would keep the lock from
-    those that come meanwhile, and fold the history of late scans each time. What is no longer locked goes first, the rest shares the time.
+    Waiting in line keeps newer messages from starving them. Messages that name the same
+    shipments share a transaction: separate transactions would each make newcomers wait for the
+    lock, and fold the history of late scans each time. Messages that are no longer locked go
+    first, the rest share the time.
     """
     with _Lease.of(context, messages, lease_ends) as lease:
         reads, trials = await _readable(context, lease, messages)
@@ -134,7 +139,7 @@ async def _record_trials(context: BatchContext, lease: _Lease, trials: Sequence[
 async def _readable(
     context: BatchContext, lease: _Lease, messages: Sequence[Message]
 ) -> tuple[list[Read], list[Trial]]:
-    """Return what the messages say, and those that a candidate version is tried on; what cannot be read is buried."""
+    """Return the readable messages and the trials of a candidate version; bury the unreadable."""
     count_attempts(context.telemetry, messages)
     if max(message.mappings for message in messages) > context.mappings.revision:
         await run_transaction(
@@ -340,9 +345,9 @@ async def _bury(
 async def _give_back(
     context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException
 ) -> None:
-    """Give messages back with best effort: if the database is still away, the end of the lease does the same.
+    """Give messages back with best effort; if the database is away, their leases just end.
 
-    One beyond its budget is buried.
+    A message beyond its retry budget is buried.
     """
     retries = [
         Retry(

@@ -26,7 +26,7 @@ class BatchContext:
     on_postponed: Callable[[], None] = lambda: None
     """Called when messages were postponed: they are available again soon."""
     on_trials: Callable[[], None] = lambda: None
-    """Called when trials of a foreign candidate were written."""
+    """Called after trials of a foreign candidate were written."""
     burials: Burials = field(init=False)
     fallbacks: MinuteLog = field(init=False)
     """Messages that a candidate version failed to read."""

@@ -12,7 +12,7 @@ from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 
 _ATTEMPTS_COUNTED: Final = 5
-"""Attempts beyond it are counted together."""
+"""Attempts beyond this number share a label."""
 
 
 def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
@@ -31,7 +31,7 @@ def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
 
 
 def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
-    """Count what was appended, once it is committed."""
+    """Count appended entries, after the commit."""
     for (carrier_id, verdict), count in batch.verdicts_by_carrier().items():
         telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
     for (carrier_id, source), count in batch.time_sources_by_carrier().items():

@@ -12,13 +12,16 @@ from typing import Final
 from statesvc.queue.claim import Message
 
 BATCH_SECONDS: Final = 0.04
-"""Seconds of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
+"""Seconds of the loop's own time.
+
+Messages of many events reach it first; single-event messages reach it where processors are scarce.
+"""
 QUIET_MESSAGES_MAX: Final = 16
 """A carrier with more messages than this in a claim is not quiet."""
 SPLIT_MESSAGES_MIN: Final = 64
 """A smaller claim is one batch: it is done sooner than two."""
 _SIGNIFICANT: Final = 32
-"""A batch of fewer messages says little about what a message costs."""
+"""A batch of fewer messages is too small to estimate the cost of a message."""
 _LEAST: Final = 16
 _NEWEST_WEIGHT: Final = 0.3
 """Weight of the newest batch in the cost of a message."""
@@ -53,7 +56,7 @@ class BatchSize:
     most: int
     size: int = 0
     message_seconds: float = 0.0
-    """Cost of one message for the loop, as far as it is known."""
+    """Estimated cost of a message for the loop."""
 
     def __post_init__(self) -> None:
         self.size = self.least

@@ -1,7 +1,8 @@
-"""Extending a batch's lease while it is processed, and how much time goes to taking over leases that ended.
+"""Extending a batch's lease while it is processed, and the share of time for expired leases.
 
-A batch that takes longer than half its lease extends it, a bounded number of times: one that hangs is taken over in the end. Losing the
-lease stops the work; a commit that is too late is fenced off by the token.
+A batch that takes longer than half its lease extends it, a bounded number of times: the messages of
+a hanging batch are taken over in the end. Losing the lease stops the work; the token fences off a
+commit that is too late.
 """
 
 import asyncio
@@ -19,13 +20,13 @@ EXTENSIONS_MAX: Final = 8
 """Each is worth half a lease."""
 
 RESCUE_SECONDS: Final = 0.5
-"""Seconds of rescues, before the lanes get as much."""
+"""Seconds of rescues before the lanes get equal time."""
 
 T = TypeVar("T")
 
 
 class LeaseLostError(Exception):
-    """Another worker took the messages over, all of them."""
+    """Other workers took over all messages of the lease."""
 
 
 async def under_lease(
@@ -54,7 +55,10 @@ async def under_lease(
 
 
 async def _still_held(extend: Callable[[], Awaitable[int]]) -> bool:
-    """Return whether messages are still leased; a failed request to extend says nothing about the lease."""
+    """Return whether messages are still leased.
+
+    A failed request to extend proves neither.
+    """
     try:
         held = await extend()
     except Exception:
@@ -65,9 +69,9 @@ async def _still_held(extend: Callable[[], Awaitable[int]]) -> bool:
 
 @dataclass(slots=True)
 class RescueShare:
-    """Half of the time for leases that ended, half for the carriers' lanes; neither waits for the end of the other.
+    """Half of the time for expired leases, half for the carriers' lanes; neither starves the other.
 
-    Messages of a dead worker are taken over one at a time, with nothing else in progress, and one dead worker may have held a
+    A dead worker's messages are taken over one at a time, alone, and it may have held a
     thousand. Times are seconds of a monotonic clock.
     """
 
@@ -79,7 +83,7 @@ class RescueShare:
         return now >= self.lanes_until
 
     def rescued(self, *, began: float, ended: float) -> None:
-        """Note that a message was taken over and processed."""
+        """Record that a message was taken over and processed."""
         if self.rescues_began is None:
             self.rescues_began = began
         if ended - self.rescues_began >= RESCUE_SECONDS:
@@ -87,5 +91,5 @@ class RescueShare:
             self.rescues_began = None
 
     def lanes_served(self) -> None:
-        """Note that a claim came from the lanes."""
+        """Record a claim from the lanes."""
         self.rescues_began = None

@@ -16,7 +16,7 @@ _LINKS_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MessageTraces:
-    """Traces of one batch's messages; empty where nothing is traced."""
+    """Traces of one batch's messages; empty where tracing is off."""
 
     spans: Mapping[UUID, Span] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class MessageTraces:
             span.end()
 
     def settled(self, message_ids: Iterable[UUID], outcome: str) -> None:
-        """Note how messages ended: applied, buried, retried, postponed."""
+        """Record the outcome of messages: applied, buried, retried, postponed."""
         for message_id in message_ids:
             if (span := self.spans.get(message_id)) is not None:
                 span.set_attribute("outcome", outcome)

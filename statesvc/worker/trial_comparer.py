@@ -1,8 +1,9 @@
-"""Compares what foreign candidates handed over with what took effect, row for row. Nothing waits for it.
+"""Compares the results of foreign candidates with the effective readings, row by row.
 
 ```
-asleep --a batch wrote trials--> [ compare what was handed over > pause ] --no trial is left--> asleep
+asleep --a batch wrote trials--> [ compare results > pause ] --no trial is left--> asleep
 ```
+No other work waits for it.
 """
 
 import asyncio
@@ -29,7 +30,10 @@ log = structlog.get_logger()
 
 
 class TrialComparer:
-    """Runs until `stop`. `written` says that there are trials; at the start it looks whether an earlier process left some."""
+    """Runs until `stop`.
+
+    `written` announces trials; the first pass looks for those of an earlier process.
+    """
 
     def __init__(self, context: BatchContext) -> None:
         self._context = context
@@ -38,7 +42,7 @@ class TrialComparer:
         self._woken.set()
 
     def written(self) -> None:
-        """Note that a batch wrote trials."""
+        """Wake the comparer: a batch wrote trials."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -70,7 +74,7 @@ class TrialComparer:
 async def compare_handed_over(
     context: BatchContext, connection: AsyncConnection[Any], *, limit: int = _AT_ONCE
 ) -> int:
-    """Compare, keep the evidence and forget the trials in one transaction. Returns how many."""
+    """Compare, keep the evidence and delete the trials in one transaction; return their number."""
     async with connection.transaction():
         trials = await lock_handed_over(connection, limit=limit)
         tried: dict[TrialKey, list[ComparedTrial]] = defaultdict(list)
@@ -88,7 +92,7 @@ async def compare_handed_over(
 
 
 def _compared(context: BatchContext, each: HandedOver) -> ComparedTrial | None:
-    """Compare one; None: the body is gone, there is nothing to compare."""
+    """Compare one trial; None where the body is gone."""
     message, tried, carrier = (
         each.as_stable_read(),
         each.as_candidate_read(),

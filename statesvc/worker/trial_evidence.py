@@ -1,4 +1,7 @@
-"""Evidence of candidates: compared with what took effect. Best effort: it is no event."""
+"""Evidence of candidates: their readings compared with the effective ones.
+
+Best effort: it is no event.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -21,7 +24,7 @@ _YIELD_EVERY: Final = 32
 
 
 class TrialKey(NamedTuple):
-    """Versions that are compared."""
+    """The compared versions."""
 
     carrier_id: str
     stable: str
@@ -29,12 +32,11 @@ class TrialKey(NamedTuple):
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
-        """Make the key of one message."""
         return cls(trial.message.carrier_id, trial.stable, trial.candidate)
 
 
 async def bound_trials(context: BatchContext, reads: Iterable[Read]) -> None:
-    """Report a batch that wrote trials for a foreign candidate, and drop what is too many."""
+    """Report a batch that wrote trials for a foreign candidate, and drop those beyond the bound."""
     carrier_ids = {read.carrier_id for read in reads if read.tried_on is not None}
     if not carrier_ids:
         return
@@ -47,7 +49,10 @@ async def bound_trials(context: BatchContext, reads: Iterable[Read]) -> None:
 
 
 async def record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
-    """Compare and count what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
+    """Compare and count the candidates' readings.
+
+    Best effort: the messages have taken effect, and evidence is no event.
+    """
     tried: dict[TrialKey, list[ComparedTrial]] = defaultdict(list)
     for place, trial in enumerate(trials, 1):
         if trial.failed:

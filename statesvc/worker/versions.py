@@ -1,8 +1,9 @@
-"""Choice of the version that reads a message, and of the one that is tried next to it. No I/O.
+"""Choice of the version that reads a message, and of the candidate tried beside it. No I/O.
 
-Whose share a message is was decided by its claim, as a function of its id, so it is the same in every process and at every attempt, and a
-message that a small share gives to the candidate stays with it as the share grows. A candidate of ours beside our stable version can
-harm nothing: where it fails, the stable version's reading takes effect.
+The claim decides whether a message falls to the candidate's share, as a function of its id, so the
+answer is the same in every process and at every attempt, and a message within a small share stays
+with the candidate as the share grows. A candidate of ours beside our stable version is harmless:
+where it fails, the stable version's reading takes effect.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,11 @@ RAW = "raw"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A message that the candidate is tried on. `taken`: its reading takes effect; `failed`: it could not read what stable can."""
+    """A message that the candidate is tried on.
+
+    `taken`: its reading takes effect; `failed`: it could not read a message that the stable
+    version can.
+    """
 
     message: Message
     stable: str
@@ -50,7 +55,7 @@ def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
 def read_chosen(
     message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings
 ) -> tuple[Read | Burial, Trial | None]:
-    """Read with the version that the rollout gives."""
+    """Read with the version that the rollout chooses."""
     trial = trial_of(message, carriers)
     if trial is None or not trial.taken:
         version = _beside_foreign_stable(message, carriers)
@@ -69,7 +74,7 @@ def read_chosen(
 
 
 def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) -> str | None:
-    """Return the version of ours that is the candidate where another fleet's is stable; None: our stable one."""
+    """Return our candidate's version where a foreign fleet is stable; None: our stable version."""
     carrier = carriers.get(message.carrier_id)
     named = (
         message.stable is not None
@@ -81,8 +86,6 @@ def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) ->
 
 @dataclass(frozen=True, slots=True)
 class ComparedTrial:
-    """Result of a trial."""
-
     trial: Trial
     failed: bool
     differences: list[Difference]

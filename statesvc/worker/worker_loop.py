@@ -1,7 +1,8 @@
-"""The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when nothing is left.
+"""The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when idle.
 
-One claimer and a few batches in progress: while one batch waits for the database the next is read. A batch grows with the backlog, so a
-quiet inbox is served at once and a full one cheaply; messages of quiet carriers go first (`batch_size`).
+One claimer and a few batches in progress: while a batch waits for the database, the next is read. A
+batch grows with the backlog, so a quiet inbox is served at once and a full inbox cheaply; messages
+of quiet carriers go first (`batch_size`).
 """
 
 import asyncio
@@ -34,11 +35,14 @@ from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
 _LOCK_SHARE: Final = 1 / 15
-"""Share of the lease for which postponed messages wait for locks: longer than many batches, and what a session holds is not in the way."""
+"""Share of the lease for which postponed messages wait for locks.
+
+It is longer than many batches, and excludes locks that a session holds.
+"""
 _POSTPONED_SECONDS: Final = 0.1
-"""After which what was postponed for the first time is available again at the latest."""
+"""Longest time until a message that was postponed once is available again."""
 _NEXT_DUE_SECONDS: Final = 1.0
-"""Between queries for what becomes available later: under a pinned xmin each walks all leases of the last half minute."""
+"""Between queries for later due times: under a pinned xmin each walks 30 seconds of leases."""
 
 log = structlog.get_logger()
 
@@ -55,13 +59,21 @@ class WorkerLimits:
     sweep_seconds_without_listener: float = 0.5
     """The longest sleep while the listener is down."""
     cooldown_seconds: float = 0.02
-    """Until the next claim after one of few messages: what comes meanwhile shares a batch, at the same cost as one. The nearer a claim
-    comes to `batch_min` messages, the shorter."""
+    """Until the next claim after a small one, so that messages arriving meanwhile share a batch.
+
+    It shrinks as a claim approaches `batch_min` messages.
+    """
     window_seconds: float = 0.0
-    """From a claim that left nothing ready to the next one: pushes that arrive meanwhile share a batch, whose fixed cost is most of what
-    a message costs at a low rate. What is due by the clock, released or replayed does not wait."""
+    """From a claim that left no message ready to the next claim.
+
+    Pushes that arrive meanwhile share a batch, whose fixed cost is most of a message's cost at
+    a low rate. Messages that become due by the clock, or are released or replayed, do not wait.
+    """
     batches_in_progress: int = 2
-    """Measured: a third one settles no more, for the loop is busy with two, and everybody else on the machine waits longer for a core."""
+    """Measured: a third batch settles no more messages.
+
+    The loop is busy with two, and everything else on the machine waits longer for a core.
+    """
     grace_seconds: float = 30.0
 
 
@@ -88,15 +100,15 @@ class Worker:
         self._priority = priority or BusyPriority(0)
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], UUID] = {}
-        """The batches in progress, with their tokens."""
+        """Batches in progress, with their tokens."""
         self._postponed: asyncio.Task[None] | None = None
         """The reserved slot: messages that wait for the lock of a shipment, next to the batches in progress."""
         self._waiting_for_locks: list[Message] = []
         self._changed = asyncio.Event()
-        """A batch ended, or the worker is to stop."""
+        """Set when a batch ends, or the worker is to stop."""
         self._rescues = RescueShare()
         self._throttled = False
-        """True if a carrier's bound held back ready messages the last time that this worker found nothing."""
+        """True if a carrier's bound held back ready messages at this worker's last empty claim."""
         self._swept_at = float("-inf")
         self._claimed_at = self._claim_from = float("-inf")
         """Start of the last claim, and the end of its window."""
@@ -162,7 +174,7 @@ class Worker:
             await self._drain()
 
     async def _window_passed(self) -> None:
-        """Wait for the end of the window, or for what does not wait: a due time, a hurried wake-up, the worker's stop."""
+        """Wait for the end of the window, a due time, a hurried wake-up or the worker's stop."""
         due_at = self._due_at if self._due_at > self._claimed_at else math.inf
         left = min(self._claim_from, due_at) - time.monotonic()
         if left > 0:
@@ -179,7 +191,7 @@ class Worker:
         return not self._stopping.is_set()
 
     async def _work_alone(self, messages: list[Message]) -> None:
-        """Process a message that may kill the worker, with nothing else in progress: no other message is charged for it."""
+        """Process a message that may kill the worker, alone: no other message is charged for it."""
         began = time.monotonic()
         await self._end_waiting()
         for message in messages:
@@ -207,7 +219,7 @@ class Worker:
         return [message for message in messages if not message.postponed]
 
     async def _end_waiting(self) -> None:
-        """Give back what waits for a lock: nothing else may be in progress."""
+        """Give back messages that wait for a lock. Requires that no batch is in progress."""
         if self._postponed is not None:
             messages = self._waiting_for_locks
             await cancel_fully(self._postponed)
@@ -281,7 +293,7 @@ class Worker:
         return min(self._longest_pause(), max(0.0, self._due_at - now))
 
     def _known_pause(self, now: float) -> float:
-        """Return the seconds until what is known of later messages is too old, or one of them is due."""
+        """Return the seconds until the next known due time, or until that knowledge is too old."""
         return min(self._longest_pause(), max(0.0, min(self._due_at, self._ask_due_at) - now))
 
     def _longest_pause(self) -> float:
@@ -355,7 +367,10 @@ class Worker:
             self._waker.wake(OUTBOX)
 
     async def _drain(self) -> None:
-        """Finish what is in progress within the grace, then give the rest back; at once where `run` itself was cancelled."""
+        """Finish batches in progress within the grace period, then give the rest back.
+
+        At once where `run` itself was cancelled.
+        """
         task = asyncio.current_task()
         is_cancelled = task is not None and task.cancelling() > 0
         try:

@@ -1,6 +1,6 @@
-"""Sample carriers that post invented traffic and a sample subscriber that listens: what `statesvc up --demo` adds.
+"""Invented traffic of sample carriers and a sample subscriber, for `statesvc up --demo`.
 
-Nothing here is used by the service itself. All parcels, people and places in it are invented.
+The service itself uses none of it. All parcels, people and places in it are invented.
 """
 
 from typing import Final

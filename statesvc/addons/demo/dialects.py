@@ -1,6 +1,7 @@
-"""Dialects of the sample carriers: their codes, their words, their documents. Pure: a parcel in, a body out.
+"""Dialects of the sample carriers: their codes, words and documents. Pure: a parcel in, a body out.
 
-`seen` are the scans that the carrier pushes, oldest first. UPS pushes the last one alone; all others repeat the history.
+`seen` are the scans that the carrier pushes, oldest first. UPS pushes the last one alone; all
+others repeat the history.
 """
 
 from collections.abc import Callable, Mapping, Sequence

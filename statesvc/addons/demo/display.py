@@ -1,4 +1,4 @@
-"""Display of a demo: counts of what was pushed and received, and a terminal where lines scroll above one status line."""
+"""Display of a demo: counts of pushes and notifications, and lines above a status line."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""A clock that tests move, for the embedded server of a test run: what would happen days later happens at once."""
+"""A clock that tests move, for the embedded server of a test run: later events happen at once."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -16,9 +16,10 @@ _WORKER: Final = "test-clock"
 
 
 async def advance_clock(data_dir: Path, by: timedelta) -> None:
-    """Move the clock of the embedded server that runs on this folder, and do what the service would do by then.
+    """Move the clock of the embedded server of this folder, and do the work due by then.
 
-    Raises LookupError where no server runs. `statesvc doctor` reports the clock as redefined from then on.
+    Raises LookupError where no server runs. `statesvc doctor` reports the clock as redefined
+    from then on.
     """
     dsns = attach(data_dir)
     if dsns is None:

@@ -21,7 +21,7 @@ class ParcelStep(StrEnum):
     DELIVERED = "delivered"
     RETURN = "return"
     STRANGE = "strange"
-    """A code that no mapping knows."""
+    """A code without a mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ParcelScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """A number and everything that will ever be said of it, in the order of its life."""
+    """A number and all its future scans, in the order of its life."""
 
     carrier_id: str
     number: str
@@ -109,7 +109,10 @@ JOURNEYS: Final = (
     ((*_TRAVEL, ParcelStep.STRANGE, ParcelStep.OUT, ParcelStep.DELIVERED), 1),
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED, ParcelStep.ARRIVE), 1),
 )
-"""Journeys of a parcel, and how often of 32. The last one is scanned at a depot again after its delivery, which cannot be."""
+"""Journeys of a parcel, with their frequency out of 32.
+
+The last journey is scanned at a depot after its delivery, which is impossible.
+"""
 
 
 def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:

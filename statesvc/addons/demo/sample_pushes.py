@@ -1,4 +1,7 @@
-"""One push of a sample carrier that says a given status. Pure: for a test that wants a parcel to be somewhere."""
+"""One push of a sample carrier with a given status.
+
+Pure: for tests that need a parcel in a state.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,12 +25,12 @@ SAMPLE_CARRIERS: Final = tuple(DIALECTS)
 
 
 class NoSampleError(ValueError):
-    """No sample carrier of this name says this status. The text says what there is."""
+    """No sample carrier of this name has this status. The text lists the valid ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePush:
-    """A carrier's request: what it posts, and of which number it speaks."""
+    """A carrier's request: its body and the number in it."""
 
     carrier_id: str
     number: str
@@ -38,7 +41,10 @@ class SamplePush:
 def sample_push(
     carrier_id: str, status: str, *, at: datetime, number: str | None = None
 ) -> SamplePush:
-    """Write a push whose one scan the carrier's own normalizer reads as `status`. `number`: a random one where it is left out."""
+    """Write a push that the carrier's own normalizer reads as one scan of `status`.
+
+    `number`: random by default.
+    """
     if carrier_id not in DIALECTS:
         raise NoSampleError(
             f"there are no samples of {carrier_id!r}; there are of {', '.join(SAMPLE_CARRIERS)}"

@@ -1,7 +1,8 @@
-"""A sample subscriber: registers itself, verifies the signature of what it gets (Standard Webhooks 1.0.0), prints one line for it.
+"""A sample subscriber: registers, verifies signatures, prints one line per notification.
 
-It subscribes a second time, at an address that is slow to answer, so that there is something for the limiter to do. The verification is
-written out here, as a subscriber would write it, and shares no code with the service.
+Signatures follow Standard Webhooks 1.0.0. It subscribes a second time, at an address that is slow
+to answer, to give the limiter work. The verification is written out here, as a subscriber would
+write it, and shares no code with the service.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ TOLERANCE_SECONDS: Final = 300
 
 
 def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, *, now: float) -> bool:
-    """Return whether one of the signatures was made with `secret` (`whsec_...`), and not long ago."""
+    """Return whether one of the signatures was made with `secret` (`whsec_...`), and recently."""
     webhook_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not timestamp.isdecimal() or abs(now - int(timestamp)) > TOLERANCE_SECONDS:
         return False
@@ -60,7 +61,10 @@ class DemoSubscriber:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Open the port and subscribe to everything; what an earlier demo left behind is taken away first."""
+        """Open the port and subscribe to everything.
+
+        Remove subscriptions of an earlier demo first.
+        """
         application = web.Application()
         application.router.add_post(PATH, self._receive)
         application.router.add_post(SLOW_PATH, self._receive_slowly)
@@ -121,7 +125,7 @@ class DemoSubscriber:
         return web.Response(status=204)
 
     async def _receive_slowly(self, request: web.Request) -> web.Response:
-        """Answer slowly what the other address has printed already."""
+        """Answer slowly, without printing: the other address has printed the notification."""
         verifies = self._verifies(request, await request.read())
         await asyncio.sleep(SLOW_SECONDS)
         return web.Response(status=204 if verifies else 401)

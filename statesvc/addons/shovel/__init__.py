@@ -1,12 +1,14 @@
-"""Brings messages over from another broker, and back: an optional part (`statesvc[shovel]`) that nothing else imports.
+"""Moves messages from another broker, and back: an optional part (`statesvc[shovel]`).
 
 ```
-source --take--> batch --map--> carrier, body, ETA --+--> inbox (or dead letters)   durable --+--> acknowledged at the source
+source --take--> batch --map--> carrier, body, ETA --+--> inbox (or dead letters)   durable --+
  RabbitMQ, Redis, file                               +--> backup, as it came        durable --+
+                                                                 acknowledged at the source <-+
 ```
-Nothing is acknowledged before both are durable, and what is transferred again after a crash is recognised by the id of its task: so
-nothing is lost, and nothing has an effect twice. `amqp_source`, `redis_source` and `sources` take; `celery_task` and `task_mapping`
-read, without I/O; `transfer` is the loop; `way_back` returns what was not processed, from the backup.
+A message is acknowledged only after both are durable, and the id of its task identifies a message
+that is transferred again after a crash: so none is lost, and none has an effect twice.
+`amqp_source`, `redis_source` and `sources` take; `celery_task` and `task_mapping` read, without
+I/O; `transfer` is the loop; `way_back` returns unprocessed messages, from the backup.
 """
 
 from typing import Final

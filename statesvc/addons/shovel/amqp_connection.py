@@ -1,4 +1,4 @@
-"""Connections to RabbitMQ, and what its refusals mean in words."""
+"""Connections to RabbitMQ, and its refusals in words."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ def shown(url: URL) -> str:
 
 
 async def connect(url: URL) -> AbstractConnection:
-    """Connect. Raises ShovelError where it is refused, SourceLostError where nobody answers."""
+    """Connect. Raises ShovelError where it is refused, SourceLostError where no broker answers."""
     connection = aiormq.Connection(
         url.update_query(
             heartbeat=_HEARTBEAT_SECONDS,
@@ -44,7 +44,7 @@ async def connect(url: URL) -> AbstractConnection:
 
 
 async def count_messages(connection: AbstractConnection, queues: Sequence[str]) -> dict[str, int]:
-    """Count what is ready in each of these queues. Raises ShovelError where one does not exist."""
+    """Count the ready messages of each queue. Raises ShovelError where a queue does not exist."""
     channel = await connection.channel(publisher_confirms=False)
     try:
         return {queue: await _count(channel, queue) for queue in queues}

@@ -1,7 +1,8 @@
 """Properties of AMQP messages, in bytes and back, without a change. Pure.
 
-The client re-encodes integers by their size, in types that Celery's own client does not read, and adds a message id where there is none.
-Here the bytes are those that Celery's client writes, and what is published is what was recorded.
+The client re-encodes integers by their size, in types that Celery's own client does not read, and
+adds a message id where there is none. Here the bytes are those that Celery's client writes, and a
+message is published as it was recorded.
 """
 
 import struct
@@ -27,7 +28,10 @@ BROKERS_OWN: Final = frozenset(
         ),
     }
 )
-"""Headers that RabbitMQ adds. A message that is published with them anew may be dropped: they say that it went in a circle."""
+"""Headers that RabbitMQ adds.
+
+A message published with them may be dropped: they mark it as having gone in a circle.
+"""
 
 _SHORT_MAX: Final = 2**31
 
@@ -52,7 +56,7 @@ class VerbatimProperties(Basic.Properties):
 
 
 def wire_properties(properties: Basic.Properties) -> bytes:
-    """Encode as on the wire, without what the broker added."""
+    """Encode as on the wire, without the broker's additions."""
     given = {name: getattr(properties, name) for name in properties.__slots__}
     headers = given.get("headers")
     if headers:

@@ -1,7 +1,8 @@
 """RabbitMQ: classic and quorum queues, and the queues of Celery's native delayed delivery.
 
-Consumers with a bounded prefetch. A batch is acknowledged with one frame; what is not acknowledged when the connection ends waits in its
-queue again. Celery's own workers may consume from the same queues meanwhile: the broker gives each message to one consumer.
+Consumers have a bounded prefetch. A batch is acknowledged with one frame; unacknowledged messages
+return to their queue when the connection ends. Celery's own workers may consume from the same
+queues meanwhile: the broker gives each message to a single consumer.
 """
 
 import asyncio
@@ -74,7 +75,7 @@ class AmqpSource:
         return batch
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """Acknowledge, with one frame where they are all that came since the last one."""
+        """Acknowledge, with a single frame if these are all messages since the last one."""
         channel = self._channel
         last = max(one.tag for one in taken)
         if channel is None or channel.is_closed:
@@ -118,12 +119,12 @@ class AmqpSource:
         return found
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return None: AMQP does not tell one consumer of another's."""
+        """Return None: AMQP does not show one consumer another's messages."""
         del limit
         return None
 
     async def close(self) -> None:
-        """Wait until the broker has read what was acknowledged."""
+        """Wait until the broker has read the acknowledgements."""
         connection, channel = self._connection, self._channel
         self._connection = self._channel = None
         self._delivered, self._acknowledged, self._is_cancelled = asyncio.Queue(), 0, False
@@ -172,7 +173,7 @@ class AmqpSource:
 
 
 def prefetch_shares(prefetch: int, counts: Mapping[str, int]) -> dict[str, int]:
-    """Return how many messages each queue may hand over in advance: one half is shared evenly, the other by what waits."""
+    """Return each queue's prefetch: half is shared evenly, half by the waiting messages."""
     half, total = prefetch / 2, sum(counts.values())
     return {
         queue: max(

@@ -1,8 +1,9 @@
-"""Every message that was taken, verbatim, in files: one JSON object a line, compressed, with a checksum a batch.
+"""Every message taken, verbatim: a JSON object a line, compressed, with a checksum per batch.
 
-A file is a sequence of gzip members, a batch each, so that `zcat` reads it. A member ends with a line that counts and hashes those
-before it, and is on the disk before its messages are acknowledged. A file that ends within a member was being written when its process
-died: those messages were not acknowledged, and are taken again.
+A file is a sequence of gzip members, a batch each, so that `zcat` reads it. A member ends with a
+line that counts and hashes those before it, and is on the disk before its messages are
+acknowledged. A file that ends within a member was being written when its process died: those
+messages were not acknowledged, and are taken again.
 """
 
 import base64
@@ -29,7 +30,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 class BackupWriter:
-    """One process's file in the folder, made with its first batch. Not for several threads at a time."""
+    """One process's file in the folder, created with its first batch. Not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,7 +38,7 @@ class BackupWriter:
         self._batches = 0
 
     def append(self, messages: Sequence[Taken]) -> None:
-        """Append messages; they are durable when it returns."""
+        """Append messages durably."""
         file = self._file or self._open()
         lines = b"".join(orjson.dumps(_record(taken)) + b"\n" for taken in messages)
         self._batches += 1
@@ -77,7 +78,7 @@ def _record(taken: Taken) -> dict[str, object]:
 
 
 def check_folder(folder: Path) -> None:
-    """Check the folder. Raises ShovelError where nothing can be written there."""
+    """Check that the folder is writable. Raises ShovelError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         trial = folder / f".{secrets.token_hex(4)}"
@@ -104,7 +105,7 @@ class BackupBatch:
 
 
 def read_backup(folder: Path) -> Iterator[BackupBatch]:
-    """Yield every whole batch, checked. Raises ShovelError where one is damaged."""
+    """Yield every whole batch, checked. Raises ShovelError for a damaged batch."""
     for path in backup_files(folder):
         for number, content in enumerate(_members(path), 1):
             yield _batch(content, f"batch {number} of {path.name}")

@@ -1,6 +1,7 @@
-"""Back to a broker: each message as it came, into the queue that it waited in.
+"""Back to a broker: each message as it came, into its original queue.
 
-RabbitMQ confirms each; Redis answers. What waited in native delayed delivery is delayed again, for what is left until its ETA.
+RabbitMQ confirms each; Redis answers. A message from native delayed delivery is delayed again, for
+the rest of the time to its ETA.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ class BrokerPublisher(Protocol):
         """Check the queues. Raises ShovelError where a queue of theirs is not there."""
 
     async def publish(self, messages: Sequence[Taken]) -> None:
-        """Publish, and return when the broker has them all."""
+        """Publish; return when the broker has all messages."""
 
     async def close(self) -> None:
         """Close the socket. Safe to call twice."""
@@ -66,7 +67,7 @@ class AmqpPublisher:
         self._channel: AbstractChannel | None = None
 
     async def open(self) -> None:
-        """Open with confirms."""
+        """Open with publisher confirms."""
         self._connection = await connect(self._url)
         self._channel = await self._connection.channel(publisher_confirms=True)
 
@@ -133,7 +134,7 @@ class RedisPublisher:
             raise ShovelError(f"Redis at {shown(self._url)} refuses: {error}") from None
 
     async def check(self, messages: Sequence[Taken]) -> None:
-        """Check nothing: Redis makes lists as they are needed."""
+        """Do nothing: Redis creates lists on demand."""
 
     async def publish(self, messages: Sequence[Taken]) -> None:
         """Publish in one transaction."""

@@ -36,14 +36,15 @@ _EMBED: Final = ("callbacks", "errbacks", "chain", "chord")
 
 
 class UnreadableTaskError(ValueError):
-    """The message can't be read here, whatever the mapping says. The text repeats nothing of it."""
+    """The message cannot be read here, whatever the mapping. The text quotes none of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Request of a message. `name`: empty of a plain message. `id`: None where its producer gave none.
+    """Request of a message. `name`: empty for a plain message. `id`: None without a producer's id.
 
-    `follow_ups`: what Celery would do after it (`callbacks`, `chain`, ...), which has no place in an inbox.
+    `follow_ups`: Celery's later steps (`callbacks`, `chain`, ...), which have no place in an
+    inbox.
     """
 
     name: str
@@ -76,7 +77,10 @@ class Task:
 
 
 def read_task(taken: Taken, *, now: datetime) -> Task:
-    """Read a task. Raises UnreadableTaskError. `now`: from when a delay counts whose ETA stands nowhere."""
+    """Read a task. Raises UnreadableTaskError.
+
+    `now`: start of a delay for which no ETA is recorded.
+    """
     try:
         envelope = open_envelope(taken)
         task = _read(envelope)
@@ -230,7 +234,7 @@ _DECOMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
         payload, _PLAIN_BYTES_MAX
     ),
 }
-"""By what kombu writes into the header `compression`; its gzip is zlib's format."""
+"""By the value of kombu's header `compression`; its gzip is zlib's format."""
 
 
 def _decompressed(payload: bytes, compression: object) -> bytes:

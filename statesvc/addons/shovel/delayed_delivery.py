@@ -1,9 +1,10 @@
-"""Celery's native delayed delivery: 28 queues that pass a message on after 1, 2, 4, ... seconds, as the bits of its routing key say. Pure.
+"""Celery's native delayed delivery: 28 queues with delays of 1, 2, 4, ... seconds. Pure.
 
-`0.0. .. .1.0.celery` published to `celery_delayed_27` waits two seconds and goes to `celery`: each level's queue holds it for as long as
-its time to live, or it passes by. The prefix is the one that kombu lets an application choose.
+The bits of the routing key choose the queues. `0.0. .. .1.0.celery` published to
+`celery_delayed_27` waits two seconds and goes to `celery`: each level's queue holds it for its time
+to live, or is passed by. The prefix is the application's, as kombu allows.
 
-A task that kombu before 5.7 retried carries a group of bits for each retry; the first is the one that counts.
+A task that kombu before 5.7 retried carries a group of bits for each retry; the first group counts.
 """
 
 import re
@@ -25,7 +26,7 @@ def level_names(prefix: str = "") -> list[str]:
 
 
 def is_delaying(queue: str) -> bool:
-    """Return whether this is one of the queues that delay."""
+    """Return whether this is a delay queue."""
     found = _QUEUE.fullmatch(queue)
     return found is not None and int(found["level"]) < LEVELS
 

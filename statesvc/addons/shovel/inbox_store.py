@@ -1,8 +1,9 @@
-"""Messages from another broker into the inbox, or whole to the dead letters: one transaction a batch.
+"""Messages of another broker into the inbox, or whole to the dead letters: a transaction a batch.
 
-The receipt that recognises a carrier's retry recognises these too: its digest is of the task's id, not of the body, and it is retained
-until long after the ETA. So a batch may be stored again, by anyone, without effect.
-By a second receipt, of id and content, another message with the id of an earlier one is recognised: it becomes a dead letter.
+The receipt that recognises a carrier's retry recognises these too: its digest is of the task's id,
+not of the body, and it is retained until long after the ETA. So a batch may be stored again, by any
+process, without effect. A second receipt, of id and content, recognises another message that reuses
+an id: it becomes a dead letter.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from statesvc.database.queries import queries
 RECEIPT_DAYS: Final = 90
 """Days after its ETA, or its transfer, for which a message is recognised."""
 LANE: Final = "shovel"
-"""Stands for the carrier of dead letters that have none. No carrier may be called so."""
+"""The carrier of dead letters without a carrier. No carrier may have this name."""
 _REUSED: Final = "another message with this id came before it, with other content"
 _ETA_MAX: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -59,7 +60,7 @@ class _Wanted:
 
     @property
     def receipt_until(self) -> datetime:
-        """Time until which it is recognised."""
+        """Time until which a repetition is recognised."""
         return max(self.now, self.eta or self.now) + timedelta(days=RECEIPT_DAYS)
 
 
@@ -131,7 +132,10 @@ async def _reused(
     wanted: Sequence["_Wanted"],
     stored: Sequence[tuple[UUID, bool]],
 ) -> list["_Wanted"]:
-    """Note the content of what is new; return those whose id belongs to a message with other content, to be stored as they came."""
+    """Record the content of new messages; return those that reuse an id with other content.
+
+    These are stored as they came.
+    """
     contents = [
         None if found.content is None else digest(keyring, b"content\x1f" + found.content)
         for _, found in batch

@@ -1,7 +1,8 @@
 r"""Layout of kombu's queues in Redis. Pure.
 
-A queue is a list for each priority, `celery` and `celery\x06\x163` ..., the oldest at the right. What a worker holds, above all ETAs,
-lies in the hash `unacked`, by delivery tag, as `[message, exchange, routing key]`; `unacked_index` says since when.
+A queue is a list for each priority, `celery` and `celery\x06\x163` ..., the oldest at the right.
+Messages that a worker holds, above all ETAs, are in the hash `unacked`, by delivery tag, as
+`[message, exchange, routing key]`; `unacked_index` has the time of each.
 """
 
 import json
@@ -47,6 +48,6 @@ def read_unacked(entry: bytes) -> Unacked | None:
 
 
 def bound_queue(member: bytes) -> tuple[str, str]:
-    """Return routing key and queue of one member of an exchange's bindings."""
+    """Return routing key and queue of a member of an exchange's bindings."""
     routing_key, _, rest = member.decode("utf-8", "replace").partition(SEPARATOR)
     return routing_key, rest.rpartition(SEPARATOR)[2]

@@ -1,10 +1,11 @@
-"""Celery on Redis: the lists of each queue, by priority, and what workers held when they died.
+"""Celery on Redis: the lists of each queue, by priority, and messages that dead workers held.
 
-A message is moved, in one step, from its list into a list of the shovel's own, and removed from there once it is acknowledged. What a
-run that was killed left there is taken first by the next one. Where two take the same, the inbox knows the message.
+A message is moved, in one step, from its list into a list of the shovel's own, and removed from
+there once it is acknowledged. Messages that a killed run left there are taken first by the next
+run. Where two take the same message, the inbox recognises it.
 
-In a queue that is shared (`wants`) the lists are read from their old end on, and only what is wanted is moved: the others keep their
-places.
+In a shared queue (`wants`) the lists are read from their old end on, and only wanted messages are
+moved: the others keep their places.
 """
 
 import asyncio
@@ -30,12 +31,15 @@ from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknow
 from statesvc.addons.shovel.source_message import Taken, Transport
 
 _HOLDING: Final = "statesvc-shovel"
-"""Prefix of the lists that hold what is not acknowledged, `statesvc-shovel.0.QUEUE`; runs of 0.1 numbered their processes."""
+"""Prefix of the lists of unacknowledged messages, `statesvc-shovel.0.QUEUE`.
+
+Runs of 0.1 numbered their processes.
+"""
 _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10
 _PAGE: Final = 500
 _SWEEP_SHARE: Final = 0.1
-"""Share of the time that reading a list in which nothing is wanted may take."""
+"""Share of the time for reading a list without a wanted message."""
 _SWEEP_PAUSE_SECONDS_MAX: Final = 30.0
 _LOST: Final = (
     redis.exceptions.ConnectionError,
@@ -104,7 +108,7 @@ class RedisSource:
         self._sweep_after = 0.0
 
     async def open(self) -> None:
-        """Find what was left by a run that was killed."""
+        """Find messages left by a killed run."""
         self._client = redis.asyncio.Redis.from_url(
             str(self._url), socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
         )
@@ -124,7 +128,7 @@ class RedisSource:
             raise ShovelError(f"Redis at {self._shown} refuses: {_reason(error)}") from None
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """Take what is left over first, then the lists, the highest priority first."""
+        """Take messages left over first, then the lists, the highest priority first."""
         if self._left:
             batch, self._left = self._left[:limit], self._left[limit:]
             return batch
@@ -184,7 +188,10 @@ class RedisSource:
         return found[:limit]
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return what is in `unacked`, but for what `waiting` counts: what workers hold for longer than the visibility timeout."""
+        """Return messages in `unacked` that `waiting` does not count.
+
+        Workers have held those for longer than the visibility timeout.
+        """
         until, count = float(self._unacked_until()), 0
         found: list[Taken] = []
         async for tag, entry in self._client.hscan_iter(UNACKED, count=_PAGE):
@@ -200,7 +207,7 @@ class RedisSource:
         return Unacknowledged(count, found)
 
     async def close(self) -> None:
-        """Close; what is held is found again when it opens."""
+        """Close; held messages are found again at the next opening."""
         client, self._client, self._left = self._client, None, []
         if client is not None:
             await client.aclose()
@@ -213,7 +220,7 @@ class RedisSource:
         return f"{_HOLDING}.0.{name}"
 
     async def _holdings(self) -> list[tuple[str, str]]:
-        """Return the lists to look into, and whose messages they hold."""
+        """Return the holding lists, and the queue of each."""
         keys = [
             key.decode() async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
         ]
@@ -255,7 +262,10 @@ class RedisSource:
         return batch
 
     async def _move_wanted(self, limit: int, wants: Wants) -> list[Taken]:
-        """Move a page at a time; once all lists are read, begin again, after a pause where nothing was wanted."""
+        """Move a page at a time; after all lists, begin again.
+
+        After a pass without a wanted message, pause.
+        """
         if time.monotonic() < self._sweep_after:
             return []
         if not any(self._passed.values()):
@@ -278,14 +288,14 @@ class RedisSource:
         return []
 
     async def _page(self, key: str | bytes, passed: int) -> list[bytes]:
-        """Read up to a page of a list behind what was read, the oldest first."""
+        """Read up to a page of a list behind the part already read, the oldest first."""
         values: list[bytes] = await self._client.execute_command(
             "LRANGE", key, -(passed + _PAGE), -(passed + 1)
         )
         return values[::-1]
 
     async def _move_these(self, name: str, values: Sequence[bytes]) -> list[Taken]:
-        """Move each by itself: to find one in a long list takes Redis a while, in which it serves nobody else."""
+        """Move each by itself: Redis serves no other client while it searches a long list."""
         holding = self._holding(name)
         async with self._client.pipeline(transaction=False) as pipe:
             for value in values:
@@ -354,7 +364,10 @@ class RedisSource:
             self._unacked_passed = 0
 
     async def _unacked_message(self, entry: bytes) -> Taken | None:
-        """Return what a worker holds, as its queue had it; None: of another queue, or laid out in another way."""
+        """Return a worker's message as its queue had it.
+
+        None for a message of another queue or with another layout.
+        """
         found = read_unacked(entry)
         if found is None:
             return None
@@ -375,9 +388,9 @@ class RedisSource:
         return routing_key
 
     async def _check_queues(self) -> None:
-        """Check the queues; Redis knows no empty list, but kombu notes what it declared.
+        """Check that the queues exist. Raises ShovelError for an unknown queue.
 
-        Raises ShovelError for a queue that is in neither.
+        Redis has no empty lists, but kombu records its declarations.
         """
         await self._client.execute_command("PING")
         declared: set[str] = set()

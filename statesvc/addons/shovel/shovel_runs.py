@@ -47,7 +47,7 @@ _EXPLAINED: Final = 5
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the shovel. Raises CommandError for wrong use, ShovelError for what is found wrong."""
+    """Run the shovel. Raises CommandError for wrong use, ShovelError for other faults."""
     # what goes wrong with a broker is said in our words
     for client in ("aiormq", "aio_pika"):
         logging.getLogger(client).setLevel(logging.CRITICAL)
@@ -271,7 +271,10 @@ _SHOWN = 400
 
 
 class Class(NamedTuple):
-    """One line of a dry run. `due`: now, later, or empty for what does not map. `at`: whether the queue has it, or a worker."""
+    """One line of a dry run.
+
+    `due`: now, later, or empty for an unmapped message. `at`: in the queue or with a worker.
+    """
 
     queue: str
     at: str
@@ -301,7 +304,7 @@ def classify(
 
 
 def explain_message(taken: Taken, mapping: TaskMapping, *, now: datetime) -> Iterator[str]:
-    """Explain in lines: what it is, what becomes of it, and why."""
+    """Explain in lines: the message, its destination, and the reason."""
     found = mapping.classify(taken, now=now)
     task = found.task
     if task is not None:

@@ -63,7 +63,7 @@ async def checked_source(options: argparse.Namespace) -> Source:
 
 
 def source_of(options: argparse.Namespace) -> Source:
-    """Return the source, not asked yet."""
+    """Return the source, unopened."""
     wants = (
         None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
     )
@@ -108,7 +108,7 @@ async def opened_source(options: argparse.Namespace) -> AsyncIterator[Source]:
 
 
 async def count_waiting(source: Source) -> int:
-    """Count what waits; the source is opened for the time of the question."""
+    """Count the waiting messages; the source is opened only for the count."""
     try:
         await source.open()
         return await source.waiting()
@@ -117,7 +117,10 @@ async def count_waiting(source: Source) -> int:
 
 
 def broker_url(given: str) -> str:
-    """Return the URL, or what the environment holds: a password among the arguments shows in the list of processes."""
+    """Return the URL, from the environment if it is given there.
+
+    A password among the arguments shows in the list of processes.
+    """
     name = given.removeprefix("env:")
     if name == given:
         return given

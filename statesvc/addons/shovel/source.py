@@ -7,11 +7,14 @@ from statesvc.addons.shovel.source_message import Taken
 
 
 class ShovelError(ValueError):
-    """An error for the person at the terminal: what is wrong and what to do. Nothing of this batch was taken from the source."""
+    """An error for the person at the terminal, with its remedy.
+
+    No message of this batch was taken from the source.
+    """
 
 
 class SourceLostError(OSError):
-    """The connection to the broker ended; what was not acknowledged waits there."""
+    """The connection to the broker ended; unacknowledged messages wait there."""
 
 
 Wants = Callable[[Taken], bool]
@@ -32,19 +35,22 @@ class Source(Protocol):
         """Open the source. Raises ShovelError where it can't be read, SourceLostError where it does not answer."""
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """Take up to `limit` messages, those that are there; wait this long at most for the first one."""
+        """Take up to `limit` available messages; wait this long at most for the first."""
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """Acknowledge the last batch: it is ours for good."""
+        """Acknowledge the last batch; the source removes it."""
 
     async def waiting(self) -> int:
-        """Count the messages there that nobody has taken."""
+        """Count the messages there that no consumer has taken."""
 
     async def sample(self, limit: int) -> Sequence[Taken]:
         """Return some of those that wait, without taking them. Before `take`, or not at all."""
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return what workers hold now, which `waiting` does not count; None: the broker does not say."""
+        """Return the messages that workers hold, which `waiting` does not count.
+
+        None: unknown to the broker.
+        """
 
     async def close(self) -> None:
-        """Close; what was taken and not acknowledged waits there again. Safe to call twice."""
+        """Close; unacknowledged messages wait there again. Safe to call twice."""

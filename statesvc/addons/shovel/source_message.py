@@ -26,9 +26,10 @@ class Transport(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """One message, verbatim. `queue`: the queue or list that it waited in; `properties`: as AMQP has them on the wire.
+    """One message, verbatim. `properties`: in AMQP's wire format.
 
-    `tag`: by which its source acknowledges it; not part of the message.
+    `queue`: the queue or list that it waited in. `tag`: identifies it to its source; not part
+    of the message.
     """
 
     transport: Transport
@@ -42,7 +43,10 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A message's parts. `payload`: what the producer serialized. `message_id`: the producer's own, of a message that is no task."""
+    """A message's parts. `payload`: serialized by the producer.
+
+    `message_id`: the producer's own id of a message that is not a task.
+    """
 
     headers: Mapping[str, Any] = field(repr=False)
     payload: bytes = field(repr=False)
@@ -52,7 +56,7 @@ class Envelope:
 
 
 class MalformedEnvelopeError(ValueError):
-    """The message is not laid out as its transport lays messages out. The text repeats nothing of it."""
+    """The message does not have its transport's layout. The text quotes none of it."""
 
 
 def open_envelope(taken: Taken) -> Envelope:
@@ -77,7 +81,10 @@ def _from_amqp(body: bytes, properties: Basic.Properties) -> Envelope:
 
 
 def _from_redis(value: bytes) -> Envelope:
-    """Parse kombu's layout: a JSON object with the payload in `body`, in base64 where `properties.body_encoding` says so."""
+    """Parse kombu's layout: a JSON object with the payload in `body`.
+
+    In base64 if `properties.body_encoding` is so.
+    """
     document = _object(value)
     properties = document.get("properties")
     body = document.get("body")

@@ -64,7 +64,7 @@ def make_source(
 
 
 def is_endless(url: str) -> bool:
-    """Return whether more may come."""
+    """Return whether the source never ends."""
     return parse_url(url).scheme in {*AMQP_SCHEMES, *REDIS_SCHEMES}
 
 
@@ -82,7 +82,7 @@ def parse_url(url: str) -> URL:
 
 
 class StoredSource:
-    """Messages in files. It ends; nothing is acknowledged. `wants`: None for all messages."""
+    """Messages in files. It ends; acknowledging has no effect. `wants`: None for all messages."""
 
     def __init__(self, wants: Wants | None) -> None:
         self._wants = wants
@@ -93,7 +93,7 @@ class StoredSource:
         raise NotImplementedError
 
     async def open(self) -> None:
-        """Begin anew after it was closed."""
+        """Rewind."""
         self._messages = filter(self._wants or _all, self.read())
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
@@ -118,7 +118,7 @@ class StoredSource:
         return Unacknowledged(0, ())
 
     async def close(self) -> None:
-        """Begin anew when it is opened again."""
+        """Rewind for the next opening."""
         self._messages = None
 
 
@@ -132,7 +132,7 @@ class LineSource(StoredSource):
             raise ShovelError(f"there is no file {path}")
 
     def read(self) -> Iterator[Taken]:
-        """Yield the messages; blank lines are none."""
+        """Yield the messages; skip blank lines."""
         opened = gzip.open if self._path.suffix == ".gz" else open
         with opened(self._path, "rb") as file:
             for line in file:
@@ -141,8 +141,6 @@ class LineSource(StoredSource):
 
 
 class BackupSource(StoredSource):
-    """Messages that were taken before."""
-
     def __init__(self, folder: Path, wants: Wants | None) -> None:
         super().__init__(wants)
         self._folder = folder

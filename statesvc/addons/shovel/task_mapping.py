@@ -1,4 +1,4 @@
-"""Mapping of tasks to carriers' messages, and where in a task the body stands: a small file in TOML. Pure.
+"""Mapping of tasks to carriers' messages, with the place of the body in a task: a TOML file. Pure.
 
 ```toml
 [[rules]]
@@ -13,9 +13,9 @@ carriers = { "carrier-ups" = "ups", "carrier-dhl" = "dhl_unified" }
 body = "body"
 encoding = "base64"             # of a text; "text" if left out
 ```
-The first rule that fits counts. What none fits goes to the dead letters (`unmapped = "refuse"` stops instead, `"leave"` lets it stay for
-the worker that it is for), and a message that can't be read at all, such as a pickle, stops the transfer (`unreadable = "dead_letters"` or
-`"leave"` go on).
+The first matching rule counts. Unmatched messages go to the dead letters (`unmapped = "refuse"`
+stops instead, `"leave"` leaves them for their own worker), and an unreadable message, such as a pickle,
+stops the transfer (`unreadable = "dead_letters"` or `"leave"` go on).
 """
 
 import base64
@@ -56,7 +56,7 @@ class MappingRule(_Strict):
     body: str
     encoding: Literal["text", "base64"] = "text"
     follow_ups: Literal["unmapped", "drop"] = "unmapped"
-    """Treatment of a task with callbacks, a chain or a chord: nothing here would run them."""
+    """Treatment of a task with callbacks, a chain or a chord, which cannot run here."""
 
     @model_validator(mode="after")
     def _check(self) -> "MappingRule":
@@ -89,8 +89,6 @@ class _File(_Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """Message that goes into the inbox."""
-
     task: Task
     rule: int
     carrier_id: str
@@ -104,7 +102,7 @@ class Mapped:
 
     @property
     def content(self) -> bytes | None:
-        """Identity with what it asks for; None where the identity is the content."""
+        """Identity with the content; None where the identity is the content."""
         return _content(self.identity, self.task)
 
 
@@ -127,8 +125,6 @@ def _content(identity: bytes, task: Task) -> bytes | None:
 
 
 class TaskMapping:
-    """The rules of one file, checked."""
-
     def __init__(
         self, file: _File, carriers: Mapping[str, Carrier], *, notify: bool = True
     ) -> None:
@@ -138,7 +134,6 @@ class TaskMapping:
 
     @property
     def rules(self) -> tuple[MappingRule, ...]:
-        """Rules in their order."""
         return self._file.rules
 
     def classify(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
@@ -172,18 +167,18 @@ class TaskMapping:
         return isinstance(found, Mapped) or not self.leaves(found)
 
     def leaves(self, found: Unmapped) -> bool:
-        """Return whether the file says that such a message stays."""
+        """Return whether the file lets such a message stay at its source."""
         return self._rule_for(found) == "leave"
 
     def refuses(self, found: Unmapped) -> bool:
-        """Return whether the file says that such a message stops the transfer."""
+        """Return whether such a message stops the transfer by the file."""
         return self._rule_for(found) == "refuse"
 
     def _rule_for(self, found: Unmapped) -> str:
         return self._file.unreadable if found.task is None else self._file.unmapped
 
     def read(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
-        """Return what becomes of a message. Raises ShovelError where it stops the transfer."""
+        """Map a message. Raises ShovelError where it stops the transfer."""
         found = self.classify(taken, now=now)
         if isinstance(found, Unmapped) and self.refuses(found):
             what, setting = (
@@ -198,7 +193,10 @@ class TaskMapping:
         return found
 
     def _map(self, task: Task, now: datetime) -> Mapped | str:
-        """Return what it becomes, or why it has no place here. The reason holds names, nothing else of the message."""
+        """Return the mapped message, or the reason why it has no place here.
+
+        The reason holds names, and no other part of the message.
+        """
         found = next(
             ((number, rule) for number, rule in enumerate(self.rules, 1) if rule.fits(task)), None
         )
@@ -256,9 +254,10 @@ def unread_identity(body: bytes) -> bytes:
 def parse_mapping(
     text: str, *, name: str, carriers: Mapping[str, Carrier], notify: bool = True
 ) -> TaskMapping:
-    """Parse a mapping. Raises ShovelError, which says where the file is wrong and what may be meant. `name`: of the file, for its words.
+    """Parse a mapping. Raises ShovelError with the position and a proposal.
 
-    `notify` False: no subscription is sent what the messages change.
+    `name`: of the file, for messages. `notify` False: no subscription is notified of the
+    resulting changes.
     """
     try:
         file = _File.model_validate(tomllib.loads(text))
@@ -291,7 +290,10 @@ def _meant(word: str, known: Collection[str]) -> str:
 
 
 def _at(path: str, task: Task) -> Any:  # noqa: ANN401 - any JSON
-    """Return the value at a path of the task; None: nothing is there. A name may hold dots where a shorter one is not there."""
+    """Return the value at a path of the task; None if absent.
+
+    A name may hold dots where no shorter name matches.
+    """
     root, _, rest = path.partition(".")
     match root:
         case "args":
@@ -317,7 +319,7 @@ def _below(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _storable(text: str) -> str:
-    """Replace what PostgreSQL does not take."""
+    """Replace characters that PostgreSQL rejects."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 

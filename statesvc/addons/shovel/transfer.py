@@ -51,7 +51,7 @@ class Pace:
         return max(0.0, self._free_at - now)
 
     def spend(self, messages: int, now: float) -> None:
-        """Note that a batch was taken."""
+        """Record that a batch was taken."""
         if self._per_second is not None:
             self._free_at = max(self._free_at, now) + messages / self._per_second
 
@@ -65,7 +65,7 @@ class TransferTask:
     pool: Pool
     keyring: Keyring
     backup: BackupWriter | None
-    """None: what is taken comes from a backup."""
+    """None: the messages come from a backup."""
     backup_folder: Path
     actor: str
     batch_max: int
@@ -99,7 +99,10 @@ async def transfer(task: TransferTask) -> StoredMessages:
 
 
 async def _open(task: TransferTask, lost_at: float | None) -> float | None:
-    """Open the source; None: it is open. Else since when it is refused: a broker that starts refuses for a while what it had before."""
+    """Open the source; return None, or since when it refuses.
+
+    A starting broker refuses its existing queues for a while.
+    """
     now = asyncio.get_running_loop().time()
     try:
         await task.source.open()
@@ -141,7 +144,6 @@ async def _run(task: TransferTask) -> bool:
 
 
 async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
-    """Move a batch; False: stopped before it was durable."""
     now = datetime.now(UTC)
     mapped = [(taken, task.mapping.read(taken, now=now)) for taken in batch]
     if task.backup is None:

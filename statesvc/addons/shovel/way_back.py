@@ -1,10 +1,11 @@
-"""The way back: what was taken and not processed returns to its broker, from the backup, as it came.
+"""The way back: unprocessed messages return to their broker, from the backup, as they came.
 
-A message leaves the inbox before it is published, for a dead letter of cause `returning`: so no worker here processes what a worker there
-gets. Once the broker has it, the dead letter is resolved and the receipt forgotten: if it comes again, it is new. After a crash in between
+A message leaves the inbox before it is published, for a dead letter of cause `returning`: so no
+worker here processes a message that a worker there receives. Once the broker has it, the dead
+letter is resolved and the receipt forgotten: if it comes again, it is new. After a crash in between
 the next run finds the dead letter and publishes again, under the same task id.
 
-A restore publishes everything that the backup holds, and asks nothing.
+A restore publishes everything in the backup, unconditionally.
 """
 
 import hashlib
@@ -49,12 +50,12 @@ class Returned:
 class _Candidate(NamedTuple):
     taken: Taken
     digests: tuple[bytes, bytes]
-    """Digests of its receipt: as a message that mapped, and as one that did not."""
+    """Digests of its receipt: as a mapped message, and as an unmapped one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayBack:
-    """`report` hears the totals after every batch."""
+    """`report` receives the totals after every batch."""
 
     backup: Path
     publisher: BrokerPublisher
@@ -66,7 +67,10 @@ class WayBack:
     report: Callable[[Returned], None]
 
     async def give_back(self, *, dry_run: bool = False) -> Returned:
-        """Give back. Raises ShovelError and SourceLostError; what was taken out until then waits as dead letters, for the next run."""
+        """Give back. Raises ShovelError and SourceLostError.
+
+        Messages already taken out then wait as dead letters, for the next run.
+        """
         totals = Returned()
         for batch in _batches(self._candidates(totals), self.batch_max):
             if self.stopping():
@@ -145,7 +149,10 @@ async def restore(
 
 
 def stored_messages(backup: Path) -> Iterator[tuple[Taken, bytes]]:
-    """Yield each message once, with its identity: what was taken again after a crash stands in the backup twice."""
+    """Yield each message once, with its identity.
+
+    A message taken again after a crash is in the backup twice.
+    """
     seen: set[bytes] = set()
     now = datetime.now(UTC)
     for batch in read_backup(backup):
