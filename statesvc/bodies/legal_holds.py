@@ -23,7 +23,7 @@ NEWEST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalHold:
-    """One hold; `released_at` None: in effect."""
+    """A legal hold; it is in effect until `released_at`."""
 
     legal_hold_id: int
     carrier_id: str
