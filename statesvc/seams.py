@@ -76,7 +76,10 @@ def every_addon() -> Mapping[str, AddOn]:
 
 
 def active_addons() -> Mapping[str, AddOn]:
-    """Return the add-ons that are on: those that STATESVC_ADDONS names, or all where it is not set. Raises UnknownAddOnError."""
+    """Return the active add-ons: those of STATESVC_ADDONS, or all if it is not set.
+
+    Raises UnknownAddOnError.
+    """
     chosen = os.environ.get(VARIABLE)
     return every_addon() if chosen is None else _chosen(chosen)
 

@@ -161,9 +161,11 @@ async def await_shipment(
 ) -> AwaitedShown:
     """Await a tracking number.
 
-    For a number that was registered with its carrier: if no event is heard of it within these hours, from the carrier or from an aggregator
-    that names it, `shipment.never_heard` is sent, once. It waits longer while the carrier is held, behind or silent altogether. The same
-    hours again change nothing; others count from when it was first awaited. The log says who awaits it.
+    For a number that was registered with its carrier: without an event within these hours, from
+    the carrier or from an aggregator that names it, `shipment.never_heard` is sent, once. It
+    waits longer while the carrier is held, behind or silent altogether. A repeated call with
+    the same hours has no effect; other hours count from the first call. The log records the
+    caller.
     """
     number = attached_to(context, call.parameters)
     async with context.pool.connection() as connection:

@@ -11,7 +11,10 @@ import orjson
 
 
 def call_examples() -> Mapping[str, Mapping[str, Any]]:
-    """Return the examples by operation: `request` by media type, `responses` by status and media type."""
+    """Return the examples by operation.
+
+    `request` by media type, `responses` by status and media type.
+    """
     examples: dict[str, dict[str, Any]] = orjson.loads(
         (files("statesvc.api") / "call_examples.json").read_bytes()
     )

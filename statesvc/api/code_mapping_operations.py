@@ -293,9 +293,10 @@ async def teach_code(
 ) -> ListedMapping:
     """Map a code, or take its mapping back.
 
-    In effect at the next claim of every worker; what was read before stays until it is read again. The latest row of a code holds, of
-    those that match an event the narrowest: reason and text, reason, text, any. An operator action. 409 with `latest_revision` where the
-    code was mapped since `replaces`.
+    In effect at the next claim of every worker; earlier readings stay until they are read
+    again. The latest row of a code holds, of those that match an event the narrowest: reason
+    and text, reason, text, any. An operator action. 409 with `latest_revision` if the code was
+    mapped since `replaces`.
     """
     lesson = call.body
     carrier = context.carrier(call.parameters.carrier_id)
@@ -358,7 +359,7 @@ async def preview_code_mapping(
 ) -> MappingPreview:
     """Preview a mapping.
 
-    Changes nothing: counts the events with the code, and shows the newest.
+    Changes no data: counts the events with the code, and shows the newest.
     """
     carrier = context.carrier(call.parameters.carrier_id)
     printed = _printed(call.body, carrier)

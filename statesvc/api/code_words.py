@@ -61,7 +61,10 @@ def proposed(row: Answer) -> str | None:
 
 
 def map_commands(answer: Answer) -> Iterator[str]:
-    """Yield the command that maps each code. Of a text only its place is listed: a history has the text itself."""
+    """Yield the command that maps each code.
+
+    Of a text only its place is listed: a history has the text itself.
+    """
     unmapped = [row for row in answer["items"] if row["mapped"] is None]
     if unmapped:
         yield "to say what one means (first it shows the events):"

@@ -435,8 +435,9 @@ async def replay_dead_letter(
 ) -> ReplayedOne:
     """Replay a dead letter.
 
-    A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events with a code, are
-    read again. 409 with `obstacle` where that cannot be done.
+    A message goes back into the inbox, a notification into the outbox. A message with rejected
+    members, and all events with a code, are read again. 409 with `obstacle` if that is
+    impossible.
     """
     dead_letter_id = call.parameters.id
     bound_to = {"replay": dead_letter_id}

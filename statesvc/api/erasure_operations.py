@@ -1,4 +1,4 @@
-"""`POST /v1/shipments/{carrier_id}/{tracking_number}/erase`: a person's data becomes unreadable, for ever."""
+"""`POST /v1/shipments/{carrier_id}/{tracking_number}/erase`: erase a person's data for ever."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -129,8 +129,9 @@ async def erase_shipment(
 ) -> ErasureAnswer:
     """Erase a shipment's personal data.
 
-    Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later messages of the number are
-    applied and leave nothing personal, also where it was never seen. It cannot be undone.
+    Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on
+    verifying; later messages of the number are applied without personal data, also if the
+    number was never seen. It cannot be undone.
     """
     wanted = call.body
     erasure = Erasure(

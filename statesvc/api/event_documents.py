@@ -1,4 +1,4 @@
-"""The catalogue of notifications as documents: OpenAPI's `webhooks`, and AsyncAPI for those that subscribe with a broker."""
+"""The catalogue of notifications as documents: OpenAPI's `webhooks`, and AsyncAPI for brokers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

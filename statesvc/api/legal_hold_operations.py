@@ -1,4 +1,4 @@
-"""`/v1/legal-holds`: numbers whose bodies are exempt from retention."""
+"""`/v1/legal-holds`: numbers exempt from the retention of bodies."""
 
 from typing import Annotated, Any, Final
 

@@ -1,4 +1,4 @@
-"""`GET /v1/feed`, `/v1/checkpoint`, `/v1/proofs/...`: the log by index, its signed heads, and proofs against them."""
+"""`GET /v1/feed`, `/v1/checkpoint`, `/v1/proofs/...`: the log by index, signed heads, proofs."""
 
 from typing import Annotated, Any, Final, Self
 

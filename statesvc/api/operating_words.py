@@ -1,4 +1,4 @@
-"""Holds of carriers and running processes in words, alike on the command line and on the console."""
+"""Texts about holds and processes, the same on the command line and the console."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

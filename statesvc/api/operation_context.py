@@ -55,7 +55,7 @@ class Context:
     limits: CallLimits = field(default_factory=CallLimits)
 
     async def keyring_if_any(self) -> Keyring | None:
-        """Return the keyring; None where no master key is at hand: a command on a machine without it."""
+        """Return the keyring; None for a command on a machine without the master key."""
         try:
             return await self.keyring()
         except (MasterKeyError, KmsError):
@@ -89,7 +89,10 @@ class Context:
         )
 
     async def publish(self, tombstones: "Sequence[Tombstone]") -> list[str]:
-        """Publish tombstones and return where. Raises Problem: the erasure is done here, and not complete."""
+        """Publish tombstones and return their places.
+
+        Raises Problem: the erasure is done here, and not complete.
+        """
         from statesvc.log.tombstones import TombstoneError  # noqa: PLC0415 - as above
 
         places = self.tombstones()

@@ -26,7 +26,10 @@ _PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
 
 
 def _with_plus(value: object) -> object:
-    """Restore a `+` that arrived as a blank because the query did not escape it: the offset of a time, unmistakably."""
+    """Restore a `+` that arrived as a blank because the query did not escape it.
+
+    In the offset of a time it is unmistakable.
+    """
     if not isinstance(value, str):
         return value
     if _NUMBER.fullmatch(value):
@@ -44,7 +47,7 @@ def _day(value: object) -> object:
 
 
 def _shipment_id(value: object) -> object:
-    """Lead whoever asks for a carrier or a number in the place of an id to the list that takes it."""
+    """Point to the list for a carrier or a number in the place of an id."""
     if isinstance(value, str):
         try:
             return UUID(value)

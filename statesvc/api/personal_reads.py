@@ -35,7 +35,10 @@ Include = Annotated[
 
 
 def reads_personal(call: Call[Any, Any], include: Literal["personal"] | None) -> bool:
-    """Return whether the caller asked for personal fields. Raises the problem of a missing scope where it may not."""
+    """Return whether the caller asked for personal fields.
+
+    Raises the problem of a missing scope.
+    """
     if include is None:
         return False
     caller = call.caller

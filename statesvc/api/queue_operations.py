@@ -138,8 +138,9 @@ async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage
 
     Those in trouble first.
 
-    Each process sends a heartbeat every 10 s, an ingress every 4 s; its row goes with a clean exit, or after a day without one. `silent`:
-    three heartbeats are missing. A worker in another language shows only while it holds messages.
+    Each process sends a heartbeat every 10 s, an ingress every 4 s; its row is deleted at a
+    clean exit, or after a day of silence. `silent`: three heartbeats are missing. A worker in
+    another language shows only while it holds messages.
     """
     async with context.pool.connection() as connection:
         workers = sorted(

@@ -1,4 +1,4 @@
-"""`.../references`: the order id and metadata that a shipper attaches to a tracking number, before or after its first scan."""
+"""`.../references`: a shipper's order id and metadata on a number, before or after a scan."""
 
 from typing import Annotated, Final
 

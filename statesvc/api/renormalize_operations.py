@@ -1,4 +1,4 @@
-"""`POST /v1/carriers/{carrier_id}/renormalize`: all messages of a carrier are read again, in as many calls as that takes."""
+"""`POST /v1/carriers/{carrier_id}/renormalize`: read all messages of a carrier again, in parts."""
 
 from collections.abc import Iterable
 from typing import Annotated, Final

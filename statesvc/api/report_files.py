@@ -1,4 +1,4 @@
-"""Rows of a report as a file for a spreadsheet or a warehouse: CSV, or Parquet with the extra `archive`."""
+"""Rows of a report as a file: CSV, or Parquet with the extra `archive`."""
 
 import csv
 import io
@@ -38,7 +38,10 @@ class ParquetUnavailableError(RuntimeError):
 def as_file(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file_format: ReportFormat
 ) -> bytes:
-    """Format all rows, a column for each name; members that are objects are JSON. Raises ParquetUnavailableError."""
+    """Format all rows, a column for each name; objects become JSON.
+
+    Raises ParquetUnavailableError.
+    """
     return _csv(rows, columns) if file_format == "csv" else _parquet(rows, columns)
 
 

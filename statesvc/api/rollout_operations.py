@@ -328,8 +328,9 @@ async def change_rollout(
 ) -> ShownRollout:
     """Change a carrier's rollout.
 
-    In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the candidate; on hold,
-    messages are acknowledged and stored, but not processed. Recorded as an operator action.
+    In effect at the next claim of every worker. The candidate reads a share of the messages,
+    the same messages each time; on hold, messages are acknowledged and stored, but not
+    processed. Recorded as an operator action.
     """
     carrier_id, change, actor = (
         _carrier_id(context, call.parameters.carrier_id),

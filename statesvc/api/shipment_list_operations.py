@@ -243,7 +243,7 @@ async def _numbers(
 
 
 async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> datetime:
-    """Return the same bound for all pages, though time goes on while they are read: the cursor holds it."""
+    """Return the same time bound for all pages: the cursor holds it."""
     before = asked.updated_before or END_OF_TIME
     return (
         before

@@ -318,7 +318,10 @@ async def _shipment(
 async def _awaited(
     connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool
 ) -> Shipment | None:
-    """Return a number without any events yet, if references are attached to it or it is awaited; in the past if it was awaited then."""
+    """Return a number without any events yet, if it has references or is awaited.
+
+    In the past: if it was awaited then.
+    """
     if asked.discriminator:
         return None
     number, horizon = (
@@ -345,7 +348,10 @@ def _as_of(horizon: Horizon | None) -> AsOf:
 
 @dataclass(frozen=True, slots=True)
 class _Resumed:
-    """Position of a cursor: a number may get another shipment between two pages, and the log more entries."""
+    """Position of a cursor.
+
+    Between two pages a number may get another shipment, and the log more entries.
+    """
 
     shipment_id: UUID | None = None
     after: int | None = None

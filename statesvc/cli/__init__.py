@@ -81,7 +81,10 @@ def _refuse_left_out(command: str | None) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open a closed stream (`>&-`) to nowhere: the next file or socket would get its number, and be written to."""
+    """Open a closed stream (`>&-`) to nowhere.
+
+    The next file or socket would get its number, and the stream's output.
+    """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             # the lowest number that is free: this one
@@ -91,7 +94,7 @@ def _open_standard_streams() -> None:
 
 
 def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandModule]]:
-    """Return the parser of the whole command line, with the arguments of these commands, and the modules that were loaded for them."""
+    """Return the parser of the command line with these commands, and the loaded modules."""
     parser = TopParser()
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=CommandParser

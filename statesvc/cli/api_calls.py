@@ -48,7 +48,10 @@ class Calls(Protocol):
         accept: str,
         **given: Json,
     ) -> File:
-        """Make a call and return the answer as a file of the media type `accept`. Raises CommandError."""
+        """Make a call and return the answer as a file of the media type `accept`.
+
+        Raises CommandError.
+        """
 
 
 class ServiceAwayError(CommandError):

@@ -35,7 +35,10 @@ _SQL = queries("statesvc.cli", "backup_checks")
 
 @dataclass(frozen=True, slots=True)
 class WalArchiving:
-    """State of the server's archiving. Seconds are ages; None: never. `waiting_bytes`: in no archived file yet."""
+    """State of the server's archiving.
+
+    Seconds are ages; None: never. `waiting_bytes`: in no archived file yet.
+    """
 
     is_on: bool
     archived: str | None
@@ -127,7 +130,10 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
 
 
 def check_provider(days: int, *, backup_days: int) -> Finding:
-    """Check the stated range of a provider's backups. `backup_days`: for how long erasures say that the oldest is retained."""
+    """Check the stated range of a provider's backups.
+
+    `backup_days`: the retention that erasures state.
+    """
     stated = f"the provider restores any time of the last {days} days, as STATESVC_BACKUP_PROVIDER_DAYS states; nothing here can check it"
     if days > backup_days:
         retained = f"STATESVC_BACKUP_DAYS is {backup_days}: what was erased can be read from its backups for longer than erasures say"

@@ -77,7 +77,10 @@ def _base_backups(options: argparse.Namespace, settings: Settings) -> Iterator[F
 
 
 def in_folder(folder: Path) -> Sequence[datetime]:
-    """Return when those in the folder ended, oldest first: pg_basebackup writes the manifest last. Raises BaseBackupError."""
+    """Return when the backups in the folder ended, oldest first. Raises BaseBackupError.
+
+    pg_basebackup writes the manifest last.
+    """
     try:
         manifests = [
             path

@@ -373,7 +373,10 @@ def _time(event: Event, found: _Draft) -> str:
 
 
 def _formats(times: Sequence[str]) -> list[str]:
-    """Return the formats that read all times; none where no format needs to be named, or none is known."""
+    """Return the formats that read all times.
+
+    Empty if no format needs to be named, or none is known.
+    """
     if all(map(ISO.read, times)):
         return []
     by_format = ((each, TimeFormats(each)) for each in _FORMATS)

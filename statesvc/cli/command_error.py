@@ -1,4 +1,4 @@
-"""Error that a person at a terminal reads when a command fails for a reason that is not a defect."""
+"""Error of a command with a cause other than a defect, for the user at the terminal."""
 
 
 class CommandError(Exception):

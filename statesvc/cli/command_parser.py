@@ -120,7 +120,10 @@ class _ActionsInLine(argparse.HelpFormatter):
         groups: Iterable[Any],
         prefix: str | None,
     ) -> str:
-        """Leave options to the list below where they would not fit: argparse breaks no line within a group of them or their choices."""
+        """Leave options to the list below if they do not fit.
+
+        argparse does not break lines within a group of options or their choices.
+        """
         listed = list(actions)
         whole = super()._format_usage(usage, listed, groups, prefix)
         if max(map(len, whole.splitlines())) <= self._width:

@@ -1,4 +1,4 @@
-"""Table of commands, in the groups of `statesvc --help`. A module is imported only when its command is called."""
+"""Table of commands, in the groups of `statesvc --help`, each imported when it is called."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""`statesvc init [FILE]`: a file of all settings, each commented out with its default and its meaning."""
+"""`statesvc init [FILE]`: write all settings, commented out, with default and meaning."""
 
 import argparse
 import os
@@ -82,7 +82,10 @@ def _archive_settings(place: str) -> dict[str, str]:
 def settings_file(
     settings: Iterable[DocumentedSetting], *, chosen: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Return the text of the file: sections with their settings, in the order given. `chosen`: values that are not commented out."""
+    """Return the text of the file: sections with their settings, in the order given.
+
+    `chosen`: values that are not commented out.
+    """
     return HEAD + "".join(f"{line}\n" for line in _lines(settings, chosen))
 
 

@@ -1,4 +1,4 @@
-"""`statesvc keys rotate-master | inbox | log | rotate-log | retire-log`: the keys of the installation and of its log."""
+"""`statesvc keys rotate-master | inbox | log | rotate-log | retire-log`: installation keys."""
 
 import argparse
 import asyncio
@@ -161,7 +161,10 @@ def role_name(text: str) -> str:
 
 
 async def show_inbox_key(role: str, *, as_json: bool) -> None:
-    """Print libpq's variables and the inbox key; make the role where the superuser is ours to be, else print its statements."""
+    """Print libpq's variables and the inbox key.
+
+    Make the role if we may act as superuser, else print its statements.
+    """
     settings = load_settings()
     async with running_database(settings) as dsns:
         async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:

@@ -1,4 +1,7 @@
-"""`statesvc logs [FILE]`: log lines of the service as short lines for people; from a file, standard input, or systemd's journal."""
+"""`statesvc logs [FILE]`: log lines of the service as short lines for people.
+
+From a file, standard input, or systemd's journal.
+"""
 
 import argparse
 import shutil

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the events; for a body that cannot be read return 1, with the cause on standard error."""
+    """Print the events; for an unreadable body return 1, with the cause on standard error."""
     carrier = carrier_named(options.carrier)
     if options.version not in (None, *carrier.normalizers):
         raise CommandError(
@@ -83,7 +83,10 @@ def _write_rejections(normalized: Normalized) -> int:
 
 
 def document(event: Event) -> dict[str, Any]:
-    """Return the event as the contract prints it, with its personal fields. `tracking_number` is None where the message names none."""
+    """Return the event as the contract prints it, with its personal fields.
+
+    `tracking_number` is None if the message names none.
+    """
     place, raw = event.location, event.personal.raw or event.raw
     return {
         "carrier_id": event.carrier_id,

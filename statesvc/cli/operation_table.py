@@ -44,7 +44,10 @@ class TakenField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedOperation:
-    """A call of the API. `module`: where the operation is, for a command that runs it in its own process."""
+    """A call of the API.
+
+    `module`: of the operation, for a command that runs it in its own process.
+    """
 
     operation_id: str
     where: str
@@ -92,7 +95,7 @@ def operation_named(operation_id: str) -> ListedOperation:
 
 
 def commands_of(group: str) -> Iterator[tuple[ListedOperation, Command]]:
-    """Yield the commands whose names begin with this word, in the order of the document."""
+    """Yield the commands with this first word, in the order of the document."""
     for operation_id, listed in _table().items():
         if any(command["name"].split()[0] == group for command in listed.get("commands", ())):
             operation = operation_named(operation_id)
@@ -117,7 +120,10 @@ def add_fields(
     required: Collection[str] = (),
     **words: str,
 ) -> None:
-    """Add the fields of a call as options, those of `arguments` without a flag. `required`: also these; `words`: other help."""
+    """Add the fields of a call as options, those of `arguments` without a flag.
+
+    `required`: also these; `words`: other help.
+    """
     fields = operation_named(operation_id).fields
     for name in names:
         field = fields[name]

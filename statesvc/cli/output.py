@@ -119,7 +119,10 @@ def time_of(at: str | None) -> str | None:
 
 
 def shown_time(at: datetime) -> str:
-    """Return the time to the second, in the zone that it was stated in; with `--ages` how long ago it was, or how soon it comes."""
+    """Return the time to the second, in its own zone.
+
+    With `--ages` the time since or until then.
+    """
     if not presentation().ages:
         return at.isoformat(" ", "seconds").removesuffix("+00:00") + ("" if at.utcoffset() else "Z")
     seconds = (datetime.now(UTC) - at).total_seconds()

@@ -1,4 +1,4 @@
-"""Presentation of a command's results: colour where a terminal shows it, further columns, and ages in place of times."""
+"""Presentation of a command's results: colour on a terminal, further columns, ages for times."""
 
 import sys
 from contextvars import ContextVar

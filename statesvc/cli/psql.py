@@ -1,4 +1,4 @@
-"""`statesvc psql [--owner | --superuser]`: psql with the service's own connection, to the embedded server too."""
+"""`statesvc psql [--owner | --superuser]`: psql on the service's database, embedded too."""
 
 import argparse
 import asyncio
@@ -74,7 +74,10 @@ def _address(dsns: Dsns, options: argparse.Namespace) -> str:
 
 
 async def _address_and_password(dsn: str) -> tuple[str, str | None]:
-    """Return the address without its password, which other users of the machine would see in the list of processes, and the password."""
+    """Return the address without its password, and the password.
+
+    Other users of the machine would see it in the list of processes.
+    """
     parts = conninfo_to_dict(dsn)
     password, command = parts.pop("password", None), password_command()
     if password is None and command is not None:

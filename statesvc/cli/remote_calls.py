@@ -1,4 +1,4 @@
-"""Calls of a running service over HTTP. Neither the database driver nor a carrier is loaded for them."""
+"""Calls of a running service over HTTP, without loading the database driver or a carrier."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""`statesvc renormalize --carrier C [--since T] [--read-by VERSION] [--dry-run]`: read history again, append corrections."""
+"""`statesvc renormalize --carrier C [--since T] [--read-by VERSION] [--dry-run]`.
+
+Reads history again and appends corrections.
+"""
 
 import argparse
 import asyncio

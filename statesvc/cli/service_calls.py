@@ -1,4 +1,4 @@
-"""Choice of where a command's calls are answered: by a running service anywhere, or in its own process on the service's machine."""
+"""Choice of a command's calls: a running service anywhere, or this process."""
 
 import argparse
 import os

@@ -31,7 +31,10 @@ class Service:
 def named_service(
     *, url: str | None, key_file: str | None, profile: str | None, environment: Mapping[str, str]
 ) -> Service | None:
-    """Return the service that was named, the flags before the environment and an address before a profile; None: none was."""
+    """Return the named service; None if none is named.
+
+    The flags win over the environment, an address over a profile.
+    """
     key = None if key_file is None else _key_in(key_file)
     if url is None and profile is None:
         url, profile = environment.get(URL) or None, environment.get(PROFILE) or None

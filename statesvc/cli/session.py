@@ -38,10 +38,11 @@ _AGAIN_SECONDS: Final = 0.1
 async def running_database(
     settings: Settings, *, make: bool = False, migrated: bool = True, announced: bool = True
 ) -> AsyncIterator[Dsns]:
-    """Provide the addresses, for the time of the block; `announced`: standard error names the database first.
+    """Provide the addresses, for the time of the block.
 
-    A server that is stopped is started, and with `migrated` its schema brought up to date, as `up` does it. With `make` it is made where
-    there is none; otherwise raises `NoDataError`.
+    `announced`: standard error names the database first. A stopped server is started, and with
+    `migrated` its schema brought up to date, as `up` does it. With `make` a missing server is
+    made; otherwise raises `NoDataError`.
     """
     configure_logging(
         process="command", output_format=log_format(settings.telemetry), level="warning"

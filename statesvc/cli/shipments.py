@@ -1,4 +1,7 @@
-"""`statesvc shipments ...`: parcels on a terminal, without personal fields: the API shows those, and records to whom."""
+"""`statesvc shipments ...`: parcels on a terminal, without personal fields.
+
+The API shows those, and records the reader.
+"""
 
 import argparse
 import asyncio

@@ -58,7 +58,7 @@ async def _show(options: argparse.Namespace) -> int:
 
 
 async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
-    """Complete the ids that a command takes; a notification's, of the newest `_NOTIFICATIONS_SEARCHED`."""
+    """Complete a command's ids; notifications among the newest `_NOTIFICATIONS_SEARCHED`."""
     if not hasattr(options, "subscription_id"):
         return
     options.subscription_id = await _whole_id(calls, options.subscription_id)

@@ -47,7 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, *, ask_seconds: float = ASK_SECONDS) -> int:
-    """Run everything until it is asked to stop. `ask_seconds`: between two questions whether a child lives."""
+    """Run everything until it is asked to stop.
+
+    `ask_seconds`: between checks that the children live.
+    """
     settings = load_settings()
     host = options.host or settings.http.host
     port = settings.http.port if options.port is None else options.port

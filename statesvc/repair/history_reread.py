@@ -1,8 +1,8 @@
 """Reads all messages of a carrier again in bounded calls: safe to stop anywhere and to repeat.
 
 A call answers the position where the next goes on. Each is an operator action of its own, so that
-the work is on record however the run ends; the last call resolves the dead letters of codes whose
-events are all known.
+the work is on record however the run ends; the last call resolves the dead letters of codes with
+known events only.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,10 @@ _SQL = queries("statesvc.repair", "history_reread")
 
 _SCANNED_AT_ONCE: Final = 2_000
 CODES_MAX: Final = 500
-"""Dead letters that a position names, of codes that stay unknown. Where there are more, none is resolved: a replay by code does that."""
+"""Dead letters of unknown codes that a position names.
+
+Beyond, none is resolved: a replay by code does that.
+"""
 
 
 class ReadingChange(BaseModel):
@@ -55,7 +58,10 @@ class StatusChange(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRequest:
-    """A request to read messages again. `read_by`: only those that this version of the carrier's code read."""
+    """A request to read messages again.
+
+    `read_by`: only those that this version of the carrier's code read.
+    """
 
     actor: str
     why: str = ""
@@ -94,7 +100,10 @@ class HistoryReread:
         return self.walk.report
 
     async def run(self) -> RenormalizeReport:
-        """Read from the position on. The corrections are in the log, and on record, when it returns."""
+        """Read from the position on.
+
+        The corrections are in the log, and on record, when it returns.
+        """
         if self.position.began is None:
             async with self.walk.connections.connection() as connection:
                 self.position = replace(self.position, began=await clock(connection))
@@ -137,7 +146,7 @@ class HistoryReread:
     async def _settle_codes(self) -> None:
         """Note open dead letters about the codes of this call.
 
-        At the end resolve those whose code is known everywhere.
+        At the end resolve those with a code known everywhere.
         """
         async with self.walk.connections.connection() as connection:
             rows = await (

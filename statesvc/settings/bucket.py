@@ -1,4 +1,4 @@
-"""A place in an S3-compatible object store, as settings name it: `s3://bucket/prefix?endpoint=URL&region=NAME`."""
+"""A place in an S3-compatible store, in settings `s3://bucket/prefix?endpoint=URL&region=NAME`."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -9,7 +9,10 @@ _SCHEME: Final = "s3"
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Bucket:
-    """Bucket `name`, below `prefix`. `endpoint` empty: Amazon's own. Credentials come as AWS has them."""
+    """Bucket `name`, below `prefix`.
+
+    `endpoint` empty: Amazon's own. Credentials come as AWS has them.
+    """
 
     name: str
     prefix: str

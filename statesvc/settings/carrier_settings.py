@@ -134,7 +134,10 @@ def _chosen(text: str, variable: str) -> ChosenAuthentication:
 
 
 def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Network, ...]]:
-    """Read `STATESVC_WEBHOOK_IPS_<CARRIER>`, comma-separated CIDRs, by upper-case carrier id. Raises SettingError."""
+    """Read `STATESVC_WEBHOOK_IPS_<CARRIER>`, comma-separated CIDRs, by upper-case carrier id.
+
+    Raises SettingError.
+    """
     found = {}
     for name, text in _of_prefix(environment, WEBHOOK_IPS_PREFIX):
         try:
@@ -147,7 +150,10 @@ def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Net
 
 
 def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Read `STATESVC_WEBHOOK_JWKS_<CARRIER>`, a URL, by upper-case carrier id. Raises SettingError."""
+    """Read `STATESVC_WEBHOOK_JWKS_<CARRIER>`, a URL, by upper-case carrier id.
+
+    Raises SettingError.
+    """
     found = dict(_of_prefix(environment, WEBHOOK_JWKS_PREFIX))
     for name, url in found.items():
         if not url.startswith("https://"):
@@ -158,7 +164,10 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_account_zones(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Read `STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
+    """Read `STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id.
+
+    Raises SettingError.
+    """
     return {
         name: read_zones(text, ZONE_PREFIX + name)
         for name, text in _of_prefix(environment, ZONE_PREFIX)

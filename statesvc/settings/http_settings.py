@@ -107,7 +107,8 @@ def in_url(host: str) -> str:
 def listen_hosts(host: str) -> tuple[str, ...]:
     """Return the addresses to listen on.
 
-    `::` alone would be IPv6 alone; IPv4 gets a socket of its own, so that clients keep their addresses.
+    `::` alone would be IPv6 alone; IPv4 gets its own socket, so that clients keep their
+    addresses.
     """
     hosts = tuple(dict.fromkeys(split(host))) or ("",)
     has_ipv4 = any("." in name for name in hosts)

@@ -423,13 +423,17 @@ SECTIONS: Final = tuple(
 
 
 def load_settings() -> Settings:
-    """Read the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
+    """Read the environment.
+
+    Raises pydantic's ValidationError, which names the fields and not their values, or
+    SettingError.
+    """
     refuse_unknown_variables(os.environ, SECTIONS)
     return read_settings()
 
 
 def read_settings() -> Settings:
-    """Read the environment whatever other variables there are: for doctor, which names these among all else that is wrong."""
+    """Read the environment with unknown variables, for doctor, which names these as well."""
     settings = Settings(
         database=DatabaseSettings(),
         keys=KeySettings(),

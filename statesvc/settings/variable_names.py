@@ -49,7 +49,7 @@ _KUBERNETES_ENDINGS: Final = (
 
 
 class UnknownVariableError(SettingError):
-    """Variables with our prefix that no setting reads; the message names them and not their values."""
+    """Unknown variables with our prefix; the message names them and not their values."""
 
 
 def variable_of(section: type[BaseSettings], name: str, field: FieldInfo) -> str:
@@ -64,7 +64,7 @@ def unknown_variables(
     *,
     renames: Renames = RENAMES,
 ) -> list[str]:
-    """Return variables with our prefix that no field of the sections reads, under no name that still works."""
+    """Return variables with our prefix that the sections do not know, by present or old name."""
     known = _known(sections) | renames.deprecated(environment).keys()
     return sorted(
         name

@@ -1,4 +1,7 @@
-"""The operators' pages: server-rendered, behind a session of an API key. A page asks the calls of the API, in this process, as its key."""
+"""The operators' pages: server-rendered, behind a session of an API key.
+
+Pages call the API in this process, with the session's key.
+"""
 
 from typing import Final
 

@@ -17,7 +17,10 @@ _FULL_HEIGHT: Final = 112
 _LABEL_HEIGHT: Final = 16
 _GRID_LINES: Final = 3
 _BESIDE_SCALE: Final = 91
-"""Percent of the width that columns have beside the numbers of a scale: on a phone, too, the rest holds five digits."""
+"""Width of the columns beside the scale, in percent.
+
+On a phone, too, the rest holds five digits.
+"""
 _STEPS: Final = (1, 2, 5, 10)
 
 
@@ -109,7 +112,10 @@ def line(
     style: str = "",
     width: int | None = None,
 ) -> Markup:
-    """Draw a line through values at equal distances; None: a gap. `limit`: a value that a dashed line is drawn at, where it is near."""
+    """Draw a line through values at equal distances; None: a gap.
+
+    `limit`: the value of a dashed line, drawn if it is near.
+    """
     known = [value for value in points if value is not None]
     if not known:
         return Markup()

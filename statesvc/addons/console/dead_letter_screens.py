@@ -62,7 +62,10 @@ async def _read_body(visit: PageRequest, _values: Values) -> Shown:
 
 
 async def _message(visit: PageRequest, message_id: str | None) -> Mapping[str, Any] | None:
-    """Return the message's outcome; None where there is none, it is stored no longer, or the key may not see it."""
+    """Return the message's outcome.
+
+    None: there is none, the message is no longer stored, or the key may not see it.
+    """
     if message_id is None or not visit.has(Scope.AUDIT):
         return None
     try:

@@ -78,7 +78,7 @@ async def _event(visit: PageRequest, asked: AskedShipment, include: str | None) 
 async def _message(
     visit: PageRequest, message_id: str, include: str | None
 ) -> tuple[Json, str | None]:
-    """Return the message, if it is stored, and why its body can't be shown though it was asked for."""
+    """Return the message, if it is stored, and the reason why its body can't be shown."""
     call = "GET /v1/messages/{message_id}"
     try:
         return await visit.call_api(call, message_id=message_id, include=include), None

@@ -40,9 +40,9 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencePreset:
-    """A form that a network or processor asks a merchant for in a dispute (docs/disputes.md).
+    """The form of a network or processor for a dispute (docs/disputes.md).
 
-    `wanted`: names of fields that it asks for, opened and marked. `upload`: where the file goes then.
+    `wanted`: names of its fields, opened and marked. `upload`: the place to send the file to.
     """
 
     name: str
@@ -159,7 +159,7 @@ GROUPS: Final = (
 
 
 async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """Show the form, as of the time that the shipment's page showed, with the merchant that was stated last."""
+    """Show the form, as of the time of the shipment's page, with the merchant stated last."""
     asked = AskedShipment.of(visit)
     preset = visit.query("for")
     if asked.discriminator is None and (named := await _named(visit, asked)) is not None:

@@ -60,7 +60,10 @@ def _count_in_flight(tries: Sequence[Try], hour: Sequence[Minute]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterCharts:
-    """Requests a minute, and how many at a time. `since`: there was more in the hour than is counted, which is all from then on."""
+    """Requests a minute, and how many at a time.
+
+    `since`: start of the counted part of the hour, if it is not the whole.
+    """
 
     requests: Markup
     total: int

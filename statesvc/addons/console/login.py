@@ -1,4 +1,4 @@
-"""The login of the console: a session begins with an API key, may change things or not, and ends."""
+"""The login of the console: starting a session with an API key, allowing changes, ending it."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""Forms as the operations have them: their inputs from the models of the calls, and whole forms that an operation declares."""
+"""Forms of operations: inputs from the models of the calls, and whole declared forms."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +38,10 @@ def inputs_of(
     values: Mapping[str, Any] | None = None,
     left_out: str = "any",
 ) -> list[Input]:
-    """Return inputs for fields of a call, filled with these values, else with their defaults. `left_out`: a choice of none."""
+    """Return inputs for fields of a call, filled with these values, else with their defaults.
+
+    `left_out`: label of the choice of none.
+    """
     return [
         _input(name, _field(model, name), {} if values is None else values, left_out)
         for name in names

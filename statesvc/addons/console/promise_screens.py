@@ -42,7 +42,10 @@ async def show_report(visit: PageRequest) -> Mapping[str, Any]:
 
 
 def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
-    """Promises by month: on time; not due, or not delivered at all; late or overdue. The share on time is of the first and the last."""
+    """Draw promises by month: on time; not due, or not delivered at all; late or overdue.
+
+    The share on time is shown for the first and the last month.
+    """
     columns = []
     for group in groups:
         missed = group["late"] + group["overdue"]

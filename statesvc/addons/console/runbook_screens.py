@@ -1,4 +1,4 @@
-"""The runbook where the pager leads: its pages as they are in docs/runbook, in the console's own frame."""
+"""The runbook, the target of the pager's links: docs/runbook in the console's frame."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,10 @@ async def show_page(visit: PageRequest) -> Mapping[str, Any]:
 
 @cache
 def _html(name: str) -> Markup:
-    """Return a page without its heading, which the frame shows. Its HTML is escaped; its links lead to pages of the console or nowhere."""
+    """Return a page without its heading, which the frame shows.
+
+    Its HTML is escaped; its links lead only to pages of the console.
+    """
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(_COMMENT.sub("", read(name).partition("\n")[2]))
     for place, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""Screens and actions: each is a row in a table. The frame (`frame.py`) does the rest for all of them."""
+"""Screens and actions: each is a row in a table, served by the frame (`frame.py`)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,10 @@ class PageRequest:
     async def call_api(
         self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json
     ) -> Json:
-        """Make a call of the API (`GET /v1/queue`) as the session's key and return its JSON. Raises Problem."""
+        """Call the API (`GET /v1/queue`) with the session's key and return its JSON.
+
+        Raises Problem.
+        """
         return await self.calls.call(
             self.session.caller, name, given=given, body=body, why=self.why
         )

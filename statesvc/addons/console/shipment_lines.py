@@ -44,7 +44,10 @@ class TimelineLine:
 def timeline_lines(
     events: Sequence[Event], moves: Mapping[int, str] | None = None
 ) -> list[TimelineLine]:
-    """Return the events' lines in the order in which they are given. `moves`: by version, the status that an event led to."""
+    """Return the events' lines in the given order.
+
+    `moves`: by version, the status that an event led to.
+    """
     moves = moves or {}
     known = {event["event_id"]: event for event in events}
     readings = _readings(events)
@@ -110,7 +113,10 @@ def place_of(event: Event) -> str:
 
 
 def town_of(place: Event | None) -> str:
-    """Return the town of a place, as a list has room for it; where the carrier names none, its own name of the place."""
+    """Return the town of a place, short enough for a list.
+
+    Else the carrier's own name of the place.
+    """
     if place is None:
         return ""
     names = [place[part] for part in ("city", "region", "country") if place[part]]

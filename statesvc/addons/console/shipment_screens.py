@@ -184,7 +184,10 @@ class AskedShipment:
 
     @classmethod
     def of(cls, visit: PageRequest) -> "AskedShipment":
-        """Parse the page's address. A time without a zone, as forms send it, is UTC. Raises Problem."""
+        """Parse the page's address.
+
+        A time without a zone, as forms send it, is UTC. Raises Problem.
+        """
         return cls(
             carrier_id=visit.path("carrier_id"),
             tracking_number=visit.path("tracking_number"),
@@ -325,7 +328,10 @@ async def _record(
 async def _whole_history(
     visit: PageRequest, asked: AskedShipment, include: str | None
 ) -> dict[str, Any]:
-    """Return the events in timeline order, as far as `_EVENTS_MAX`: the newest stand first on the page, and come last from the API."""
+    """Return the events in timeline order, up to `_EVENTS_MAX`.
+
+    The newest are first on the page, and last in the API's answer.
+    """
     page: dict[str, Any] = {}
     cursor = visit.query("cursor") or None
     while True:

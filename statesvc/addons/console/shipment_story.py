@@ -44,11 +44,14 @@ class StatusSentence:
     where: str
     later: str
     there: str = ""
-    """Time where it happened, computed from the place, where the carrier stated that of another zone."""
+    """Local time of the place, computed, if the carrier stated the time of another zone."""
 
 
 def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
-    """Return the answer by the statement that made the status, where it is at hand. `lines`: in timeline order."""
+    """Return the sentence for the statement that made the status, if at hand.
+
+    `lines`: in timeline order.
+    """
     line = _cause(shipment["status"], lines)
     what = spaced(shipment["status"]) + (
         f" ({spaced(shipment['reason'])})" if shipment["reason"] else ""
@@ -126,7 +129,10 @@ def _sentence(line: TimelineLine, ended: datetime, status: str) -> str:
 
 
 def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
-    """Return by version the latest statement that came before it and is of a later time. `lines`: in timeline order."""
+    """Return by version the latest earlier statement with a later time.
+
+    `lines`: in timeline order.
+    """
     late: dict[int, int] = {}
     for place, line in enumerate(lines):
         version = line.event["version"]

@@ -160,7 +160,10 @@ class SubscriptionScreen:
 
 
 def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
-    """Draw how long each took, the oldest first: delivered, or not. Two at least, so that there is something to compare."""
+    """Draw the duration of each attempt, the oldest first: delivered, or not.
+
+    Only with two or more, for comparison.
+    """
     if len(attempts) < 2:
         return ""
     columns = []

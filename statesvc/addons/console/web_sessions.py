@@ -35,7 +35,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class WebSession:
-    """Person at the browser, and whether this session may change anything: no more than its key may.
+    """The user of a session, and whether it may make changes: no more than its key may.
 
     `ends_at`: of a visit by a link.
     """

@@ -1,4 +1,4 @@
-"""Expectations: shipments are checked when something expected of them is overdue, and an observation is recorded."""
+"""Expectations: checks overdue shipments and records an observation."""
 
 from typing import Final
 

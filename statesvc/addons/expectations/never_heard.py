@@ -110,7 +110,10 @@ def _numbers(due: Iterable[DueNumber]) -> dict[str, Any]:
 
 
 def _observation(one: DueNumber, now: BatchStamp) -> Observation:
-    """Build the observation. Its sequence is below those of all observations of shipments, and another at each time."""
+    """Build the observation.
+
+    Its sequence is below those of all observations of shipments, and differs from time to time.
+    """
     of = awaited_id(one.carrier_id, one.number)
     cause, sequence = (
         one.awaited_at.astimezone(UTC).isoformat(),

@@ -1,7 +1,8 @@
-"""The watcher: a job of every worker that looks at due shipments.
+"""The watcher: a job of every worker that checks due shipments.
 
-It sleeps a minute while none is due, and works in small steps while many are: a million shipments that come due at once, because a carrier
-stopped, neither starve other work nor flood their subscribers.
+It sleeps a minute while none is due, and works in small steps while many are: a million shipments
+that come due at once, because a carrier stopped, neither starve other work nor flood their
+subscribers.
 """
 
 from collections.abc import Iterator, Sequence

@@ -101,9 +101,10 @@ class StreamEnd(StrEnum):
 
 
 class Follower:
-    """Made on the running loop. `may_go_on` is asked at each ping: a revoked key ends its streams too.
+    """Made on the running loop.
 
-    `count` gets the number of frames of each send.
+    `may_go_on` is asked at each ping: a revoked key ends its streams too. `count` gets the
+    number of frames of each send.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class Streams:
         telemetry.observe(gauges.STREAM_CLIENTS, self._clients)
 
     async def run(self) -> None:
-        """Read the log's end for all, and check that streams leave room for the rest, until `stop`."""
+        """Read the log's end for all streams, and check the load, until `stop`."""
         watch = asyncio.create_task(self._watch(), name="stream-watch")
         try:
             await self._tail.run()

@@ -66,13 +66,19 @@ class Pages:
         self._one_at_a_time = asyncio.Semaphore(1)
 
     async def end(self, after: LogCursor | None) -> tuple[LogEnd, LogCursor | None]:
-        """Return the end of the log, and `after` as a position in its epoch. Raises LostCursorError."""
+        """Return the end of the log, and `after` as a position in its epoch.
+
+        Raises LostCursorError.
+        """
         async with self._pool.connection() as connection:
             end = LogEnd.of(await latest_head(connection))
             return end, None if after is None else await resume(connection, after, epoch=end.epoch)
 
     async def newest(self, begin: int) -> FramePage:
-        """Read from `begin` on, no further than the newest checkpoint. Raises MissingEntryError, UnreadableArchiveError."""
+        """Read from `begin` on, no further than the newest checkpoint.
+
+        Raises MissingEntryError, UnreadableArchiveError.
+        """
         async with self._pool.connection() as connection:
             newest = LogEnd.of(await latest_head(connection))
             end = min(begin + self._entries_max, newest.tree_size)
@@ -86,7 +92,10 @@ class Pages:
         )
 
     async def older(self, begin: int, *, end: int, epoch: int) -> FramePage:
-        """Read from `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, UnreadableArchiveError."""
+        """Read from `begin` on, up to `end` at most, which a checkpoint covers.
+
+        Raises MissingEntryError, UnreadableArchiveError.
+        """
         end = min(begin + self._entries_max, end)
         async with self._one_at_a_time, self._pool.connection() as connection:
             transitions = await read_transitions(

@@ -1,7 +1,8 @@
-"""`POST /v1/stream/tickets`: a right to one selection of the stream for a minute, in a URL.
+"""`POST /v1/stream/tickets`: access to a selection of the stream for a minute, in a URL.
 
-A browser's EventSource sends no `Authorization`, and an API key has no business in a page. So the page's own server, which has the key,
-fetches a ticket for it. It opens streams until it expires, none after its key was revoked; a stream that is open goes on.
+A browser's EventSource sends no `Authorization`, and an API key has no place in a page. So the
+page's own server, which has the key, fetches a ticket for it. It opens streams until it expires, or
+until its key is revoked; an open stream goes on.
 """
 
 from dataclasses import dataclass

@@ -24,7 +24,10 @@ FRAMES_MAX: Final = 4096
 
 
 class StreamedTransition(StatusChange):
-    """The `data` of an event `shipment.status_changed`: that of a thin notification, and where and when the log has it."""
+    """The `data` of an event `shipment.status_changed`.
+
+    That of a thin notification, with the index and the time of its log entry.
+    """
 
     carrier_id: str
     tracking_number: str
@@ -107,7 +110,10 @@ def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
 
 
 def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
-    """Format how long the client waits before it comes back, and from where: it may be cut off before the first transition."""
+    """Format the client's delay before it reconnects, and its position.
+
+    It may be cut off before the first transition.
+    """
     data: StreamOpened = {"cursor": str(place)}
     # an event with data: parsers (eventsource-parser among them) drop the id of a block that has none
     return b"retry: %d\nid: %b\nevent: opened\ndata: %b\n\n" % (
@@ -142,9 +148,11 @@ class WindowStep:
 
 
 class Window:
-    """Covers the log from index `begin` up to `end` without a gap: a client whose next index is inside needs no database.
+    """Covers the log from index `begin` up to `end` without a gap.
 
-    Empty at `at`, until it is extended. Holds at most `frames_max` frames: the oldest leave first. All are of one `epoch` of the log.
+    A client with its next index inside needs no database. Empty at `at`, until it is extended.
+    Holds at most `frames_max` frames: the oldest leave first. All are of the same `epoch` of
+    the log.
     """
 
     def __init__(
@@ -172,7 +180,10 @@ class Window:
             del self._frames[:surplus]
 
     def step(self, next_index: int, selection: Selection, *, limit: int) -> WindowStep:
-        """Return at most `limit` frames of the selection from `next_index` on, which is not before `begin`."""
+        """Return at most `limit` frames of the selection from `next_index` on.
+
+        `next_index` is not before `begin`.
+        """
         chosen: list[Frame] = []
         for place in range(bisect_left(self._frames, next_index, key=_index), len(self._frames)):
             frame = self._frames[place]

@@ -206,7 +206,10 @@ class Submission:
     async def _in_reach(
         self, stated: "Sequence[Event | InvalidEventError]"
     ) -> "Sequence[Event | InvalidEventError]":
-        """Refuse times more than a day ahead: with a year that is wrong, all that follows for years would count as earlier."""
+        """Refuse times more than a day ahead.
+
+        After an event with a wrong year, all events for years would count as earlier.
+        """
         times = [event.occurred_at for event in stated if isinstance(event, Event)]
         latest = datetime.now(UTC) + AHEAD_MAX
         if times and max(times) > latest:

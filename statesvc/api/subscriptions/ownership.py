@@ -19,12 +19,12 @@ from statesvc.subscriptions.subscription_store import SharedSecretNeededError, o
 
 
 def absent(subscription_id: UUID) -> Problem:
-    """Return the problem that there is no such subscription, or no more, or that it is another owner's."""
+    """Return the problem of an unknown or deleted subscription, or another owner's."""
     return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
 
 
 def owner_seen_by(call: Call[Any, Any]) -> str | None:
-    """Return the owner whose subscriptions the caller sees; None: all owners."""
+    """Return the owner to filter by; None: all owners."""
     return None if call.caller.has(Scope.OPS) else call.caller.owner
 
 

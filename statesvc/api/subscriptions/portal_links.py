@@ -34,7 +34,10 @@ LINK: Final = "link"
 MINUTES_MAX: Final = 60
 _PURPOSE: Final = "portal"
 _COMMAND: Final = "cli"
-"""Beginning of the caller's id where a command makes the call in its own process; a key's id is hexadecimal digits."""
+"""Beginning of the caller's id if a command makes the call in its own process.
+
+A key's id is hexadecimal digits.
+"""
 
 
 class PortalLinkRequest(ClosedModel):

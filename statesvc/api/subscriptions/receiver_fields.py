@@ -1,4 +1,4 @@
-"""Options of a receiver for each request: headers of its own, and a second signature that it checks already."""
+"""Options of a receiver for each request: its own headers, and a second signature."""
 
 from typing import Annotated, Literal
 

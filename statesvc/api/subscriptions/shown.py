@@ -36,7 +36,10 @@ async def read_shown(
 async def all_shown(
     connection: AsyncConnection[Any], context: Context, found: Sequence[Subscription]
 ) -> list[SubscriptionShown]:
-    """Return them with the public keys that sign for them. No secret is opened, and no master key needed, where all are shared."""
+    """Return them with the public keys that sign for them.
+
+    No secret is opened, and no master key is needed, if all are shared.
+    """
     of_pairs = [one.subscription_id for one in found if one.may_have_public_keys]
     keyring = await context.keyring_if_any() if of_pairs else None
     keys = {} if keyring is None else await read_public_keys(connection, keyring, of_pairs)

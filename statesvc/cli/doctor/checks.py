@@ -1,4 +1,7 @@
-"""All checks in their order, and those of settings, carriers, disk, keys and queues. Reads only; never prints a secret."""
+"""All checks in their order, and those of settings, carriers, disk, keys and queues.
+
+Reads only; never prints a secret.
+"""
 
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -281,7 +284,10 @@ async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding
 
 
 async def check_zones(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Compare the time zones of this command with those of running workers, and name the releases that read the log."""
+    """Compare the time zones of this command with those of running workers.
+
+    Names the releases that read the log.
+    """
     rows = await (await connection.execute(_SQL["zones"])).fetchall()
     running = [zones for zones, _, _, is_running in rows if is_running]
     before = [

@@ -1,4 +1,4 @@
-"""Checks of the PostgreSQL server: its version, its durability, and whether webhooks wait for its housekeeping."""
+"""Checks of the PostgreSQL server: version, durability, and webhooks that wait for housekeeping."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
@@ -18,12 +18,15 @@ MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(
         18: ((6, "2026-08-13"), (7, "2026-11-12")),
     }
 )
-"""By major the last two minor releases that were known when this release was made, the latest last (postgresql.org/support/versioning)."""
+"""By major the last two minor releases known to this release, the latest last.
+
+From postgresql.org/support/versioning.
+"""
 BUFFERS_BYTES_MIN: Final = 256 * 1024**2
 WAL_BYTES_MIN: Final = 2 * 1024**3
 WAL_WRITER_DELAY_MS_MAX: Final = 50
 LARGE_BYTES_MIN: Final = 8 * 1024**3
-"""From here on the pages of a database that are changed between two checkpoints are more than `WAL_BYTES_MIN`."""
+"""Size of a database that changes more than `WAL_BYTES_MIN` of pages between checkpoints."""
 LARGE_WAL_BYTES_MIN: Final = 8 * 1024**3
 CHECKPOINT_SECONDS_MIN: Final = 900
 
@@ -33,7 +36,10 @@ _SQL = queries("statesvc.cli.doctor", "server_checks")
 async def check_server(
     connection: AsyncConnection[Any], *, is_packaged: bool = False
 ) -> AsyncIterator[Finding]:
-    """Check the server's settings; any role may. `is_packaged`: the server comes with our packages."""
+    """Check the server's settings; any role may.
+
+    `is_packaged`: the server comes with our packages.
+    """
     async for version, name in await connection.execute(_SQL["server_version"]):
         yield check_version(version, name)
         behind = check_minor(version, is_packaged=is_packaged)
@@ -98,7 +104,7 @@ def check_minor(version: int, *, is_packaged: bool = False) -> Finding | None:
 
 
 def check_version(version: int, name: str) -> Finding:
-    """Check the version, as the server numbers itself, such as 180004, and calls itself, such as 19beta1."""
+    """Check the version: as a number, such as 180004, and by its name, such as 19beta1."""
     if version < OLDEST_SERVER:
         return fail("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
     if version < WHOLE_TRANSACTIONS_SINCE:

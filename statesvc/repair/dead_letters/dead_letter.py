@@ -38,7 +38,10 @@ IN_WORDS: Final[Mapping[Way, str]] = {
 
 
 def way_of(kind: DeadLetterKind, cause: str) -> Way:
-    """Return how a dead letter is replayed. `next_dead_letters` in replay_plan.sql decides the same for the queries."""
+    """Return the way to replay a dead letter.
+
+    `next_dead_letters` in replay_plan.sql decides the same for the queries.
+    """
     match kind:
         case "message":
             return Way.READ_AGAIN if cause == Cause.REJECTED_MEMBER else Way.PUT_BACK
@@ -121,7 +124,10 @@ class DeadLetter(ClosedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Filter of dead letters; None: any. `is_open`: still waiting for a human. `since`, `until`: when they were buried."""
+    """Filter of dead letters; None: any.
+
+    `is_open`: still waiting for a human. `since`, `until`: when they were buried.
+    """
 
     kind: DeadLetterKind | None = None
     carrier_id: str | None = None

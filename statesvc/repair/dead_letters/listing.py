@@ -133,7 +133,7 @@ class DeadLetterGroups(BaseModel):
 async def list_dead_letters(
     connection: AsyncConnection[Any], wanted: DeadLetterFilter, *, before: int = NEWEST, limit: int
 ) -> tuple[list[DeadLetter], int | None]:
-    """Return a page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
+    """Return a page below the id `before`, newest first; and the `before` of the next, if any."""
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
     await cursor.execute(
         _SQL["list_dead_letters"], {**wanted.parameters, "before": before, "limit": limit + 1}
@@ -193,7 +193,10 @@ async def describe_dead_letter(
 async def occurrences_of(
     connection: AsyncConnection[Any], dead_letters: Sequence[DeadLetter]
 ) -> Mapping[int, CodeOccurrences]:
-    """Return, by the ids of unknown codes' dead letters, how often each came, on how many shipments, and in which messages lately."""
+    """Return the occurrences of unknown codes by the ids of their dead letters.
+
+    How often each came, on how many shipments, and in which messages lately.
+    """
     codes = [each for each in dead_letters if each.kind == "code"]
     if not codes:
         return {}

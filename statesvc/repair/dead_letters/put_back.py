@@ -95,7 +95,7 @@ async def obstacle_of(connection: Connection, dead_letter_id: int) -> Obstacle |
 
 
 async def resolve(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> int:
-    """Resolve dead letters whose messages or events were read again.
+    """Resolve dead letters after reading their messages or events again.
 
     Return how many were still open.
     """

@@ -26,7 +26,10 @@ Connection = AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRequest:
-    """A request to replay or to discard these dead letters, or those of a filter. `carriers`: those that this release can read."""
+    """A request to replay or to discard these dead letters, or those of a filter.
+
+    `carriers`: those that this release can read.
+    """
 
     wanted: DeadLetterFilter
     ids: tuple[int, ...] | None = None
@@ -214,7 +217,10 @@ async def count_remaining(
     later_ways: Collection[Way],
     up_to: int,
 ) -> int:
-    """Open ones that a replay has not come to: of these ways those above `after`, of the later ways all."""
+    """Count the open dead letters left to a replay.
+
+    Of these ways those above `after`, of the later ways all.
+    """
     bounds = {
         "ways": [way.value for way in ways],
         "after": after,

@@ -68,9 +68,11 @@ class ReplayBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPosition:
-    """Position of a run. `step`: of STEPS; `after`: the last dead letter that the step is done with.
+    """Position of a run.
 
-    `code_*`: how far the events of the next code are read. `code_began`: the database's clock when their reading began.
+    `step`: of STEPS; `after`: the last finished dead letter of the step. `code_*`: how far the
+    events of the next code are read. `code_began`: the database's clock when their reading
+    began.
     """
 
     up_to: RowNumber

@@ -82,7 +82,10 @@ async def find_code(
 
 
 async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLetter) -> bool:
-    """Return whether a mapping, or the carrier's normalizer of today, knows the code. The normalizer is asked by example."""
+    """Return whether a mapping, or the carrier's present normalizer, knows the code.
+
+    The normalizer is tried with an example.
+    """
     ((mapped,),) = await (await connection.execute(_SQL["has_mapping"], code.parameters)).fetchall()
     if mapped:
         return True

@@ -46,7 +46,10 @@ COUNTERS: Final = (
 
 @dataclass(slots=True)
 class RenormalizeReport:
-    """Findings of a run. The counters are of events, `changes` by (status in effect, status now)."""
+    """Findings of a run.
+
+    The counters are of events, `changes` by (status in effect, status now).
+    """
 
     messages: int = 0
     events: int = 0

@@ -1,4 +1,4 @@
-"""Events as the log holds them, and the reading that is in effect for each: the end of its chain of our own corrections. Pure."""
+"""Logged events, each with its effective reading: the end of its chain of our corrections. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -131,7 +131,7 @@ def is_known(document: Document) -> bool:
 
 
 def event_of(document: Document) -> Event:
-    """Return a logged event without its personal part. Raises ValueError where it is not `is_known`."""
+    """Return a logged event without its personal part. Raises ValueError unless it `is_known`."""
     raw = document["raw"]
     reason = document.get("reason")
     status = document.get("status")

@@ -34,7 +34,10 @@ Wake = Callable[[frozenset[str]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rereader:
-    """Dependencies of reading again. `writer`: the name that the log's batches carry. `archive`: the folder of older bodies."""
+    """Dependencies of reading again.
+
+    `writer`: the name that the log's batches carry. `archive`: the folder of older bodies.
+    """
 
     keyring: Keyring
     carriers: Mapping[str, Carrier]
@@ -68,7 +71,10 @@ class Rereader:
 
 
 class WalkPage(NamedTuple, Generic[Position]):
-    """Some messages, each with the position after it (None: no walk stops there), and the position after the page."""
+    """Some messages, each with the position after it, and the position after the page.
+
+    None: no walk stops there.
+    """
 
     messages: Sequence[tuple[UUID, Position | None]]
     end: Position
@@ -81,7 +87,10 @@ WalkPages = Callable[[Connection, Position], Awaitable[WalkPage[Position]]]
 
 @dataclass(slots=True, kw_only=True)
 class HistoryWalk:
-    """Reads messages of a carrier again. `messages_max`, `seconds` None: to the end. `per_second`: messages."""
+    """Reads messages of a carrier again.
+
+    `messages_max`, `seconds` None: to the end. `per_second`: messages.
+    """
 
     connections: Connections
     rereader: Rereader
@@ -118,7 +127,10 @@ class HistoryWalk:
                 return position, page.is_last
 
     def leaves_unknown(self, code: CodeKey) -> bool:
-        """Return whether an event with the code is as unknown as before. A message that is no longer in the tables is not read at all."""
+        """Return whether an event with the code is as unknown as before.
+
+        Messages that are no longer in the tables are not read.
+        """
         return code in self.report.codes_left or self.report.messages < self.asked
 
     async def record(self, actor: str, details: Mapping[str, Any], *, is_done: bool) -> None:

@@ -28,7 +28,7 @@ _LATE: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class UnknownCode:
-    """Type and code as the carrier prints them; None: it prints none; `text`: any text in its place."""
+    """Type and code as the carrier prints them; None: absent; `text`: any text in its place."""
 
     carrier_id: str
     raw_type: str | None
@@ -51,7 +51,10 @@ class UnknownCode:
 def messages_with(
     code: UnknownCode, *, since: datetime | None = None, limit: int = LISTED_AT_ONCE
 ) -> WalkPages[UUID]:
-    """Return the pages of a walk over the messages with a code from when it was unknown. `since`: of those appended since then."""
+    """Return the pages of a walk over messages with a code, from the start of its being unknown.
+
+    `since`: of those appended since then.
+    """
 
     async def page(connection: Connection, after: UUID) -> WalkPage[UUID]:
         late = None if since is None else since - _LATE
@@ -81,7 +84,7 @@ async def transaction_id(connection: Connection) -> int:
 
 
 async def wait_for_older_transactions(connection: Connection, resolved_by: int) -> None:
-    """Wait until every transaction that writes and that began before `resolved_by` ended is over; not for ever."""
+    """Wait for all writing transactions that began before `resolved_by` ended; not for ever."""
     deadline = time.monotonic() + _WRITERS_SECONDS
     while time.monotonic() < deadline:
         ((writing,),) = await (

@@ -159,7 +159,10 @@ def _read_again(
     keyring: Keyring,
     mappings: Mappings,
 ) -> Read | Burial | None:
-    """Read by the stable version and the mappings; None: it does not open any more, or is stored no longer (`body` None)."""
+    """Read by the stable version and the mappings.
+
+    None: it does not open any more, or is no longer stored (`body` None).
+    """
     if body is None:
         return None
     try:
@@ -237,7 +240,10 @@ def _plan(
 
 
 def _reading_clear(task: RereadTask) -> Carrier:
-    """Return the carrier, asked about raw fields as the log has them: the texts that it knows are found by their stand-ins."""
+    """Return the carrier, asked about raw fields as logged.
+
+    The texts that it knows are found by their placeholders.
+    """
     carrier = task.carrier
     known = known_texts(
         carrier.texts, carrier.carrier_id, task.keyring.carrier_digest(carrier.carrier_id)
@@ -291,7 +297,10 @@ def _unread(
     events: Sequence[Event],
     mappings: Mappings,
 ) -> Read:
-    """Return corrections from raw fields: the source is still the message, by the commitment to its body."""
+    """Return corrections from raw fields.
+
+    The source is still the message, by the commitment to its body.
+    """
     source = Provenance(
         message_id=settled.message_id,
         body_commitment=bytes.fromhex(root["body_commitment"]),

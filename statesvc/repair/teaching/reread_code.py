@@ -50,7 +50,11 @@ class RereadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadPosition:
-    """Position of a run. `began`: the database's clock when it began; `is_left`: some events are as unknown as before."""
+    """Position of a run.
+
+    `began`: the database's clock when it began; `is_left`: some events are as unknown as
+    before.
+    """
 
     place: LogPosition = BEGINNING
     began: datetime | None = None
@@ -75,7 +79,10 @@ class CodeReread:
     )
 
     async def run(self) -> RenormalizeReport:
-        """Read from the position on. The corrections are in the log, and the run is an operator action, when it returns."""
+        """Read from the position on.
+
+        The corrections are in the log, and the run is an operator action, when it returns.
+        """
         code = self.request.code
         listed = UnknownCode(
             code.carrier_id, listed_code(code.raw_type), listed_code(code.raw_code)

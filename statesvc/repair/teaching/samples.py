@@ -110,7 +110,10 @@ async def code_samples(
     personal: bool,
     limit: int,
 ) -> list[CodeSample]:
-    """Return samples of a code as dead letters list it (carrier, type, code), the newest first. `personal`: with their texts."""
+    """Return samples of a code as dead letters list it (carrier, type, code), the newest first.
+
+    `personal`: with their texts.
+    """
     carrier_id, raw_type, raw_code = listed
     parameters = {
         "carrier_id": carrier_id,
