@@ -40,6 +40,7 @@ async def look_up(batch: AppendBatch) -> None:
     shipments = {shipment for _, shipment in batch.named}
     printed = printed_parcels(batch)
     wanted = shipments | set(printed.values())
+    # locks before reads: each later statement then sees all that earlier holders committed
     asked_heads = await lock_streams(connection, batch.keyring, wanted)
     asked_new = await reserve_streams(
         connection, wanted, bounded=batch.when_locked is WhenLocked.POSTPONE
@@ -49,8 +50,10 @@ async def look_up(batch: AppendBatch) -> None:
     )
     asked_states = await read_states(connection, shipments)
     asked_subscribed = await read_subscribed(connection, batch.proposals)
+    # last, under all locks: times and batch ids must grow along each stream
     asked_stamp = await begin_batch(connection)
     if batch.still_leased is not None:
+        # fencing: a message whose lease was lost belongs to another worker, with its verdict
         leased = await batch.still_leased.rows()
         drop(
             batch,

@@ -50,8 +50,11 @@ async def append_claimed(
     """
     with ExitStack() as settling:
         async with pipelined_transaction(connection) as pipeline:
+            # anew at each try: a failed transaction leaves its results in the batch
             batch = batch_on(pipeline)
             message_ids = [read.message_id for read in batch.messages]
+            # first: messages precede shipments in the lock order, and its lock_timeout bounds the
+            # rest
             batch.still_leased = await lock_leased(
                 pipeline, token, message_ids, lock_seconds=lock_seconds
             )
@@ -78,6 +81,7 @@ async def append(batch: AppendBatch) -> AppendBatch:
         await assemble(batch)
         await project_events(batch)
         await read_told(batch)
+    # also without new events: bodies are sealed under the keys of all named shipments
     await write_streams(batch)
     if batch.wrote:
         await write_entries(batch)

@@ -178,6 +178,8 @@ class Pipeline:
 
     async def _send_and_wait(self, last: Callable[[], None]) -> None:
         last()
+        # only before the first answer: the caller has not yet acted on any row, so all may be
+        # repeated
         first, self._before_first_answer = self._before_first_answer, None
         try:
             await self._answered()
@@ -186,6 +188,7 @@ class Pipeline:
             self._prepared.names.clear()
             if first is None:
                 raise
+            # the failed transaction must end first: BEGIN is the first of these statements
             await self.rollback()
             for statement in first:
                 self._send(statement)
@@ -219,6 +222,8 @@ class Pipeline:
             case PipelinedRows():
                 awaited.result = result
             case _Preparing(key, name):
+                # only now: after an earlier error the server skips the Parse, and the name does not
+                # exist
                 self._prepared.names[key] = name
                 del self._preparing[key]
         return None

@@ -157,6 +157,8 @@ class Notifier:
         ended: list[UnsettledAttempt] = []
         settled_before = False
         while True:
+            # before ended attempts are taken, never after: one that ends meanwhile must cause the
+            # next turn
             self._wake.clear()
             self._take_ended(ended)
             try:
@@ -169,6 +171,8 @@ class Notifier:
                 ):
                     raise
                 _log.warning("notifier_turn_failed", error=error, count=len(ended))
+                # the COMMIT may have succeeded without its answer: the next try must not record
+                # tries twice
                 settled_before = bool(ended)
                 self._claim_soon()
                 # what ends meanwhile belongs to the next group: its outcome is known
@@ -216,6 +220,8 @@ class Notifier:
             # a hint that comes from here on is for the next turn
             self._claim_at = math.inf
         if not ended and not (claims and may_claim):
+            # without a permit: its return wakes us, the sweep is a safety net; None: no claim was
+            # due
             return self._sweep_seconds() if claims else None
         async with self._context.pool.connection() as connection:
             with self._context.telemetry.stage(Stage.SETTLE, deliveries=len(ended)):
@@ -227,6 +233,7 @@ class Notifier:
             self._settled(ended, done)
             deliveries = await self._deliveries(connection, done.claimed)
             if done.claimed is None:
+                # settled without a claim: 0 asks again, as a failure moved due times; else as above
                 return 0.0 if failed else self._sweep_seconds() if claims else None
             self._clock.set(done.claimed.at)
             started = self._attempts.start(group, offer, deliveries)
@@ -235,14 +242,18 @@ class Notifier:
             self._context.telemetry.claims.add(
                 1, {"queue": "outbox", "fill": _fill(found, full=found == offer.free)}
             )
+            # an answer during the claim forbade them; uncharged, and free before their leases end
             if started.refused:
                 await give_back(connection, started.refused, token=done.claimed.token)
             if any(delivery.has_rate for delivery in deliveries) and not self._has_rates:
+                # from now on each turn asks for the due time; this turn may not have
                 self._has_rates = True
                 return 0.0
         if failed or started.again:
             return 0.0
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
+        # before the pause: an attempt that ends during it is settled at once, and its permit
+        # claimed for
         self._permits.wait_for(offer)
         self._note_due(done)
         if deliveries:

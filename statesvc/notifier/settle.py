@@ -71,6 +71,7 @@ async def settle(
     Its last statements are sent with the caller's next. `again`: an earlier commit of this
     group has an unknown outcome; notifications that it settled are left unchanged.
     """
+    # first: notifications come first in this lock order, and the stamp is read under their locks
     asked_rows = await send(
         pipeline,
         _SQL["hold"],
@@ -81,7 +82,9 @@ async def settle(
     rows, stamp = await asked_rows.rows(), await asked_stamp.rows()
     held, waiting = {row[:3] for row in rows if row[3]}, {row[:3] for row in rows}
     now = stamp.recorded_at
+    # fencing: a row with another token is no longer ours to remove or to reschedule
     ours = [f for f in group if _key(f.delivery) in held]
+    # after a COMMIT without an answer, it may have settled a row that is gone, and recorded its try
     known = [f for f in group if not again or _key(f.delivery) in held]
     concluded = _conclusion([(f, _next_step(f)) for f in ours])
     _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)

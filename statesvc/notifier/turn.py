@@ -30,8 +30,7 @@ class Turn:
 
     `settled_before`: the outcome of an earlier commit of this group is unknown. `claims`: there
     may be notifications to claim; otherwise only those behind a settled notification are.
-    `asks_due`: query the next due time, also after a claim of notifications that waited for
-    their time.
+    `asks_due`: also query when the next notification becomes due.
     """
 
     worker: str
@@ -64,6 +63,7 @@ async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Tu
             settled = await settle(
                 pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before
             )
+        # after the settling: only now the notifications behind the settled ones are claimable
         if turn.claim is not None and (turn.claims or settled.has_neighbours):
             asked_claim = await send_claim(pipeline, turn.claim)
             if turn.asks_due:

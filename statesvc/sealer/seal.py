@@ -147,6 +147,7 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
         return SealPass(sealed=before)
     clock = rows[0][-1]
     sealed_at = clock if before.sealed_at is None else max(clock, before.sealed_at + _TICK)
+    # a copy: a failed pass must leave the sealed tree as it was
     tree = before.tree.copy()
     places, subtrees = [], []
     for batch_id, recorded_from, recorded_to, leaf_hashes, _ in rows:

@@ -267,6 +267,7 @@ async def _append_parts(
             await _give_back(context, lease, reads, error)
         case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
             log.warning("batch_halved", messages=len(reads), exc_info=error)
+            # halving isolates the message at fault; all others still take effect
             half = len(reads) // 2
             return await _append(context, lease, reads[:half]) + await _append(
                 context, lease, reads[half:]

@@ -130,6 +130,7 @@ class Worker:
         self._loop_seconds = time.thread_time()
         failures = 0
         try:
+            # a slot first, then the claim: no lease runs out while its batch waits for a slot
             while await self._at_most_running(self._limits.batches_in_progress - 1):
                 await self._window_passed()
                 if self._stopping.is_set():
@@ -145,6 +146,7 @@ class Worker:
                     self._claim_from = (
                         self._claimed_at + self._limits.window_seconds if complete else -math.inf
                     )
+                    # inside the try: this query may fail too, and then backs off like the claim
                     pause = 0.0 if messages else await self._pause(complete=complete)
                     failures = 0
                 except Exception:
@@ -162,12 +164,15 @@ class Worker:
                     for part in split_by_volume(self._without_postponed(messages)):
                         self._start(part)
                     if len(messages) < self._limits.batch_min:
+                        # a burst of wake-ups does not even wake the process; they are read at the
+                        # end
                         with self._listener.paused(INBOX):
                             await set_within(
                                 self._stopping,
                                 self._limits.cooldown_seconds
                                 * (1 - len(messages) / self._limits.batch_min),
                             )
+                    # no ready message was left: sleep without an empty claim to find that out
                     if complete:
                         await set_within(self._woken, self._known_pause(time.monotonic()))
         finally:
@@ -193,6 +198,7 @@ class Worker:
     async def _work_alone(self, messages: list[Message]) -> None:
         """Process a message that may kill the worker, alone: no other message is charged for it."""
         began = time.monotonic()
+        # cancelled and given back first: a death beside it would charge them, too
         await self._end_waiting()
         for message in messages:
             if message.rescued_from is not None:
@@ -219,7 +225,7 @@ class Worker:
         return [message for message in messages if not message.postponed]
 
     async def _end_waiting(self) -> None:
-        """Give back messages that wait for a lock. Requires that no batch is in progress."""
+        """Give back messages that wait for a lock, before a message is processed alone."""
         if self._postponed is not None:
             messages = self._waiting_for_locks
             await cancel_fully(self._postponed)
@@ -243,6 +249,7 @@ class Worker:
         with self._context.telemetry.stage(Stage.CLAIM, limit=limit):
             async with self._context.pool.connection() as connection:
                 claimed = await claim(connection, asked)
+        # only after success: a sweep that failed is due again
         if sweep:
             self._swept_at = time.monotonic()
         self._count_claimed(claimed, limit)
@@ -320,6 +327,7 @@ class Worker:
 
     def _done(self, task: asyncio.Task[None], messages: int) -> None:
         self._running.pop(task, None)
+        # it has the reserved slot, so no claim waits for it; its time is mostly waiting for locks
         if task is self._postponed:
             self._postponed = None
             return
@@ -377,6 +385,8 @@ class Worker:
             if self._running and not is_cancelled:
                 await asyncio.wait(self._running, timeout=self._limits.grace_seconds)
         finally:
+            # also if the wait was cancelled: leases given back are claimed at once, others after
+            # their end
             late = dict(self._running)
             await self._give_back(late)
             if late or self._throttled:

@@ -158,15 +158,19 @@ class ClientConnection(web.RequestHandler):
         if self._is_refused:
             return
         if self._early is not None:
+            # adopted: the bytes that the other process has read come first, with `begin`
             self._early += data
         elif not data or not self._body.is_eof():
+            # the rest of a request that is already ours
             self._feed(data)
         elif self._request_count == self._answered:
+            # no answer is owed: the only state in which the connection may move
             self._take_head(data)
         elif self._sharing is None:
             self._feed(data)
         else:
-            # aiohttp would answer it here, whosever it is
+            # pipelined: aiohttp would answer it here, even if the other process owns it; pausing
+            # bounds the bytes held
             self._held += data
             self._pause_transport_reading()
 
@@ -217,9 +221,11 @@ class ClientConnection(web.RequestHandler):
             transport is None
             or self._close
             or self._force_close
+            # unsent bytes exist in this process only and would be lost
             or transport.get_write_buffer_size()
         ):
             return False
+        # before the transfer: bytes read here afterwards would be missing in the other process
         transport.pause_reading()
         if not sharing.recipient.give(
             transport.get_extra_info("socket").fileno(), head, is_shared=self._is_shared
