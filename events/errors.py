@@ -23,7 +23,7 @@ class Cause(StrEnum):
     UNKNOWN_CODE = "unknown_code"
     """A carrier code without a mapping; one dead letter per (carrier, type, code)."""
     CONTRADICTS_TEXT = "contradicts_text"
-    """A code whose text names another status.
+    """A code that contradicts the status of its text.
 
     One dead letter per (carrier, type, code, status of the text).
     """

@@ -108,7 +108,7 @@ class Reading:
     reason: Reason | None = None
     by_category: bool = False
     contradicted: Status | None = None
-    """Status in the text of an unmapped scan whose code names another."""
+    """Status in the text of an unmapped scan, where its code names another status."""
     discriminator: str = ""
     piece: str | None = None
     native_id: str | None = None

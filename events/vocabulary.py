@@ -110,7 +110,7 @@ class TimePrecision(StrEnum):
 
 
 class Verdict(StrEnum):
-    """Outcome of an append for one event."""
+    """Outcome of an append for an event."""
 
     APPENDED = "appended"
     DUPLICATE = "duplicate"

@@ -173,7 +173,7 @@ def deadlines(state: ShipmentState, rules: ExpectationRules) -> Iterator[Deadlin
 
 
 def flagged(state: ShipmentState) -> list[str]:
-    """Return the observed expectations whose cause still holds."""
+    """Return the observed expectations that still have their cause."""
     if not state.observed:
         return []
     return [

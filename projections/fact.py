@@ -94,7 +94,7 @@ decode_event: Final = Decoder(LoggedEvent).decode
 
 @value(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One event. `instant` has a fixed offset, so its wall clock is the carrier's local time.
+    """An event. `instant` has a fixed offset, so its wall clock is the carrier's local time.
 
     `is_timed`: the carrier printed a time; without it `instant` is the time of receipt and is
     used for sorting only. `corrects` names the event that a correction is about, `anchor` the

@@ -31,7 +31,11 @@ class Flag(StrEnum):
 
 
 class Move(NamedTuple):
-    """Effect of one scan. `flag_if_out_again` replaces `flag` where the parcel has gone out again since it was delivered."""
+    """Effect of a scan.
+
+    `flag_if_out_again` replaces `flag` where the parcel has gone out again since it was
+    delivered.
+    """
 
     to: Status
     flag: Flag | None

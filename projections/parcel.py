@@ -53,7 +53,7 @@ class SourceFilter(NamedTuple):
 
 
 class SourceChange(NamedTuple):
-    """One status change of a source.
+    """A status change of a source.
 
     Equal statuses: an update of details of the status, or an observation.
     """

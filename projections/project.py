@@ -45,7 +45,7 @@ def _reported(state: ShipmentState) -> tuple[object, ...]:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change to notify subscribers of: a transition, or an update.
+    """A change to notify subscribers of: a transition, or an update.
 
     An update keeps the status: `from_status` equals `to_status`.
     """
@@ -67,7 +67,7 @@ class Change:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Projected:
-    """State of one shipment after the batch."""
+    """State of a shipment after the batch."""
 
     last: EventRow
     state: ShipmentState
@@ -127,7 +127,7 @@ def _project_shipment(
     history: Sequence[Fact] | None,
     rows: Sequence[EventRow],
 ) -> bool:
-    """Project one shipment's rows, grouped by message.
+    """Project a shipment's rows, grouped by message.
 
     Return False where the history is needed and absent.
     """

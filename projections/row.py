@@ -15,7 +15,7 @@ from projections.state import ShipmentState
 
 
 class ShipmentRow(NamedTuple):
-    """One row of `statesvc.shipment`. `flags` sorted; `state` is the fold's whole accumulator.
+    """A row of `statesvc.shipment`. `flags` sorted; `state` is the fold's whole accumulator.
 
     `due_at`: the time of the next check of the shipment's expectations. It depends on today's
     rules, and may be early.

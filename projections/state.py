@@ -115,7 +115,7 @@ class ShipmentState:
 
     @property
     def signed_by_event_id(self) -> str | None:
-        """The event whose sealed part holds the signer's name."""
+        """The event with the signer's name in its sealed part."""
         return self.signature.event_id if self.signature else None
 
     def to_json(self) -> bytes:

@@ -145,7 +145,7 @@ def _end(tracking: kit.JsonObject, end: str) -> kit.EventPlace:
 
 
 def _rollup(tracking: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield a tracking without checkpoints as one scan at its own time, where its tag says something of the parcel."""
+    """Yield a tracking without checkpoints as a scan at its own time, if its tag has a meaning."""
     meaning = _said(tracking)[1]
     if meaning.kind is kit.Kind.SCAN:
         yield (
@@ -166,7 +166,10 @@ def _said(checkpoint: kit.JsonObject) -> tuple[kit.Raw, kit.Meaning]:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Yield a tracking without checkpoints as a scan at its own time, if its tag has a meaning."""
+    """Read a known subtag or tag.
+
+    An unknown subtag is read by its tag, which the raw fields lack.
+    """
     return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 

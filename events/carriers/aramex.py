@@ -29,7 +29,7 @@ _EPOCH: Final = re.compile(
 
 
 class Update(NamedTuple):
-    """One update of a waybill, from either format."""
+    """An update of a waybill, from either format."""
 
     where: str
     number: str | None
@@ -77,7 +77,7 @@ def _time(printed: str | None, at: kit.EventPlace, received_at: datetime) -> kit
 def _at_place(found: kit.PrintedTime | None, printed: str | None) -> kit.PrintedTime | None:
     """Return the time at the place.
 
-    The offset next to an epoch is that of the place, whose wall clock the SOAP answer prints.
+    The offset next to an epoch is that of the place, as is the wall clock of the SOAP answer.
     """
     offset = kit.read_offset(printed) if printed else None
     if found is None or offset is None or found.tz_source is kit.TzSource.RECEIVED:

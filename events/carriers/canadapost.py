@@ -57,8 +57,8 @@ ZONES: Final = {
 }
 """Zones that Canada Post abbreviates, in English and French.
 
-The standard name is that of the zone, printed in summer too: `CSTNO` is the one
-without daylight time.
+The standard name is that of the zone, printed in summer too: `CSTNO` is the zone without daylight
+time.
 """
 
 PROVINCES: Final = frozenset(

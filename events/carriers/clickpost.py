@@ -78,7 +78,7 @@ def _pushes(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit
 def _tracked(
     result: kit.JsonObject, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield the scans of an answer to track-order, whose names are waybills."""
+    """Yield the scans of an answer to track-order, which names its members by waybill."""
     for waybill, tracking in result.items():
         where = f"/{_ORDERS}/{waybill}"
         if type(tracking) is not dict:

@@ -1,4 +1,4 @@
-"""Scans whose code and text name different statuses are kept unmapped until a table decides.
+"""Scans with a code and a text of different statuses are kept unmapped until a table decides.
 
 Only a text that as a whole is a known text counts, only statuses that a parcel cannot have
 together, and not a text that the carrier's public list prints for this very code.

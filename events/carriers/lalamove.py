@@ -1,4 +1,4 @@
-"""Lalamove: its webhooks, version 3, of which one is about the status of an order. Times are UTC.
+"""Lalamove: its webhooks, version 3; only that of an order's status counts. Times are UTC.
 
 Its signature is inside the body that it signs, and covers the path of the shipper's URL; the URL's
 own secret authenticates it here.

@@ -1,8 +1,8 @@
 """Rules for the readings of every carrier, applied to the output of its own reader.
 
 A message without readings and without rejections must itself declare that it is empty. Zones that
-are printed beside a time count. A date before carriers printed tracking is a placeholder. A code
-whose text contradicts it is not believed.
+are printed beside a time count. A date before carriers printed tracking is a placeholder. A code is
+not believed if its text contradicts it.
 """
 
 from collections.abc import Callable, Iterable, Sequence

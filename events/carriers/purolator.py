@@ -1,7 +1,7 @@
 """Purolator: the SOAP answer of its tracking service, by PIN or by reference.
 
-The type of a scan is its code. `Other` is most of them: there the text decides, matched whole. Times are local to the depot, whose name
-ends with its province.
+The type of a scan is its code. `Other` is most of them: there the text decides, matched whole.
+Times are local to the depot; its name ends with the province.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def normalize(
 
 
 def _rest(body: object, received_at: datetime, rejections: kit.Rejections) -> Iterator[kit.Reading]:
-    """Yield the events of the REST service, whose codes are numbers."""
+    """Yield the events of the REST service, which has numeric codes."""
     if type(body) is not dict or _SHIPMENTS not in body:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Purolator"

@@ -1,7 +1,7 @@
 """SmartKargo: a list of events, each with its own air waybill and piece.
 
-A time is local to the station of the event, with the name of its IANA zone next to it in the partner format and nothing in the other; a
-fraction may have seven digits.
+A time is local to the station of the event, with the name of its IANA zone next to it in the
+partner format only; a fraction may have seven digits.
 """
 
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ from events.carriers.ups_quantum_view import ROOT, read_quantum_view
 _ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
 _ERROR_KEYS: Final = frozenset({"response", "errors", "Fault", "fault", "Error"})
 _ESTIMATES: Final = ("RDD", "SDD")
-"""Types of delivery dates that lie ahead, the better one first: rescheduled, scheduled."""
+"""Types of future delivery dates, the better first: rescheduled, scheduled."""
 
 
 def read_json_message(

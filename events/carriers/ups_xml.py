@@ -1,4 +1,4 @@
-"""UPS in XML: the legacy `TrackResponse` and the SOAP one, which prints type and code of a status elsewhere."""
+"""UPS in XML: the legacy `TrackResponse` and SOAP's, with a status's type and code elsewhere."""
 
 from collections.abc import Iterator
 from datetime import datetime

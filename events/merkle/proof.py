@@ -10,7 +10,7 @@ from events.merkle.node import EMPTY_ROOT, LeafRange, node_hash
 
 
 def inclusion_ranges(index: int, size: int) -> list[LeafRange]:
-    """Return the subtrees whose roots prove that the tree of `size` leaves contains leaf `index`.
+    """Return the subtrees that prove that the tree of `size` leaves contains the leaf `index`.
 
     The lowest first.
     """

@@ -1,7 +1,7 @@
 """Events of a JSON, XML or form body by the path of their list, as scalars by their paths.
 
 Each has its own and the outer scalars. A path is `/data/shipments/[]/scans/[]`: `[]` matches each
-member of a list, `{}` each member of an object whose names are keys, such as numbers. Drafted
+member of a list, `{}` each member of an object with keys as names, such as numbers. Drafted
 carriers are read so (docs/carrier-package.md): slower than a module that looks up the fields it
 knows.
 """

@@ -41,7 +41,7 @@ class _Fields(NamedTuple):
     names: frozenset[str]
     """All field names."""
     whole_keys: tuple[bytes, ...]
-    """Fields whose number is a single value, as keys of a JSON text."""
+    """Fields with a number as their single value, as keys of a JSON text."""
     part_keys: tuple[bytes, ...]
     """Those of numbers that are joined, and of the objects in `keyed`."""
 

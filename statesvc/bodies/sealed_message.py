@@ -12,12 +12,15 @@ from events.crypto.sealing import SealingKey, commitment, salted
 from statesvc.database.arrays import Array, byteas, ints, texts, uuids
 
 SILENT: Final = {"statesvc-notify": "false"}
-"""Headers of a message whose changes are sent to no subscription. No carrier can send it: only listed headers are stored."""
+"""Headers of a message without notifications of its changes.
+
+No carrier can send it: only listed headers are stored.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SealedMessage:
-    """One row for `statesvc.put`. `headers` is a JSON object.
+    """A row for `statesvc.put`. `headers` is a JSON object.
 
     `digest` recognises byte-identical retries of this carrier.
     """

@@ -53,9 +53,9 @@ def archive_at(place: str) -> ArchivePath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveNames:
-    """Names of one archive's files.
+    """Names of an archive's files.
 
-    `suffixes`: those of the files of one period; the first file leads to the others.
+    `suffixes`: those of the files of a period; the first file leads to the others.
     """
 
     subject: str

@@ -11,7 +11,7 @@ FIRST: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyRecord:
-    """One message's body as it is stored.
+    """A message's body as it is stored.
 
     `sealed` under the body's own key, which is not in the file.
     """

@@ -74,7 +74,7 @@ class Started:
 
 
 class Attempts:
-    """Attempts of one notifier. `wake` is set at each end.
+    """Attempts of a notifier. `wake` is set at each end.
 
     `ended` receives finished attempts, to be settled until `settle_at`.
     """

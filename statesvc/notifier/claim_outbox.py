@@ -33,7 +33,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery(QueuedNotification):
-    """One leased notification, complete for sending.
+    """A leased notification, complete for sending.
 
     Without secrets: a sealed notification cannot be opened, so it cannot be sent.
     """
@@ -83,8 +83,8 @@ class ClaimedRows:
     ) -> list[Delivery]:
         """Return the deliveries to send. Raises ArchivedHistoryError.
 
-        `thin`: shipments whose history cannot be read now: their notifications hold the
-        change only.
+        `thin`: shipments with an unreadable history: their notifications hold the change
+        only.
         """
         full = [
             (row.shipment_id, row.sequence)

@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """An unleased row of the outbox. `stands`: it has replaced others already."""
+    """An unleased row of the outbox. `stands`: it already replaces others."""
 
     shipment_id: UUID
     sequence: int

@@ -43,7 +43,7 @@ _BOARD = queries("statesvc.notifier", "limiter_board")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogBound:
-    """Bound of the notifications that may wait for one subscription before they are coalesced."""
+    """Bound of a subscription's waiting notifications before they are coalesced."""
 
     count_max: int = 10_000
     age_seconds: float = 24 * 3600.0
@@ -75,7 +75,7 @@ class NotifierUpkeep(Periodic):
             await self._operator.notify(self._context.pool)
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
-        """Run one pass."""
+        """Run a pass."""
         row = await (await connection.execute(_SQL["find"], REVIEW_BOUNDS)).fetchone()
         has_deleted, has_dead_notifiers, has_failing = row or (False, False, False)
         if has_deleted:

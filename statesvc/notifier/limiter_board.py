@@ -40,7 +40,7 @@ _log = structlog.get_logger()
 
 
 class LimiterBoard(Periodic):
-    """Board of one notifier. It makes no query while no notification is sent."""
+    """Board of a notifier. It makes no query while no notification is sent."""
 
     def __init__(
         self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str

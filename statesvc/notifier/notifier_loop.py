@@ -60,7 +60,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifierLimits:
-    """Bounds of one notifier. The lease outlasts the longest try and its settling."""
+    """Bounds of a notifier. The lease outlasts the longest try and its settling."""
 
     in_flight_max: int = 256
     lease_seconds: float = 45.0

@@ -96,7 +96,6 @@ class Failing:
 
 
 def judge(failing: Failing, *, now: datetime) -> Judgement:
-    """Judge one receiver."""
     lasts = now - failing.since
     if failing.last_at - failing.since < SPREAD_MIN or lasts < WARN_AFTER:
         return Judgement.WAIT

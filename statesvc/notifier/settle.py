@@ -163,7 +163,7 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
 
 
 def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: set[Key]) -> None:
-    """Add tries whose lease another notifier has now: to that notifier's, or as late tries."""
+    """Add tries of leases lost to another notifier: to that notifier's, or as late tries."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:
         if _key(one.delivery) in waiting:

@@ -54,7 +54,7 @@ class TurnResult:
 
 
 async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Turn) -> TurnResult:
-    """Commit the turn, all or nothing."""
+    """Commit the turn as a whole."""
     settled = Settled()
     asked_claim: Pending[ClaimedRows] | None = None
     asked_due: Pending[NextDue] | None = None

@@ -26,7 +26,7 @@ _SETTLEMENTS: Final[Columns] = {
 
 @value(frozen=True, slots=True)
 class Message:
-    """One leased message.
+    """A leased message.
 
     At stage `normalized` a foreign worker has read it: `normalized` holds its events, sealed
     like the body.
@@ -50,7 +50,7 @@ class Message:
     postponed: int = 0
     """Number of times that it was given back because a shipment that it names was locked."""
     rescued_from: str | None = None
-    """The worker whose lease on it ended without a verdict."""
+    """The worker that held the lease that ended without a verdict."""
     traceparent: str | None = None
     """Trace in which it came in, where that is sampled."""
     mappings: int = 0
@@ -158,7 +158,7 @@ class Settlement:
 
 
 async def settle(connection: Sender, settlements: Sequence[Settlement], *, worker: str) -> None:
-    """End messages whose rows this transaction holds."""
+    """End messages; this transaction must hold their rows."""
     rows = [
         (
             s.message_id,

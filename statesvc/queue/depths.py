@@ -20,7 +20,7 @@ COUNT_MAX: Final = 100_000
 
 
 class CarrierDepths(TypedDict):
-    """The messages of one carrier."""
+    """The messages of a carrier."""
 
     ready: int
     leased: Annotated[int, Field(description="Held by a worker.")]

@@ -160,7 +160,7 @@ def meaning_of_row(kind: str | None, status: str | None, reason: str | None) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeMapping:
-    """One row. `kind` None: from here on the normalizer's own meaning applies."""
+    """A row. `kind` None: from here on the normalizer's own meaning applies."""
 
     revision: int
     carrier_id: str
@@ -189,7 +189,7 @@ class CodeMapping:
 async def current_mappings(
     connection: AsyncConnection[Any], *, carrier_id: str | None = None
 ) -> list[CodeMapping]:
-    """Return the latest row of each code, of one carrier or of all."""
+    """Return the latest row of each code, of a single carrier or of all."""
     cursor = connection.cursor(row_factory=class_row(CodeMapping))
     await cursor.execute(_SQL["current_mappings"], {"carrier_id": carrier_id})
     return await cursor.fetchall()

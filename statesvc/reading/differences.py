@@ -1,4 +1,4 @@
-"""Differences between two versions of a normalizer in one message, by event and field. Pure.
+"""Differences between two versions of a normalizer in a message, by event and field. Pure.
 
 Events are matched by their id. A field that may name a person is compared and stored as a keyed
 digest only, under the carrier's own key.
@@ -20,7 +20,7 @@ EVENT: Final = "event"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field of one event.
+    """A field of an event.
 
     `event_id` None: the difference is about the message (`verdict`, `rejections`).
     """

@@ -15,7 +15,7 @@ COUNT_MAX: Final = 10_000
 
 
 class ReadingState(NamedTuple):
-    """One of a carrier's two readings, and its fleet.
+    """A reading of a carrier, and its fleet.
 
     `share` in percent; times in seconds ago, None: never.
     """
@@ -63,7 +63,7 @@ class ReadingState(NamedTuple):
 async def list_readings(
     connection: AsyncConnection[Any], carrier_id: str | None = None
 ) -> list[ReadingState]:
-    """Return the state of one carrier or all, stable first; only carriers with a foreign reader."""
+    """Return the state of a carrier or of all, stable first; only those with a foreign reader."""
     cursor = await connection.execute(
         _SQL["readings"], {"carrier_id": carrier_id, "count_max": COUNT_MAX}
     )

@@ -28,7 +28,7 @@ Connection = AsyncConnection[Any]
 async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement]]) -> None:
     """Have these candidates try messages that this transaction is about to settle.
 
-    Messages whose body cannot be opened are left out.
+    Messages with a body that cannot be opened are left out.
     """
     rows = [
         (

@@ -84,7 +84,7 @@ class Read:
         return f"{self.source.normalizer}@{self.source.normalizer_version}"
 
     def shipments(self) -> tuple[UUID, ...]:
-        """Return all shipments that it names, with an event or without one."""
+        """Return all shipments that it names, with or without an event."""
         said = {
             numbered(event.carrier_id, event.tracking_number, event.discriminator).shipment_id
             for event in self.events
@@ -105,7 +105,7 @@ def read_message(
     mappings: Mappings | None = None,
     version: str | None = None,
 ) -> Read | Burial:
-    """Open and normalize one message with the operators' mappings.
+    """Open and normalize a message with the operators' mappings.
 
     `version` of its carrier's code; default: the stable version.
     """

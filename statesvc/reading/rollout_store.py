@@ -34,7 +34,7 @@ _WORKERS_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The rollout of one carrier. `changed_at` None: never touched."""
+    """The rollout of a carrier. `changed_at` None: never touched."""
 
     carrier_id: str
     stable: str | None = None

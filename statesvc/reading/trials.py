@@ -38,7 +38,7 @@ _DIFF_COLUMNS: Final = ("message_ids", "event_ids", "fields", "stable_values", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The trials of one candidate in one batch. `found`: differences, each with its message."""
+    """The trials of a candidate in a batch. `found`: differences, each with its message."""
 
     carrier_id: str
     stable: str
@@ -176,7 +176,7 @@ async def totals_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDifference:
-    """One field of one event that the versions read differently; personal values as keyed digests."""
+    """A field of an event that the versions read differently; personal values as keyed digests."""
 
     diff_id: int
     recorded_at: datetime

@@ -19,7 +19,7 @@ Messages of many events reach it first; single-event messages reach it where pro
 QUIET_MESSAGES_MAX: Final = 16
 """A carrier with more messages than this in a claim is not quiet."""
 SPLIT_MESSAGES_MIN: Final = 64
-"""A smaller claim is one batch: it is done sooner than two."""
+"""A smaller claim is a single batch: it is done sooner than two."""
 _SIGNIFICANT: Final = 32
 """A batch of fewer messages is too small to estimate the cost of a message."""
 _LEAST: Final = 16

@@ -16,7 +16,7 @@ _LINKS_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MessageTraces:
-    """Traces of one batch's messages; empty where tracing is off."""
+    """Traces of a batch's messages; empty where tracing is off."""
 
     spans: Mapping[UUID, Span] = field(default_factory=dict)
 

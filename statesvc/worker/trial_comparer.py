@@ -74,7 +74,7 @@ class TrialComparer:
 async def compare_handed_over(
     context: BatchContext, connection: AsyncConnection[Any], *, limit: int = _AT_ONCE
 ) -> int:
-    """Compare, keep the evidence and delete the trials in one transaction; return their number."""
+    """Compare, keep the evidence and delete the trials in a transaction; return their number."""
     async with connection.transaction():
         trials = await lock_handed_over(connection, limit=limit)
         tried: dict[TrialKey, list[ComparedTrial]] = defaultdict(list)
@@ -92,7 +92,7 @@ async def compare_handed_over(
 
 
 def _compared(context: BatchContext, each: HandedOver) -> ComparedTrial | None:
-    """Compare one trial; None where the body is gone."""
+    """Compare a trial; None where the body is gone."""
     message, tried, carrier = (
         each.as_stable_read(),
         each.as_candidate_read(),

@@ -66,8 +66,9 @@ class WorkerLimits:
     window_seconds: float = 0.0
     """From a claim that left no message ready to the next claim.
 
-    Pushes that arrive meanwhile share a batch, whose fixed cost is most of a message's cost at
-    a low rate. Messages that become due by the clock, or are released or replayed, do not wait.
+    Pushes that arrive meanwhile share a batch, and its fixed cost, which is most of a message's
+    cost at a low rate. Messages that become due by the clock, or are released or replayed, do
+    not wait.
     """
     batches_in_progress: int = 2
     """Measured: a third batch settles no more messages.

@@ -37,7 +37,7 @@ class Town:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParcelScan:
-    """One step at one place. `at` is in the zone of the place."""
+    """A step at a place. `at` is in the zone of the place."""
 
     step: ParcelStep
     at: datetime
@@ -116,7 +116,7 @@ The last journey is scanned at a depot after its delivery, which is impossible.
 
 
 def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:
-    """Invent a parcel whose last scan lies a few minutes before `now`."""
+    """Invent a parcel with its last scan a few minutes before `now`."""
     steps = rng.choices([steps for steps, _ in JOURNEYS], [weight for _, weight in JOURNEYS])[0]
     towns = rng.sample(TOWNS[carrier_id], k=3)
     at = now - timedelta(minutes=rng.randint(2, 20))

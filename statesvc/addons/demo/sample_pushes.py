@@ -1,4 +1,4 @@
-"""One push of a sample carrier with a given status.
+"""A push of a sample carrier with a given status.
 
 Pure: for tests that need a parcel in a state.
 """
@@ -41,7 +41,7 @@ class SamplePush:
 def sample_push(
     carrier_id: str, status: str, *, at: datetime, number: str | None = None
 ) -> SamplePush:
-    """Write a push that the carrier's own normalizer reads as one scan of `status`.
+    """Write a push that the carrier's own normalizer reads as a single scan of `status`.
 
     `number`: random by default.
     """

@@ -1,4 +1,4 @@
-"""A sample subscriber: registers, verifies signatures, prints one line per notification.
+"""A sample subscriber: registers, verifies signatures, prints a line per notification.
 
 Signatures follow Standard Webhooks 1.0.0. It subscribes a second time, at an address that is slow
 to answer, to give the limiter work. The verification is written out here, as a subscriber would
@@ -25,7 +25,7 @@ TOLERANCE_SECONDS: Final = 300
 
 
 def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, *, now: float) -> bool:
-    """Return whether one of the signatures was made with `secret` (`whsec_...`), and recently."""
+    """Return whether any of the signatures was made with `secret` (`whsec_...`), and recently."""
     webhook_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not timestamp.isdecimal() or abs(now - int(timestamp)) > TOLERANCE_SECONDS:
         return False

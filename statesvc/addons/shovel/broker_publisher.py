@@ -134,7 +134,7 @@ class RedisPublisher:
             raise ShovelError(f"Redis at {shown(self._url)} refuses: {error}") from None
 
     async def check(self, messages: Sequence[Taken]) -> None:
-        """Do nothing: Redis creates lists on demand."""
+        """Accept any queue: Redis creates lists on demand."""
 
     async def publish(self, messages: Sequence[Taken]) -> None:
         """Publish in one transaction."""

@@ -271,7 +271,7 @@ _SHOWN = 400
 
 
 class Class(NamedTuple):
-    """One line of a dry run.
+    """A line of a dry run.
 
     `due`: now, later, or empty for an unmapped message. `at`: in the queue or with a worker.
     """

@@ -103,7 +103,7 @@ class StoredSource:
         return batch
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """Do nothing: the file stays as it is."""
+        """Leave the file as it is."""
 
     async def waiting(self) -> int:
         """Count those that were not read yet; this reads them all."""

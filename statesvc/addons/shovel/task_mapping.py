@@ -46,8 +46,6 @@ class _Strict(BaseModel):
 
 
 class MappingRule(_Strict):
-    """One entry of `rules`."""
-
     task: str = ""
     headers: Mapping[str, str] = Field(default_factory=dict)
     carrier: str = ""
