@@ -228,6 +228,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
 
     Call it before any output is printed.
     """
+    # stdout carries the answers: from here on, prints of any library go to stderr
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # a Ctrl-C in the terminal is for the parent
@@ -253,6 +254,7 @@ def _listen(loop: asyncio.AbstractEventLoop, calls: asyncio.Queue[bytes]) -> Non
     while len(head := requests.read(_SIZE.size)) == _SIZE.size:
         (size,) = _SIZE.unpack(head)
         loop.call_soon_threadsafe(calls.put_nowait, requests.read(size))
+    # the parent is gone; sys.exit would end this thread only
     os._exit(1)
 
 

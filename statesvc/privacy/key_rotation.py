@@ -71,6 +71,7 @@ async def rotate(
     rotated.log_keys = await rewrap_seeds(connection, keyring.master)
     await _subscriptions(connection, keyring, rotated)
     await _streams(connection, keyring.master, rotated, progress)
+    # last: a rotation that was stopped is not recorded until a later run has finished it
     details = asdict(rotated)
     async with connection.transaction():
         await record_action(

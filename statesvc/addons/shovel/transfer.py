@@ -154,6 +154,7 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
         )
     if stored is None:
         return False
+    # only now: inbox and backup have the batch, so a crash before this repeats it and loses none
     await task.source.acknowledge(batch)
     task.totals.add(stored)
     task.report(task.totals)

@@ -100,6 +100,7 @@ class WayBack:
             _add(totals, state)
 
     async def _give_back(self, batch: Sequence[_Candidate], totals: Returned) -> None:
+        # before any message is taken out: a missing queue must not leave them as dead letters
         await self.publisher.check([one.taken for one in batch])
         async with self.pool.connection() as connection:
             async with connection.transaction():
@@ -113,12 +114,16 @@ class WayBack:
                 if state in _RETURNABLE and message_id is not None
             ]
             if returning:
+                # after the commit: no worker here can claim a message that the broker is about to
+                # get
                 await self.publisher.publish([one.taken for one, _ in returning])
                 parameters = {
                     "message_ids": [message_id for _, message_id in returning],
                     "digests": [each for one, _ in returning for each in one.digests],
                     "actor": self.actor,
                 }
+                # only now: after a crash before this, the next run publishes again under the same
+                # task id
                 await connection.execute(_SQL["forget_returned"], parameters)
         for one, (_, state) in out:
             _, earlier = _found(one, before)
