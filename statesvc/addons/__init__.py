@@ -1,6 +1,7 @@
-"""What may be left out of the service (STATESVC_ADDONS).
+"""The parts that an installation may leave out (STATESVC_ADDONS).
 
-Each package here declares an `ADDON` (`statesvc.seams`). The core imports none of them, and none imports another.
+Each package here declares an `ADDON` (`statesvc.seams`). The core imports none of them, and none
+imports another.
 """
 
 from typing import Final

@@ -85,7 +85,7 @@ class Facts:
 
     @property
     def late_subscriptions(self) -> list[SubscriptionGauges]:
-        """Subscriptions whose oldest notification waits for too long."""
+        """Subscriptions with an oldest notification that waits too long."""
         return _late(self.sample)
 
 

@@ -74,7 +74,10 @@ class AppendBatch:
     parcels: dict[UUID, UUID] = field(default_factory=dict)
     """The parcel of each shipment that the messages name, where others may speak of it too."""
     locked_parcels: dict[UUID, Collection[UUID] | None] = field(default_factory=dict)
-    """Parcels whose id this transaction holds; with the shipments of other sources that have a stream, None: it has a stream of its own."""
+    """Parcels locked by id in this transaction, with the shipments of other sources.
+
+    None: the parcel has a stream of its own.
+    """
     unlinked_parcels: set[UUID] = field(default_factory=set)
     """Locked streams without a parcel."""
     new_keys: dict[UUID, bytes] = field(default_factory=dict)

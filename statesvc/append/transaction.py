@@ -1,9 +1,9 @@
-"""THE transaction: everything that a batch of messages causes commits together, or nothing does.
+"""The transaction of a batch: everything that its messages cause commits together, or not at all.
 
-`append` is its steps, in their order; they need two round trips, whatever the size of the batch: look up, write. A crash before the
-commit leaves the messages leased and untouched, a crash after it leaves nothing to do.
-A shipment that another transaction has locked holds up its own messages only: a worker postpones them, and applies the rest.
-Lock order: ARCHITECTURE.md.
+`append` is its steps, in their order; they need two round trips for any size of batch: look up,
+write. A crash before the commit leaves the messages leased and untouched, a crash after it leaves
+no work. A shipment that another transaction has locked delays its own messages only: a worker
+postpones them, and applies the rest. Lock order: ARCHITECTURE.md.
 """
 
 from collections import Counter
@@ -44,9 +44,10 @@ async def append_claimed(
     token: UUID,
     lock_seconds: float = _LOCK_SECONDS,
 ) -> AppendBatch:
-    """Append leased messages and settle them in a transaction of its own; without those whose lease `token` has lost.
+    """Append and settle leased messages in a transaction; messages with a lost lease are left out.
 
-    `batch_on` makes the batch, anew at each try. Gives back what it postponed, for a short while. Raises as `append` does.
+    `batch_on` makes a new batch for each try. Postponed messages are given back for a short while.
+    Raises as `append` does.
     """
     with ExitStack() as settling:
         async with pipelined_transaction(connection) as pipeline:

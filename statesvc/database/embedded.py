@@ -129,7 +129,7 @@ class EmbeddedServer:
     def stop(self) -> None:
         """Disconnect all clients, end the server cleanly and release the data.
 
-        Does nothing while another process has it.
+        Returns at once while another process has it.
         """
         if not self._may_stop():
             return

@@ -52,7 +52,7 @@ class MissingPartitionError(RuntimeError):
 
 
 async def missing_partitions(connection: AsyncConnection[Any]) -> list[MissingPartition]:
-    """Return partitions that writes need now or soon, and those whose sealed entries are gone."""
+    """Return partitions that writes need now or soon, and those with lost sealed entries."""
     return [
         MissingPartition(*row)
         for row in await (await connection.execute(_SQL["missing"])).fetchall()

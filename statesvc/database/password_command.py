@@ -1,7 +1,7 @@
 """Passwords from a program: tokens of a provider's identity service, or a rotated secret.
 
-The program runs before a connection whose address has no password; connections of a process share
-its output for a few seconds. It runs again when the server refused the password.
+The program runs before a connection without a password in its address; connections of a process
+share its output for a few seconds. It runs again when the server refused the password.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A query sent in a pipeline whose rows are read later: several share a round trip."""
+"""A query sent in a pipeline, with rows that are read later: several share a round trip."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, LiteralString, Protocol, TypeVar

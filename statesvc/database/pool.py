@@ -56,7 +56,7 @@ class PoolBusyError(PoolTimeout):
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
-    """psycopg's pool, whose connections may find the server faulty.
+    """psycopg's pool, with connections that may find the server faulty.
 
     `fault`: the last failure to open.
     """

@@ -1,4 +1,4 @@
-"""The body of a notification. Pure, and the same bytes at every attempt: nothing in it depends on when it is sent."""
+"""The body of a notification. Pure: the same bytes at every attempt, at any time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +63,6 @@ def body(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
 
 
 def data_of(notification: Notification) -> ChangeData:
-    """Return what it says of the change."""
     data: ChangeData = {
         "carrier_id": notification.carrier_id,
         "tracking_number": notification.tracking_number,

@@ -75,6 +75,6 @@ class ChangeData(StatusChange):
 
 
 class ConnectionTestData(TypedDict):
-    """Data of a test that is about nothing but the connection."""
+    """Data of a test of the connection alone."""
 
     subscription_id: str

@@ -31,9 +31,9 @@ class AttemptOutcome(StrEnum):
     CERTIFICATE_NOT_TRUSTED = "certificate_not_trusted"
     """Its certificate is expired, for another name, or of an authority that is not known here."""
     ADDRESS_REFUSED = "address_refused"
-    """Every address of the host is in a forbidden network; nothing was sent."""
+    """Every address of the host is in a forbidden network, so the attempt sent no request."""
     UNSIGNED = "unsigned"
-    """Our master keys do not open the subscription's secrets; nothing was sent."""
+    """Our master keys do not open the subscription's secrets, so the attempt sent no request."""
     UNROUTABLE = "unroutable"
     """A broker answered that it has nowhere to put it: no stream, exchange, queue or topic takes it."""
     NOT_STORED = "not_stored"
@@ -41,7 +41,7 @@ class AttemptOutcome(StrEnum):
     DENIED = "denied"
     """A broker refused the login, or this login the right to publish there."""
     CLIENT_MISSING = "client_missing"
-    """The notifier lacks the client library of this broker; nothing was sent."""
+    """The notifier lacks the client library of this broker, so the attempt sent no message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Answer:
     retry_after_seconds: float | None = None
     response: bytes = field(default=b"", repr=False)
     detail: str = ""
-    """Answer of a broker: where the message is, or why it is not there. It holds nothing of the message."""
+    """Answer of a broker: the message's place, or the reason of a failure, without its content."""
     headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
 
 

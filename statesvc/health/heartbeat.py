@@ -1,6 +1,6 @@
 """The heartbeat of a process: a statement every few seconds, not per message.
 
-It shows people the running processes and decides nothing. Whether a message may be taken over
+It shows people the running processes and takes no decision. Whether a message may be taken over
 depends on its lease alone.
 """
 

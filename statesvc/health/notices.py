@@ -34,7 +34,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A notice to write. `details`: text and numbers, nothing secret or personal."""
+    """A notice to write. `details`: text and numbers without secrets or personal data."""
 
     kind: NoticeKind
     target: str

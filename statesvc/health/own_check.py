@@ -9,7 +9,7 @@ from statesvc.health.finding import Finding
 
 
 class OwnCheck(NamedTuple):
-    """A check that reads its own data. `well`: doctor's line if it finds nothing."""
+    """A check that reads its own data. `well`: doctor's line if it finds no fault."""
 
     about: str
     well: str

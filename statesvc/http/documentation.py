@@ -1,4 +1,4 @@
-"""`/openapi.json` and `/docs`, its page by Redoc, which loads nothing from other hosts."""
+"""`/openapi.json` and `/docs`, its page by Redoc, which uses no other host."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence

@@ -33,7 +33,7 @@ class Fetched(NamedTuple):
 class CallArguments(TypedDict):
     """Arguments of a call.
 
-    `given`: path and query; `why`: for a call whose body has no such member.
+    `given`: path and query; `why`: for a call with no such member in its body.
     """
 
     given: Mapping[str, Json]
@@ -61,7 +61,7 @@ class InnerCalls:
         return parts
 
     def view(self, name: str) -> Views:
-        """Return what its answer looks like. Raises KeyError."""
+        """Return the view of its answer. Raises KeyError."""
         return self._routes[name].operation.view
 
     def check(self, name: str, body: Mapping[str, Json]) -> None:

@@ -388,7 +388,7 @@ def _header_schema(header: RequestHeader) -> dict[str, Any]:
 
 
 def _streamed(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a stream's event, whose `data` holds this as JSON."""
+    """Return the schema of a stream's event, with this as JSON in its `data`."""
     members = {"event": {"type": "string"}, "id": {"type": "string"}}
     embedded = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
     return {

@@ -61,7 +61,7 @@ class PartialChange(ClosedModel):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema of a request, whose members have no defaults."""
+        """Return the schema of a request, with members without defaults."""
         described = handler(schema)
         for member in handler.resolve_ref_schema(described).get("properties", {}).values():
             member.pop("default", None)
@@ -104,7 +104,7 @@ DEADLINE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer(Generic[T]):
-    """An answer that an operation wrote itself: a `T` in JSON; of nothing: a file."""
+    """An answer that an operation wrote itself: a `T` in JSON, or a file."""
 
     content: bytes = field(repr=False)
     media_type: str = "application/json"
@@ -112,7 +112,7 @@ class RawAnswer(Generic[T]):
 
 
 class Reply(web.Response, Generic[T]):
-    """A response whose body is a `T` in JSON."""
+    """A response with a `T` in JSON."""
 
 
 def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = None) -> Reply[T]:

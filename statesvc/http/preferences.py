@@ -20,7 +20,7 @@ _HANDLING: Final = re.compile(r'(?:^|[,;])\s*handling\s*=\s*"?strict"?\s*(?:[,;]
 
 
 class RequestWarning(TypedDict):
-    """A part of the request that was ignored, or can match nothing."""
+    """A part of the request that was ignored, or can match no item."""
 
     pointer: Annotated[str, Field(description="Which part of the request, as in `errors`.")]
     proposal: Annotated[

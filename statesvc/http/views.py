@@ -43,7 +43,7 @@ class Column:
 
 
 class _Part:
-    """Part of a view whose columns are given as arguments."""
+    """Part of a view with columns as arguments."""
 
     __slots__ = ("columns", "empty", "of", "title")
 
@@ -67,9 +67,10 @@ class Details(_Part):
 
 
 class Sentences:
-    """Sentences about the answer. A sentence whose members are all empty or 0 is left out; `refusal`: where all are.
+    """Sentences about the answer.
 
-    `when`: the member without which there are none.
+    A sentence is left out if all its members are empty or 0; `refusal`: if every sentence is
+    left out. `when`: the member that must be present.
     """
 
     __slots__ = ("refusal", "texts", "when")
@@ -120,7 +121,7 @@ Block: TypeAlias = Line | Grid | Listing
 
 
 def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:  # noqa: ANN401 - JSON
-    """Return the answer as blocks. `stated`: what the caller sent; sentences may name it, too."""
+    """Return the answer as blocks. `stated`: the caller's members; sentences may name them, too."""
     members = answer if isinstance(answer, dict) else {}
     given = {name: value for name, value in (stated or {}).items() if value not in (None, [])}
     parts = view if isinstance(view, tuple) else (view,)
@@ -201,7 +202,7 @@ def _cell(column: Column, row: Answer) -> Cell:
 
 
 def _plain(value: Any) -> str | float | datetime | None:  # noqa: ANN401 - JSON
-    """Return what an answer has as one cell shows it."""
+    """Return an answer's value as a cell shows it."""
     match value:
         case bool():
             return "yes" if value else "no"

@@ -42,7 +42,7 @@ def is_signed(
 def public_key(secret: str) -> RSAPublicKey | None:
     """Return the RSA key of a key or certificate text.
 
-    None for another text, which then fits nothing.
+    None for another text, which then fits no signature.
     """
     lines = (line.strip() for line in secret.strip().splitlines())
     try:

@@ -1,8 +1,8 @@
 """Age limit of signatures that state their time.
 
 A stamp is checked only after the signature over it fits. The bound is wide: carriers do not
-document whether they stamp a retry anew, and for some a refusal is final. A replayed body has no
-effect, so an attacker gains nothing, while a refused scan would be lost.
+document whether they stamp a retry again, and for some a refusal is final. A replayed body has no
+effect, while a refused scan would be lost.
 """
 
 import time

@@ -15,7 +15,7 @@ from statesvc.log.event_store import extend_streams
 
 _SQL = queries("statesvc.log", "event_store")
 ERASE: Final = "erase"
-"""The verb of an erasure, whose target is `SHIPMENT` and the shipment's id."""
+"""The verb of an erasure; its target is `SHIPMENT` and the shipment's id."""
 SHIPMENT: Final = "shipment "
 MESSAGE: Final = "message "
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -24,7 +24,7 @@ _ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """An action. `details` holds text, integers and booleans, nothing secret or personal."""
+    """An action. `details` holds text, integers and booleans without secrets or personal data."""
 
     actor: str
     verb: str

@@ -73,7 +73,7 @@ class FolderCheckpointStore:
             ) from error
 
     async def require_no_overwriting(self) -> None:
-        """Do nothing: a link never replaces an existing file."""
+        """Return at once: a link never replaces an existing file."""
 
     async def keep(self, note: str) -> None:
         try:

@@ -28,7 +28,7 @@ class SignedHead:
 
 
 async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:
-    """Return the newest head; None while nothing is sealed."""
+    """Return the newest head; None before the first seal."""
     cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["latest"])).fetchone()
 

@@ -166,7 +166,7 @@ class AttemptDocument(Struct, frozen=True, gc=False):
 
     @property
     def only_try(self) -> TryDocument | None:
-        """The first try, if it delivered the notification and nothing else ended with that."""
+        """The first try, if it alone delivered the notification and covered no other."""
         if len(self.tries) != 1 or self.covers:
             return None
         (made,) = self.tries

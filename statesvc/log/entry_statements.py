@@ -21,7 +21,7 @@ _FORMS: Final[Mapping[str, tuple[SQL, SQL]]] = {
     ),
     "tries": (_AS_IT_IS, SQL("{}::jsonb")),
 }
-"""Read and write expressions of columns whose type differs from that in the document."""
+"""Read and write expressions of columns that differ in type from the document."""
 
 
 def entry_statements(template: LiteralString) -> dict[str, bytes]:

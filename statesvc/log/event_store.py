@@ -1,7 +1,7 @@
 """Reading and writing the log in sets: the number of statements does not depend on the events.
 
 Lock order: ARCHITECTURE.md. Writes check on the server that no other transaction was first
-(`require_all`), so nothing has to be read again before the commit.
+(`require_all`), so no second read is needed before the commit.
 """
 
 from collections import Counter

@@ -115,7 +115,7 @@ class History:
         return [(found[index], sealed[index]) for index in sorted(found)]
 
     async def index_of(self, connection: Connection, carrier_id: str, event_id: str) -> int | None:
-        """Return the index of an event whose dedupe key was packed. Raises UnreadableArchiveError.
+        """Return the index of an event with a packed dedupe key. Raises UnreadableArchiveError.
 
         Only the files know its shipment.
         """

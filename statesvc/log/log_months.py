@@ -70,7 +70,7 @@ async def months(connection: AsyncConnection[Any]) -> list[LogMonth]:
 
 
 def archived_months(connection: Connection[Any]) -> list[LogMonth]:
-    """Return the months whose entries are no longer in the database."""
+    """Return the months that have left the database."""
     with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
         return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]
 

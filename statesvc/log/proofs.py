@@ -28,7 +28,7 @@ class ContradictionError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InclusionProof:
-    """Proves that the entry with this leaf hash stands at `index` below `head`."""
+    """Proves that the entry with this leaf hash is at `index` below `head`."""
 
     index: int
     leaf_hash: bytes

@@ -33,7 +33,7 @@ class StampedHead:
 
 
 async def stamp_status(connection: AsyncConnection[Any]) -> StampStatus | None:
-    """Return the status; None while nothing is sealed."""
+    """Return the status; None before the first seal."""
     row = await (await connection.execute(SQL["stamp_status"])).fetchone()
     return row and StampStatus(
         size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4]

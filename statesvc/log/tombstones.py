@@ -47,7 +47,7 @@ class Tombstone:
 
     @property
     def name(self) -> str:
-        """Name of its object, always the same, so publishing it twice changes nothing."""
+        """Name of its object, always the same, so a repeated publication changes no object."""
         return f"{self.kind}.{self.subject}"
 
     @property

@@ -24,7 +24,7 @@ from statesvc.settings.service_settings import Settings
 FILE: Final = "master.key"
 KEY_BYTES: Final = 32
 _KMS: Final = "kms"
-"""Stands in STATESVC_MASTER_KEY for the key in the KMS."""
+"""Value of STATESVC_MASTER_KEY for the key in the KMS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ _SQL = queries("statesvc.roles", "pooler_faults")
 
 
 class PoolerMode(Enum):
-    """Mode of what stands between a client and the server."""
+    """Mode of the pooler between a client and the server, if any."""
 
     DIRECT = "direct"
     SESSION = "a pooler that gives each client a server connection of its own"

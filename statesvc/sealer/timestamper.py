@@ -86,7 +86,10 @@ class Stamper(Periodic):
         return 0.0 if found is None else min(_CHECK_SECONDS, self._authority.interval_seconds)
 
     async def _stamp_if_due(self) -> tuple[StampStatus | None, float | None]:
-        """Return what was found, and for how long to wait with its stamp; None: it has one, or there is nothing."""
+        """Return the status, and the seconds until a stamp is due.
+
+        None: the newest head has a stamp, or there is no head.
+        """
         async with self._pool.connection() as connection:
             found = await stamp_status(connection)
         if found is None or found.size == found.stamped_size:

@@ -82,7 +82,7 @@ class IngressSettings(Section):
     allow_unsigned_webhooks: Words = Field(
         default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS")
     )
-    """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
+    """Carriers, comma-separated, accepted without a secret for their webhooks; `1`: all."""
 
     trusted_proxies: Networks = Field(
         default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES")

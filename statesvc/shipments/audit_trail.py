@@ -222,7 +222,7 @@ def _attempt(each: LoggedTry) -> AuditAttempt:
 
 
 def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
-    """Check rows whose columns are the model's members; other columns are a defect."""
+    """Check rows with the model's members as columns; other columns are a defect."""
     if rows and rows[0].keys() != model.__annotations__.keys():
         raise TypeError(
             f"the query's columns are not those of {model.__name__}: {', '.join(rows[0].keys() ^ model.__annotations__.keys())}"

@@ -1,7 +1,7 @@
 """Awaited numbers: registered with a carrier that only pushes, with hours for the first scan.
 
-The check is made once, when the hours are over (`statesvc/addons/expectations/never_heard.py`): a
-push costs nothing more.
+The check is made once, when the hours are over (`statesvc/addons/expectations/never_heard.py`), so
+it adds no cost to a push.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Lists of awaited numbers: those that wait, and those whose hours are over.
+"""Lists of awaited numbers: those that wait, and those with elapsed hours.
 
-A number that has been heard of stays until its hours are over, because a push costs nothing more;
-it is left out here.
+A number that has been heard of stays until its hours are over, to keep a push cheap; it is left out
+here.
 """
 
 from collections.abc import Sequence

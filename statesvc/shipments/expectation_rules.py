@@ -34,7 +34,7 @@ class RuleScope(NamedTuple):
 
     @property
     def wider(self) -> "RuleScope":
-        """The scope whose rules apply where this scope has none."""
+        """The scope that applies where this scope has no rules."""
         return EVERYTHING if self.service == ALL_SERVICES else RuleScope(self.carrier_id)
 
     def covers(self, carrier_id: str, service: str | None) -> bool:
@@ -84,7 +84,10 @@ class RuleBook:
     by_service: Mapping[tuple[str, str], ExpectationRules] = field(default_factory=dict)
 
     def of(self, carrier_id: str, service: str | None = None) -> ExpectationRules:
-        """Return the rules of a shipment of this carrier and service, whose name is as printed; None: none is known."""
+        """Return the rules of this carrier and service, as printed.
+
+        None: the service is unknown.
+        """
         of_service = (
             self.by_service.get((carrier_id, service_key(service) or ""))
             if self.by_service

@@ -314,7 +314,7 @@ class ShipmentSummary(ShipmentFields):
 
 
 class ListedShipment(ShipmentFields):
-    """A shipment as lists show it; or a number that references are attached to, and of which nothing was said yet: version 0."""
+    """A shipment as lists show it; or a number with references and without a statement: version 0."""
 
     last_event_at: Annotated[
         AwareDatetime | None,
@@ -405,7 +405,7 @@ class Signer(TypedDict, total=False):
 
 
 class Signed(TypedDict, total=False):
-    """Whether somebody signed; left out of a number of which nothing was said."""
+    """Whether somebody signed; left out for a number without statements."""
 
     is_signed: Annotated[
         bool,

@@ -1,6 +1,6 @@
 """A test notification to a subscriber, even a paused or disabled one. Never retried or counted.
 
-It is listed with the attempts, the newest of each subscription only, because it proves nothing.
+It is listed with the attempts, the newest of each subscription only, because it is no proof.
 """
 
 import secrets

@@ -1,7 +1,8 @@
-"""The notifications of a subscription: how each ended, its tries, and its body as it was sent.
+"""The notifications of a subscription: each with its end, its tries, and its body as sent.
 
-As far back as the log's months are in the database; with a shipment named, further. A body is shown only if the commitment of the try that
-sent it fits: it is made again from its row, or opened where it was stored. Of an erased shipment nothing opens the commitment any more.
+As far back as the log's months are in the database; with a shipment named, further. A body is shown
+only if it fits the commitment of its try: it is made again from its row, or opened where it was
+stored. The commitment of an erased shipment cannot be opened.
 """
 
 import hashlib
@@ -172,7 +173,7 @@ async def find_notification(
 async def read_notification(
     connection: AsyncConnection[Any], subscription_id: UUID, place: NotificationPosition
 ) -> SentNotification | None:
-    """Return the one at a place, whose shipment's entries are in the database."""
+    """Return the notification at a place, if its shipment's entries are in the database."""
     behind = place._replace(sequence=place.sequence + 1)
     wanted = NotificationFilter(
         subscription_id=subscription_id, since=place.at, shipment_ids=[place.shipment_id]

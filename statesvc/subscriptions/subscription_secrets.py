@@ -32,7 +32,7 @@ ROTATION_GRACE_HOURS_MAX: Final = 7 * 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """`retires_at`: from when on nothing is signed with it any more; None for the current one."""
+    """`retires_at`: the end of its signatures; None for the current secret."""
 
     key: bytes = field(repr=False)
     """Key bytes; of an Ed25519 pair: its seed."""

@@ -55,7 +55,7 @@ _WIDENING: Final = frozenset(
 
 State = Literal["active", "paused", "disabled"]
 Condition = Literal["active", "paused", "disabled", "failing"]
-"""The state; or `failing`: not disabled, and nothing was delivered lately."""
+"""The state; or `failing`: not disabled, and without a recent delivery."""
 Switch = Literal["pause", "resume", "delete"]
 
 
@@ -127,12 +127,12 @@ class Subscription:
     max_age_seconds: float | None
     has_login: bool
     may_have_public_keys: bool
-    """False: all that signs is shared, so nothing has to be opened to show it."""
+    """False: all signing keys are shared, so none has to be opened for display."""
     paused_at: datetime | None
     disabled_at: datetime | None
     disabled_why: str | None
     missed_since: datetime | None
-    """Since then nothing was collected or delivered, and it has not been replayed yet."""
+    """Since then it missed notifications, and they have not been replayed."""
     failing_since: datetime | None
     """The first of `failures` attempts that failed since the last one that was delivered."""
     failures: int | None
@@ -373,9 +373,10 @@ async def turn(
     actor: str,
     why: str = "",
 ) -> bool:
-    """Pause, resume or delete; what changes nothing is not recorded, so a call may be repeated.
+    """Pause, resume or delete. A call without effect is not recorded, so it may be repeated.
 
-    False where there is no such subscription. Raises NotGrantedError for what may not be sent any more.
+    False: there is no such subscription. Raises NotGrantedError if it may no longer send its
+    content.
     """
     async with connection.transaction():
         if switch == "resume":

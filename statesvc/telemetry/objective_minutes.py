@@ -1,6 +1,6 @@
 """Kept and missed promises, minute by minute for a week: each process writes once a minute.
 
-All processes add to one row a minute and objective. A write whose answer was lost may count twice,
+All processes add to one row a minute and objective. A write with a lost answer may count twice,
 which a chart and a budget can bear.
 """
 
@@ -77,7 +77,10 @@ async def write(pool: Pool, counts: ObjectiveCounts) -> None:
 async def read_minutes(
     connection: AsyncConnection[Any], *, minutes: int, step: int = 1
 ) -> Sequence[ObjectiveMinute]:
-    """Read the last `minutes`, those of `step` together, the oldest first; spans in which nothing was counted are missing."""
+    """Read the last `minutes`, `step` of them together, the oldest first.
+
+    Spans without a count are missing.
+    """
     rows = await (
         await connection.execute(_SQL["minutes"], {"minutes": minutes, "step": step})
     ).fetchall()

@@ -1,7 +1,7 @@
-"""The promises as shares: how many of what counts must be kept, and within which time. Alert rules and the console read them here.
+"""The promises as shares to keep within a time bound. Alert rules and the console use them.
 
-Each process counts, by minute, what it kept and what it missed; `objective_minutes` writes that. Nothing is global: a process has one
-`ObjectiveCounts`, and recording costs less than a microsecond.
+Each process counts by minute; `objective_minutes` writes the counts. No state is global: a process
+has one `ObjectiveCounts`, and recording costs less than a microsecond.
 """
 
 import time
@@ -110,7 +110,7 @@ class ObjectiveCounts:
 
 
 class ObjectiveHistogram:
-    """A histogram whose values also count for objectives, as `count` decides."""
+    """A histogram that also counts its values for objectives, as `count` decides."""
 
     def __init__(
         self, name: str, histogram: Histogram, count: Callable[[float, Mapping[str, str]], None]

@@ -60,7 +60,7 @@ def detected_resource() -> Resource:
 
 
 def build_provider(resource: Resource) -> TracerProvider | None:
-    """Return the provider of a process, or None if nothing is exported.
+    """Return the provider of a process, or None without an exporter.
 
     Raises ExporterUnavailableError.
     """

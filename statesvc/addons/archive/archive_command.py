@@ -346,4 +346,4 @@ def _write_months(outcome: "MonthPassResult") -> None:
 
 
 async def _at_once(_seconds: float) -> None:
-    """Do nothing: the notice ends by itself."""
+    """Return at once: the notice ends by itself."""

@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 
 class ArchiveRefusedError(RuntimeError):
-    """The place is not the archive that the ledgers name, or cannot be written: nothing is written, dropped or deleted."""
+    """The ledgers name another archive, or this cannot be written: all data stays."""
 
     @classmethod
     def of(cls, folder: ArchivePath, error: OSError) -> Self:

@@ -103,7 +103,7 @@ class LogArchiver(Periodic):
 async def _end(child: Process) -> None:
     """End the child.
 
-    Every step commits as a whole and files appear complete, so nothing is left half done.
+    Every step commits as a whole and files appear complete, so no step is left half done.
     """
     with contextlib.suppress(ProcessLookupError):
         child.terminate()

@@ -94,7 +94,7 @@ async def expiring_days(connection: Connection, *, keep_months: int) -> list[Arc
 
 
 async def drop_expired_messages(connection: Connection) -> date | None:
-    """Drop the verdicts of the month whose bodies have expired, and return it; None: none is due.
+    """Drop the verdicts of the month with expired bodies, and return it; None: none is due.
 
     Raises if the lock is not free at once.
     """

@@ -76,7 +76,7 @@ class BodyArchiving:
 class DayPassResult(ArchivePassResult):
     expired: list[date] = field(default_factory=list)
     messages_expired: list[date] = field(default_factory=list)
-    """Months of verdicts whose bodies have all expired."""
+    """Months of verdicts with all bodies expired."""
     faults: list[date] = field(default_factory=list)
     bodies: int = 0
     pruned: int = 0

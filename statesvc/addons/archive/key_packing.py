@@ -1,7 +1,7 @@
 """Packing of dedupe keys of archived shipments: eight bytes each in the shipment's own row.
 
 A pass walks all keys in order, in short transactions, each of which packs and deletes the same keys
-(functions/packed_keys.sql in `migrations/`), so a crash loses nothing, and the next pass begins
+(functions/packed_keys.sql in `migrations/`), so a crash loses no key, and the next pass begins
 again. Packed keys leave the walk.
 """
 

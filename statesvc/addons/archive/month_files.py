@@ -111,7 +111,7 @@ _SAMPLE: Final = 50
 async def write_month(
     connection: AsyncConnection[Any], folder: ArchivePath, prefix: str, extent: MonthExtent
 ) -> WrittenMonth:
-    """Write and publish the files, whose names begin with `prefix`."""
+    """Write and publish the files, with names that begin with `prefix`."""
     runs, index = IndexRanges(), ShipmentIndexWriter()
     month = str(extent.month)
     with LOG_FILES.unfinished(folder, prefix) as files:

@@ -52,7 +52,7 @@ async def write_day(
     limits: DayBatchLimits,
     pause: Pause,
 ) -> WrittenDay:
-    """Write and publish the file, whose name begins with `prefix`.
+    """Write and publish the file, with a name that begins with `prefix`.
 
     A crash leaves an ignored file.
     """

@@ -1,7 +1,7 @@
 """Notifications as Celery tasks, in message protocol 2, with the JSON as the only argument. Pure.
 
 The id of the task is the webhook-id, at every attempt. The body holds the bytes of the notification
-as they are; `argsrepr`, which Celery logs and shows, holds nothing of it. No header is an integer:
+as they are; `argsrepr`, which Celery logs and shows, stays empty of it. No header is an integer:
 our AMQP client writes types that Celery's cannot read.
 """
 

@@ -214,7 +214,7 @@ def _acknowledged(data: bytes) -> str:
 
 
 class _GivenTransport(TcpTransport):
-    """Over an existing connection. `must_encrypt`: nothing is written before the server agrees."""
+    """Over an existing connection. `must_encrypt`: no byte is written before the server agrees."""
 
     def __init__(self, reader: StreamReader, writer: StreamWriter, *, must_encrypt: bool) -> None:
         # in place of the parent's, which sets just these, to None
@@ -227,7 +227,7 @@ class _GivenTransport(TcpTransport):
         self._io_writer.transport.abort()
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
-        """Do nothing: it is connected."""
+        """Return at once: it is connected."""
 
     async def connect_tls(
         self,

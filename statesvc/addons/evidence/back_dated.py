@@ -31,7 +31,10 @@ async def read_back_dated(
 def back_dated_entries(
     entries: Sequence[Mapping[str, Any]], documents: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the back-dated entries that are named, or that the bundle's other entries show, each with the later time that stands before."""
+    """Yield the back-dated entries, each with the later time before it.
+
+    Stated ones, and those that the bundle's other entries show.
+    """
     latest: datetime | None = None
     for place, (entry, document) in enumerate(zip(entries, documents, strict=True)):
         recorded_at = datetime.fromisoformat(document["recorded_at"])

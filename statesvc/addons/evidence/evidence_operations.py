@@ -49,7 +49,7 @@ _PROBLEMS: Final = (
     Code.OVERLOADED,
 )
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox"
-"""The document has its style and its pictures in itself, and does nothing."""
+"""The document has its style and its pictures in itself, and runs no script."""
 _ABOUT: Final = {
     "Statesvc-Entries": "How many entries of the log the evidence holds.",
     "Statesvc-Sealed-At": "When the head that it is proved by was signed.",
@@ -114,7 +114,7 @@ class EvidenceWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedEvidence:
-    """The document, and whose it is."""
+    """The document, and its shipment."""
 
     content: bytes
     shipment_id: UUID
@@ -194,7 +194,7 @@ async def _evidence(
 
 
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
-    """Gather, prove, seal and print; what is made for a case is on record when this returns. Raises Problem."""
+    """Gather, prove, seal and print; evidence for a case is on record at return. Raises Problem."""
     from statesvc.addons.evidence.evidence_forms import print_form  # noqa: PLC0415 - a process that only asks for evidence need not hold it
     from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415 - as above
 

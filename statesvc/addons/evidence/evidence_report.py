@@ -27,10 +27,11 @@ _NOT_SHOWN: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementLine:
-    """One statement of the carrier, or one conclusion of ours. `occurred`: its own clock and zone; `recorded`: ours, when we knew it.
+    """A statement of the carrier, or a conclusion of ours.
 
-    `number`: 0 for a line that is no statement. `is_key`: it moved the state, or is the first or the last.
-    `zone`: whose zone the clock is in where the carrier stated none. `there`: the time in the place, computed.
+    `occurred`: by its own clock and zone; `recorded`: by ours. `number`: 0 for a conclusion.
+    `is_key`: it moved the state, or is the first or the last. `zone`: source of an assumed
+    zone. `there`: the computed local time.
     """
 
     index: int

@@ -1,6 +1,7 @@
-"""Statement of a merchant that asks for evidence: its case, what was ordered, by whom, and where it was to go. Not the carrier's.
+"""Statement of a merchant about a case: order, customer and address. Not the carrier's.
 
-The log gets the case, the reason code and a salted commitment of the whole, never the statement: it stands in the document alone.
+The log gets the case, the reason code and a salted commitment of the whole; the statement itself is
+in the document alone.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ ReasonCode = Annotated[
 
 
 def _country(value: object) -> object:
-    """Tell a clerk who writes `USA` or `Germany` what is wanted; the pattern does not."""
+    """Name the expected form to a clerk who writes `USA` or `Germany`."""
     if isinstance(value, str) and not re.fullmatch(_COUNTRY, value.strip()):
         raise PydanticCustomError(
             "country", "should be the two letters of ISO 3166-1, such as US or DE"
@@ -131,7 +132,10 @@ class MerchantStatement(BaseModel):
 
 
 def statement_commitment(stated: Mapping[str, Any]) -> str:
-    """Return what the log holds of a bundle's `stated`: SHA-256 over the salt and the statement's canonical JSON (RFC 8785)."""
+    """Return the commitment in a bundle's `stated`.
+
+    SHA-256 over the salt and the statement's canonical JSON (RFC 8785).
+    """
     return hashlib.sha256(
         bytes.fromhex(stated["salt"]) + canonical_bytes(stated["statement"])
     ).hexdigest()

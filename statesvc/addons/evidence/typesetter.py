@@ -1,8 +1,8 @@
-"""`python -m statesvc.addons.evidence.typesetter`: a document from its standard input, the PDF to its standard output.
+"""`python -m statesvc.addons.evidence.typesetter`: a document on standard input, its PDF on output.
 
-A process of its own for each document: the typesetting library holds on to its memory, and what a picture from outside does to it ends with
-the process. Before the PDF stands a line with its number of pages and the page on which its summary ends. Exits with 1 where it cannot be
-printed, which is a picture's fault.
+A process for each document: the typesetting library keeps its memory, and damage by a foreign
+picture ends with the process. A line before the PDF gives the number of pages and the page on which
+the summary ends. Exits with 1 if a picture prevents printing.
 """
 
 import resource

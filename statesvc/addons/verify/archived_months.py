@@ -68,12 +68,12 @@ class ArchivedMonths:
                 yield found
 
     def events_of(self, part: str) -> Iterator[tuple[str, int, bytes, bytes]]:
-        """Yield shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
+        """Yield events of shipments with ids that begin so: shipment, version, leaf hash, bytes."""
         for entry in self.entries_of(part, (EntryName.EVENT,)):
             yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
 
     def entries_of(self, part: str, kinds: Collection[str]) -> Iterator[LogEntry]:
-        """Yield the entries of these kinds about the shipments whose ids begin so."""
+        """Yield the entries of these kinds about shipments with ids that begin so."""
         for month in self.months:
             file = self._open(month.file_name or "")
             if isinstance(file, LogFault):

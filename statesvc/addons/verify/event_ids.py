@@ -1,7 +1,8 @@
-"""Derivation from an entry's clear part: its shipment, its derived id, the facts behind an id of the carrier's, its aliases.
+"""Derivation of ids from an entry's clear part: shipment, derived id, native facts, aliases.
 
-Computed by the recipes themselves, from nothing but the canonical document. What takes the digest key needs a master key; what follows from
-a sealed value is counted as unchecked. What scans of one shipment, or of one place and code, have in common is computed once.
+Computed by the recipes themselves from the canonical document alone. Digests need a master key; ids
+of sealed values are counted as unchecked. Values shared by scans of a shipment, or of a place and
+code, are computed once.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Events against the rows of their messages: the verdict, and the body of the event's commitment.
 
-Archived days of bodies, and months of verdicts whose bodies have expired, have left the database
-and are skipped.
+Archived days of bodies, and months of verdicts with expired bodies, have left the database and are
+skipped.
 """
 
 from collections.abc import Iterator, Mapping

@@ -16,7 +16,7 @@ _WRONG_ROOTS_MAX: Final = 1
 
 
 class TreeBuilder:
-    """`announced`: index of the announcement by key. `tree` stands at a multiple of a block."""
+    """`announced`: index of the announcement by key. `tree` ends at a multiple of a block."""
 
     def __init__(
         self,
@@ -84,7 +84,6 @@ class TreeBuilder:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "TreeBuilder":
-        """Restore what `state` returned."""
         tree = CompactRange(state["size"], map(bytes.fromhex, state["roots"]))
         builder = cls(state["trusted"], announced, tree, covered=state["covered"])
         builder.heads, builder.last_good, builder.wrong_roots = (

@@ -51,7 +51,7 @@ class TreeRange:
     roots: list[SizedRoot] = field(default_factory=list)
     faults: list[LogFault] = field(default_factory=list)
     remarks: list[LogFault] = field(default_factory=list)
-    """Remarks for a human, though nothing was changed since it was sealed."""
+    """Remarks for a human about a sealed and unchanged log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

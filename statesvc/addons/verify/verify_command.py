@@ -1,9 +1,9 @@
-"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and the projection against the log.
+"""`statesvc verify [--checkpoint FILE]`: checks the whole log and the projection.
 
-`statesvc verify --bundle FILE --key KEY`: one evidence file, without any database.
+`statesvc verify --bundle FILE --key KEY`: checks an evidence file, without any database.
 
-Exit codes: 0 nothing is wrong; 1 the log was changed, a part of it cannot be read, or the evidence does not hold; 2 wrong use; 3 the log is
-as it was written, and the projection differs from it.
+Exit codes: 0 no fault; 1 the log was changed, a part of it cannot be read, or the evidence does not
+hold; 2 wrong use; 3 the log is as it was written, and the projection differs from it.
 """
 
 import argparse
@@ -176,7 +176,7 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
 async def _compare_projection(
     access: LogAccess, processes: int, report: VerificationReport
 ) -> None:
-    """Report what differs for each shipment whose live state is not what its events add up to."""
+    """Report each shipment whose live state differs from the fold of its events."""
     task = Rebuild(
         owner_dsn=access.dsn,
         actor=actor(),
@@ -225,7 +225,7 @@ def _address(settings: Settings, dsns: Dsns, *, as_auditor: bool) -> str:
 
 
 async def _may_read_keys(dsn: str) -> bool:
-    """Return whether this role sees what opens sealed parts: an auditor does not."""
+    """Return whether this role may read keys: an auditor may not."""
     async with await connect(dsn) as connection:
         row = await (await connection.execute(_SQL["may_read_keys"])).fetchone()
     return row is not None and bool(row[0])

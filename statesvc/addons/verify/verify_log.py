@@ -71,7 +71,10 @@ class VerificationRequest:
     """1: none but this one."""
     state_file: Path | None = None
     trust: Trust | None = None
-    """Authorities whose time stamps are believed; None: stamps are only checked against their checkpoints."""
+    """Trusted time stamping authorities.
+
+    None: stamps are only checked against their checkpoints.
+    """
 
 
 @dataclass(slots=True)
@@ -88,28 +91,28 @@ class VerificationReport:
     seconds: float = 0.0
     faults: list[LogFault] = field(default_factory=list)
     remarks: list[LogFault] = field(default_factory=list)
-    """Remarks for a human: sealed as it stands, and strange."""
+    """Remarks for a human: sealed, but strange."""
     unchecked: Counter[str] = field(default_factory=Counter)
-    """Counts of what could not be checked."""
+    """Counts of unchecked parts, by reason."""
     forks: list[str] = field(default_factory=list)
-    """Forks of the log after a restore, and what was given up."""
+    """Forks of the log after a restore, with the lost heads."""
     projection: list[LogFault] = field(default_factory=list)
-    """Live states that are not what their events add up to: `rebuild` writes them anew from the log."""
+    """Live states that differ from the fold of their events; `rebuild` writes them from the log."""
     shipments_drifted: int | None = None
     """Number of shipments that differ; None: not compared."""
     unread_files: list[str] = field(default_factory=list)
     """Files of archived months that are missing, or not as they were written."""
     trusted_by: str | None = None
-    """Source of the keys that the verdict stands on; None: the database that was verified."""
+    """Source of the verdict's keys; None: the verified database itself."""
 
     @property
     def consistent(self) -> bool:
-        """True if nothing is wrong with the log, as far as the database is to be believed."""
+        """True if the log has no fault, as far as the database can be trusted."""
         return not self.faults
 
     @property
     def sound(self) -> bool:
-        """True if nothing is wrong with the log, and a key from outside the database says so."""
+        """True if the log has no fault, and a key from outside the database confirms it."""
         return self.consistent and self.trusted_by is not None
 
 
@@ -184,7 +187,7 @@ class Verification:
         return snapshot
 
     def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
-        """Return the tree before its first entry, and whose signatures count."""
+        """Return the tree before its first entry, with the trusted signers."""
         if self._order.keys:
             self.report.trusted_by = self._order.keys_name
             return TreeBuilder(map(str, self._order.keys), snapshot.announced)
@@ -397,7 +400,10 @@ _CLOCKS_DIFFER: Final = timedelta(minutes=5)
 
 
 def check_stamps(connection: Connection[Any], trust: Trust | None) -> tuple[int, list[LogFault]]:
-    """Return how many there are, and what is wrong with them. A stamp that is gone shows nowhere: keep those that matter outside."""
+    """Return the number of stamps and their faults.
+
+    A deleted stamp leaves no trace here: keep important stamps outside.
+    """
     faults = []
     rows = connection.execute(SQL["all"], binary=True).fetchall()
     for tree_size, stamped_at, authority, token, note, created_at in rows:

@@ -1,8 +1,9 @@
 """Check that each shipment's versions ascend with the index.
 
-An event does not say where the one before it stands, and there may be months between the two. So while the log is read, the places of the
-sealed events are written to a file, 28 bytes each, and sorted in the end in portions of a bounded size. The file stands next to that of the
-progress, so that a run that was stopped goes on with it.
+An event does not name the position of its predecessor, which may be months earlier. So while the
+log is read, the places of the sealed events are written to a file, 28 bytes each, and sorted at the
+end in portions of a bounded size. The file is kept beside that of the progress, so that a stopped
+run continues with it.
 """
 
 import tempfile

@@ -28,7 +28,10 @@ PING_SECONDS: Final = 60.0
 """For a dead connection that the kernel does not notice; sweeps replace its wake-ups meanwhile."""
 
 _SECOND_SECONDS: Final = 0.05
-"""Time that it leaves, after `first_within_seconds`, to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
+"""Time for the woken listener on the sender's machine to claim first.
+
+It follows `first_within_seconds`; mostly no message is left afterwards.
+"""
 
 _SQL = queries("statesvc.database.wakeups", "listener")
 _log = structlog.get_logger()

@@ -41,10 +41,10 @@ class Wakes(Protocol):
 
 
 class Waker:
-    """`wake` is called after commit, from the same event loop; everything else happens in a task of its own.
+    """`wake` is called after commit, from the same event loop; a task of its own does the rest.
 
-    `folder`: where listeners of this machine are (`local`). `over`: whose connection it sends over, where the process has a listener;
-    otherwise it has one of its own.
+    `folder`: of this machine's listeners (`local`). `over`: the listener that lends its
+    connection; None: it opens its own.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Waker:
         self._sender = secrets.token_hex(8)
         self._local = None if folder is None else LocalWaker(folder, sender=self._sender)
         self._wanted: dict[str, str] = {}
-        """Channels, with what is said of the sender: nothing where no listener of this machine has heard it."""
+        """Channels, with the sender's id where a listener of this machine has heard it."""
         self._dirty = asyncio.Event()
         self._urgent = asyncio.Event()
         """A wake-up that nobody has heard yet."""

@@ -176,7 +176,7 @@ class SubscriptionLimiter:
         self._asked_to_wait -= end is not None and end.asks_to_wait
 
     def is_idle(self, since: float) -> bool:
-        """Return whether it sent nothing since, has none in progress, and no breaker is open."""
+        """Return whether it was idle since, has no attempt in progress, and no breaker is open."""
         return (
             not self.unsettled
             and self.last_used_at < since

@@ -59,7 +59,7 @@ class Recipient(Protocol):
     """The process that answers the other requests."""
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
-        """Send the socket with the bytes that were read of it; return False (and send nothing) where nobody takes it."""
+        """Send the socket with its read bytes; return False (and keep it) without a recipient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,10 @@ class Handoff:
         return self._channel is not None
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
-        """Send a copy of the socket; return False (and send nothing) while the other process is away or too slow."""
+        """Send a copy of the socket.
+
+        Return False (and send none) if the other process is away or slow.
+        """
         return self._channel is not None and self._channel.give(fd, head, is_shared=is_shared)
 
     async def run(self) -> None:

@@ -56,7 +56,7 @@ LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePlan:
-    """`ports` by role; `socket`: shared by `ingress`, whose port is the service's, and `api`."""
+    """`ports` by role; `socket`: shared by `api` and `ingress`, which has the service's port."""
 
     host: str
     ports: Mapping[str, int]

@@ -32,7 +32,7 @@ from statesvc.background.niceness import own_session
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 
 FORK_SERVER_DIED: Final = 255
-"""Exit code of a child whose own is lost."""
+"""Exit code of a child with a lost code."""
 TITLE: Final = "statesvc fork-server"
 _STANDARD_END: Final = 3
 _TRIES: Final = 2

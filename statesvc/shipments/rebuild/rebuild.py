@@ -68,9 +68,9 @@ class Rebuild:
             return events
 
     async def compare(self) -> tuple[int, list[Drift]]:
-        """Return the number of events, and the shipments whose live row differs from their fold.
+        """Return the number of events, and the shipments with a live row unlike their fold.
 
-        Changes nothing, takes no lock.
+        Changes no row, takes no lock.
         """
         connection = await connect(self.owner_dsn)
         try:
@@ -167,7 +167,7 @@ async def _last_swap(connection: Connection) -> tuple[datetime, str] | None:
 
 
 class BusyError(RuntimeError):
-    """Others held a lock for a minute; nothing was changed."""
+    """Other sessions held a lock for a minute, so no table was changed."""
 
 
 async def prepare(connection: Connection) -> None:
