@@ -30,7 +30,7 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 async def look_up(batch: AppendBatch) -> None:
     """Propose the events, lock or reserve the streams, and read the log under these locks.
 
-    Keeps the messages that the worker's lease still covers and whose shipments are not locked.
+    Keeps messages under the worker's lease with unlocked shipments.
     If another transaction takes a dedupe key meanwhile that no lock guards, the write fails.
     Keys of an archived shipment are in its packed set. Raises LockedShipmentsError.
     """
