@@ -3,9 +3,9 @@
     put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
         -> its commit is durable: all are answered, and workers are woken
 
-Nothing waits for a group to fill: a message after a pause is stored at once, and while a lane is busy or rests the next group grows. Large
-bodies have a queue and a lane of their own, so no small one waits behind megabytes; while small ones come, that lane rests most of the
-time, because they share processor, log and disk. If the database refuses a row, the group is halved until that row fails alone. A message stays in its
+Nothing waits for a group to fill: a single message is stored at once, and while a lane is busy the next group grows. Large bodies have a
+queue and a lane of their own, so no small one waits behind megabytes; while small ones come, that lane rests most of the time, because
+they share processor, log and disk. If the database refuses a row, the group is halved until that row fails alone. A message stays in its
 group even if its caller stops waiting. An unknown outcome is answered as not stored; the carrier's retry is recognised by its digest.
 """
 
@@ -74,8 +74,6 @@ class GroupLimits:
 
     lanes: int = 3
     further_lane_rows_min: int = 16
-    rest_seconds: float = 0.005
-    """From the start of a group to the next, unless many wait: later messages share its cost."""
     group_rows_max: int = 256
     group_bytes_max: int = 4 * 1024 * 1024
     large_group_bytes_max: int = 1024 * 1024
@@ -236,8 +234,6 @@ class GroupCommit:
                 await self._store_group(line.take_group())
                 if line is self._small:
                     self._small_groups += 1
-                    if len(line.waiting) < self._limits.further_lane_rows_min:
-                        await asyncio.sleep(began + self._limits.rest_seconds - loop.time())
                 elif self._small_groups != small_groups and not self._stopping:
                     await asyncio.sleep(
                         min(

@@ -104,25 +104,6 @@ async def test_groups_are_bounded_and_lose_nothing(
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_messages_soon_after_a_group_share_the_next_one(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(rest_seconds=1))
-    await group_commit.start()
-    assert isinstance(await group_commit.put(seal(keyring, "after a pause")), Stored)
-    soon = []
-    for number in range(3):
-        soon.append(asyncio.create_task(group_commit.put(seal(keyring, str(number)))))
-        await asyncio.sleep(0.01)
-    assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*soon))
-    await group_commit.stop(grace_seconds=5)
-    async with await AsyncConnection.connect(database.owner_dsn) as connection:
-        cursor = await connection.execute(
-            "SELECT count(*) FROM statesvc.inbox GROUP BY xmin::text ORDER BY 1"
-        )
-        assert await cursor.fetchall() == [(1,), (3,)]
-
-
 async def test_small_bodies_share_no_group_with_large_ones(
     pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
 ) -> None:
