@@ -107,12 +107,6 @@ def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
 
 
-def write_json_line(value: Mapping[str, Any]) -> None:
-    """Write a JSON document on its own line, at once."""
-    sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
-    sys.stdout.flush()
-
-
 def time_of(at: str | None) -> str | None:
     """Return a time of an answer as all commands show times, or None."""
     return None if at is None else shown_time(datetime.fromisoformat(at))
