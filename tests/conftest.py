@@ -96,7 +96,6 @@ def pytest_collection_finish() -> None:
 
     What was collected stays to the end, and a search through all that the tests of a process hold takes longer than most of them.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
 

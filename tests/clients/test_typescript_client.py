@@ -1,6 +1,7 @@
 """The TypeScript client as a package: built, packed, installed, used as README and the page of the API show it, and run in Node."""
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -53,12 +54,25 @@ pytestmark = pytest.mark.usefixtures("own_processes")
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the packed client in a folder, and compile programs and examples there."""
+    """Return the folder of an application with the packed client; all processes of a run share it."""
     required("node", "nodejs")
     if not MODULES.joinpath("openapi-fetch").exists():
         reason = "openapi-fetch is not installed (npm ci --prefix tests/node)"
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("typescript")
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "typescript"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            folder.mkdir()
+            build(folder)
+    return folder / "application"
+
+
+def build(folder: Path) -> None:
+    """Pack and install the client, and compile programs and examples."""
     sources = folder / "sources" / "typescript"
     shutil.copytree(
         CLIENTS / "typescript",
@@ -105,7 +119,6 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with application.joinpath("tsc.out").open("wb") as said:
         command: list[str | Path] = [MODULES / ".bin" / "tsc", *TSC_OPTIONS, *names]
         subprocess.run(command, cwd=application, stdout=said, timeout=170, check=False)
-    return application
 
 
 def examples() -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -109,6 +108,9 @@ def of_kind(kind: str) -> Iterator[dict[str, Any]]:
 
 
 def test_the_manifests_keep_to_the_schemas_of_kubernetes() -> None:
+    # loads parsers for seconds, which each process of a test run would spend
+    import kubernetes_validate  # noqa: PLC0415
+
     for manifest in yaml.safe_load_all(manifests.text()):
         kubernetes_validate.validate(manifest, "1.31", strict=True)
 

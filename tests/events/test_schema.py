@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-import jsonschema  # type: ignore[import-untyped]
 import orjson
 import pytest
+from jsonschema_rs import Draft202012Validator
 from pydantic import TypeAdapter
 
 from events.carriers.canonical import read_line
@@ -105,7 +105,7 @@ def printed(document: dict[str, Any], *, pii: bool = True) -> dict[str, Any]:
 
 
 def refusals(document: dict[str, Any], name: str) -> list[str]:
-    validator = jsonschema.Draft202012Validator({**schema(), "$ref": f"#/$defs/{name}"})
+    validator = Draft202012Validator({**schema(), "$ref": f"#/$defs/{name}"})
     return [error.message for error in validator.iter_errors(document)]
 
 

@@ -5,14 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft7Validator, Draft202012Validator  # type: ignore[import-untyped]
-from openapi_spec_validator import OpenAPIV31SpecValidator
+from jsonschema_rs import Draft7Validator, Draft202012Validator
 
 from projections.notification_type import NotificationType
 from statesvc.api.event_documents import asyncapi_document, example_body, examples, hooks
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES, EventType
 from statesvc.http.openapi import build_document
-from tests.contract import hook_validators
+from tests.contract import check_openapi, hook_validators
 from tests.events_page import PAGE, page
 
 SCHEMA = (
@@ -46,7 +45,7 @@ def test_its_examples_are_as_documented(event_type: EventType) -> None:
 
 def test_openapi_has_them_as_webhooks() -> None:
     document = build_document([], version="1", hooks=hooks())
-    OpenAPIV31SpecValidator(document).validate()
+    check_openapi(document)
     assert list(document["webhooks"]) == [each.kind for each in EVENT_TYPES]
     for each in EVENT_TYPES:
         post = document["webhooks"][each.kind]["post"]

@@ -4,7 +4,6 @@ from typing import Annotated, NotRequired
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
@@ -16,6 +15,7 @@ from statesvc.http.openapi import build_document
 from statesvc.http.operation import Reply, Route, answer, operation
 from statesvc.http.paging import Page, PageParameters
 from statesvc.http.problem import CREATED, Code
+from tests.contract import check_openapi
 
 
 class Colour(BaseModel):
@@ -79,8 +79,8 @@ ROUTES = [
 
 def test_the_document_is_valid() -> None:
     document = build_document(ROUTES, version="1")
-    OpenAPIV31SpecValidator(document).validate()
-    OpenAPIV31SpecValidator(build_document([], version="1")).validate()
+    check_openapi(document)
+    check_openapi(build_document([], version="1"))
 
 
 def test_the_document_says_what_is_checked() -> None:

@@ -13,21 +13,25 @@ from statesvc.log.json_compression import (
 )
 from tests.statesvc.log.json_samples import JsonSamples
 
-SAMPLES = list(JsonSamples(7).by_kind())
 LANDED = {1: "37941bb9756802e80343f2fcbb0754d67132fb6a88eee644c0b05fe2c44d6a3a"}
 """SHA-256 of each dictionary: rows that it compressed cannot be read with another one."""
 OLD = bytes.fromhex("0120408d000000057c00a005284f350147e5388f9b4ad8")
 """An entry as the first release of dictionary 1 stored it."""
 
 
-def test_every_entry_comes_back_byte_by_byte() -> None:
-    for _, canonical in SAMPLES:
+@pytest.fixture(scope="module")
+def samples() -> list[tuple[str, bytes]]:
+    return list(JsonSamples(7).by_kind())
+
+
+def test_every_entry_comes_back_byte_by_byte(samples: list[tuple[str, bytes]]) -> None:
+    for _, canonical in samples:
         assert decompress_json(compress_json(canonical)) == canonical
 
 
-def test_entries_take_a_third_of_their_bytes_or_less() -> None:
+def test_entries_take_a_third_of_their_bytes_or_less(samples: list[tuple[str, bytes]]) -> None:
     sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for kind, canonical in SAMPLES:
+    for kind, canonical in samples:
         sizes[kind].append((len(canonical), len(compress_json(canonical))))
     shares = {
         kind: sum(stored for _, stored in pairs) / sum(plain for plain, _ in pairs)
@@ -56,7 +60,14 @@ def test_an_action_is_stored_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     "stored",
-    [b"", b"\x00", b"\xff123", b"\x01", b"\x01\x00garbage", compress_json(SAMPLES[0][1])[:-1]],
+    [
+        b"",
+        b"\x00",
+        b"\xff123",
+        b"\x01",
+        b"\x01\x00garbage",
+        compress_json(b'{"entry":"event"}')[:-1],
+    ],
 )
 def test_what_is_no_entry_is_refused(stored: bytes) -> None:
     with pytest.raises(ValueError, match=r"decompress|dictionary"):

@@ -15,7 +15,6 @@ from statesvc.log.json_compression import (
 from tests.statesvc.log.json_samples import JsonSamples
 
 RAW: Final = dictionary_path(DICTIONARY).read_bytes()
-SAMPLES: Final = [content for _, content in JsonSamples(7).by_kind()]
 OLD: Final = bytes.fromhex("20408d000000057c00a005284f350147e5388f9b4ad8")
 """An entry as the first release of dictionary 1 stored it."""
 
@@ -25,7 +24,7 @@ LIBRARIES: Final = [frames_by_zstandard, frames_by_standard_library]
 
 def test_both_libraries_write_the_same_bytes_and_read_them() -> None:
     one, other = (library(RAW) for library in LIBRARIES)
-    for content in SAMPLES:
+    for _, content in JsonSamples(7).by_kind():
         frame = one.compress(content)
         assert other.compress(content) == frame
         assert one.decompress(frame) == other.decompress(frame) == content
@@ -50,5 +49,5 @@ def test_what_is_no_frame_is_refused(library: Library, frame: bytes) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_does_not_name_its_dictionary(library: Library) -> None:
     """The byte before it does, in tables."""
-    frame = library(RAW).compress(SAMPLES[0])
+    frame = library(RAW).compress(b'{"entry":"event"}')
     assert frame[0] & 0b11 == 0
