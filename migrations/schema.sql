@@ -73,8 +73,8 @@
 --   postpone(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
 --       p_headers jsonb[], p_body_bytes integer[], p_etas timestamp with time zone[] DEFAULT NULL::timestamp with time zone[],
---       p_receipts_until timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(ordinal integer, message_id
---       uuid, duplicate boolean)
+--       p_receipts_until timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_acknowledged timestamp with time zone[]
+--       DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(ordinal integer, message_id uuid, duplicate boolean)
 --   read_claimed(p_message_ids uuid[], p_since timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(message_id uuid,
 --       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
 --       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
@@ -732,6 +732,13 @@ PARTITION BY RANGE (received_at);
 ALTER TABLE ONLY statesvc.message
     ADD CONSTRAINT message_pkey PRIMARY KEY (message_id, received_at);
 
+CREATE TABLE statesvc.message_alias (
+    message_id uuid NOT NULL,
+    kept_id uuid NOT NULL
+);
+ALTER TABLE ONLY statesvc.message_alias
+    ADD CONSTRAINT message_alias_pkey PRIMARY KEY (message_id);
+
 CREATE TABLE statesvc.message_attempt (
     attempt_id bigint NOT NULL,
     message_id uuid NOT NULL,
@@ -1225,6 +1232,21 @@ CREATE TABLE statesvc.signing_key (
 );
 ALTER TABLE ONLY statesvc.signing_key
     ADD CONSTRAINT signing_key_pkey PRIMARY KEY (key_id);
+
+CREATE TABLE statesvc.spool (
+    name text NOT NULL,
+    place bigint DEFAULT 0 NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    set_aside bigint DEFAULT 0 NOT NULL,
+    oldest_at timestamp with time zone,
+    clear_until timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    held_seconds double precision NOT NULL
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY statesvc.spool
+    ADD CONSTRAINT spool_pkey PRIMARY KEY (name);
 
 CREATE TABLE statesvc.stream (
     shipment_id uuid NOT NULL,

@@ -35,12 +35,15 @@
 -- 7. Messages are locked before everything else (lock order: ARCHITECTURE.md).
 
 -- Stores a group of messages and queues them; a byte-identical retry within 48 hours is counted and answered with the first message's
--- id. One round trip, whatever the size; the caller commits, then ACKs. Never notifies.
+-- id. One round trip, whatever the size; the caller commits, then ACKs. Never notifies. A message that is put again under its own id is
+-- a duplicate too: ingress spools what the database may have stored without an answer.
 -- `p_etas`: not before this time; NULL or past: at once. `p_receipts_until`: a retry is recognised until then instead of for 48 hours.
+-- `p_acknowledged`: times of the ACKs of messages from a spool, never taken as future, nor as older than a day, for which there are
+-- partitions. Where such a message is a duplicate, `message_alias` leads from its id to the first message's.
 CREATE FUNCTION statesvc.put(
     p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[],
     p_commitments bytea[], p_headers jsonb[], p_body_bytes int[],
-    p_etas timestamptz[] DEFAULT NULL, p_receipts_until timestamptz[] DEFAULT NULL
+    p_etas timestamptz[] DEFAULT NULL, p_receipts_until timestamptz[] DEFAULT NULL, p_acknowledged timestamptz[] DEFAULT NULL
 ) RETURNS TABLE (ordinal int, message_id uuid, duplicate boolean)
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -53,33 +56,43 @@ BEGIN
         ORDER BY c ON CONFLICT (carrier_id) DO NOTHING;
     RETURN QUERY
     WITH item AS (
-        SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first
+        SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first,
+            count(*) OVER (PARTITION BY u.digest) - 1 AS repeats,
+            CASE WHEN u.acknowledged IS NULL THEN v_now
+                ELSE greatest(least(u.acknowledged, v_now), v_now - interval '24 hours') END AS received_at
         FROM unnest(p_message_ids, p_carrier_ids, p_digests, p_sealed, p_sealed_keys, p_commitments, p_headers, p_body_bytes,
-                p_etas, p_receipts_until)
+                p_etas, p_receipts_until, p_acknowledged)
             WITH ORDINALITY AS u(message_id, carrier_id, digest, sealed, sealed_key, commitment, headers, body_bytes, eta, receipt_until,
-                ordinal)
+                acknowledged, ordinal)
     ), known AS (
         -- sorted, so that two groups with the same retries wait for each other instead of deadlocking
         INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retries, retained_until)
-        SELECT i.digest, i.message_id, v_now, (SELECT count(*) - 1 FROM item s WHERE s.digest = i.digest), i.receipt_until
+        SELECT i.digest, i.message_id, i.received_at, i.repeats, i.receipt_until
         FROM item i WHERE i.first ORDER BY i.digest
         ON CONFLICT (digest) DO UPDATE SET
-            message_id = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.message_id ELSE r.message_id END,
-            retries = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.retries ELSE r.retries + 1 + excluded.retries END,
-            received_at = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.received_at ELSE r.received_at END,
-            retained_until = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.retained_until ELSE r.retained_until END
-        RETURNING r.digest, r.message_id
+            message_id = CASE WHEN statesvc.receipt_ended(r, excluded.received_at) THEN excluded.message_id ELSE r.message_id END,
+            retries = CASE WHEN statesvc.receipt_ended(r, excluded.received_at) THEN excluded.retries ELSE r.retries + 1 + excluded.retries END,
+            received_at = CASE WHEN statesvc.receipt_ended(r, excluded.received_at) THEN excluded.received_at ELSE r.received_at END,
+            retained_until = CASE WHEN statesvc.receipt_ended(r, excluded.received_at) THEN excluded.retained_until ELSE r.retained_until END
+        RETURNING r.digest, r.message_id, r.retries
     ), fresh AS (
-        SELECT i.* FROM item i JOIN known k ON k.digest = i.digest AND k.message_id = i.message_id WHERE i.first
+        -- a known receipt counts at least one retry more than this group has, also that of a message which is put again
+        SELECT i.* FROM item i JOIN known k ON k.digest = i.digest AND k.retries = i.repeats WHERE i.first
     ), stored AS (
         INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
-        SELECT f.message_id, v_now, f.carrier_id, f.commitment, f.headers, f.sealed FROM fresh f
+        SELECT f.message_id, f.received_at, f.carrier_id, f.commitment, f.headers, f.sealed FROM fresh f
     ), queued AS (
         INSERT INTO statesvc.inbox (message_id, received_at, available_at, eta, body_bytes, carrier_id, sealed_key)
-        SELECT f.message_id, v_now, greatest(v_now, f.eta), CASE WHEN f.eta > v_now THEN f.eta END, f.body_bytes, f.carrier_id, f.sealed_key
+        SELECT f.message_id, f.received_at, greatest(v_now, f.eta), CASE WHEN f.eta > v_now THEN f.eta END, f.body_bytes, f.carrier_id,
+            f.sealed_key
         FROM fresh f
+    ), discarded AS (
+        INSERT INTO statesvc.message_alias (message_id, kept_id)
+        SELECT i.message_id, k.message_id FROM item i JOIN known k ON k.digest = i.digest
+        WHERE i.acknowledged IS NOT NULL AND i.message_id <> k.message_id
+        ON CONFLICT DO NOTHING
     )
-    SELECT i.ordinal::int, k.message_id, NOT (i.first AND k.message_id = i.message_id)
+    SELECT i.ordinal::int, k.message_id, NOT (i.first AND k.retries = i.repeats)
     FROM item i JOIN known k ON k.digest = i.digest ORDER BY i.ordinal;
 END
 $$;

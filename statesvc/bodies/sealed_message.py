@@ -83,5 +83,10 @@ def message_id(unix_ms: int, random: bytes) -> UUID:
     return UUID(int=value)
 
 
+def unix_ms_of(message_id: UUID) -> int:
+    """Return the time in an id, in milliseconds since 1970."""
+    return message_id.int >> 80
+
+
 def new_message_id() -> UUID:
     return message_id(time.time_ns() // 1_000_000, secrets.token_bytes(_RANDOM_BYTES))

@@ -4,13 +4,15 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('statesvc.reconciler', 0));
 
 -- name: minutes
 -- Return the minutes to count: acknowledged in, over for `settle_seconds`, and never counted; and those to be looked at again. The oldest
--- first.
+-- first. A minute of which a spool may still hold messages is left for later, for a day at most: then a spool that was lost shows.
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), heard AS (
     SELECT DISTINCT extract(epoch FROM t.minute)::bigint AS begins
     FROM now, statesvc.ack_count t
     WHERE t.minute > now.at - interval '7 days' AND t.minute < now.at - make_interval(secs => %(settle_seconds)s::float8 + 60)
+        AND (t.minute < now.at - interval '23 hours'
+            OR NOT EXISTS (SELECT FROM statesvc.spool s WHERE s.clear_until < t.minute + interval '1 minute'))
 )
 SELECT begins FROM (
     SELECT h.begins FROM heard h
@@ -24,7 +26,7 @@ ORDER BY begins LIMIT %(limit)s;
 -- Count of the messages whose ids are of a minute how many were acknowledged, how many are stored, how many of those wait, and how many of
 -- them are neither waiting, settled nor a dead letter. Bodies leave after their hot days, so only of a young minute it says how many are
 -- stored. Ids are of the clock of the machine that took the message, `received_at` of the database's; `difference` is how much these may
--- differ by.
+-- differ by. An id from a spool that was discarded for another is stored as that.
 WITH stored AS MATERIALIZED (
     SELECT b.message_id, b.received_at FROM statesvc.body b
     WHERE b.message_id >= %(from_id)s::uuid AND b.message_id < %(to_id)s::uuid
@@ -41,7 +43,8 @@ WITH stored AS MATERIALIZED (
 )
 SELECT (SELECT coalesce(sum(t.accepted), 0)::bigint FROM statesvc.lane l
         JOIN statesvc.ack_count t ON t.carrier_id = l.carrier_id AND t.minute = %(at)s::timestamptz),
-    (SELECT count(*) FROM stored), (SELECT messages FROM waiting), (SELECT messages FROM lost),
+    (SELECT count(*) FROM stored) + (SELECT count(*) FROM statesvc.message_alias a
+        WHERE a.message_id >= %(from_id)s::uuid AND a.message_id < %(to_id)s::uuid), (SELECT messages FROM waiting), (SELECT messages FROM lost),
     %(at)s::timestamptz > statesvc.clock() - interval '1 day';
 
 -- name: next_span
@@ -122,6 +125,8 @@ SET expected = greatest(r.expected, excluded.expected), waiting = excluded.waiti
 -- Forget what was found all right and is over for days, and the counts of that time. What is missing stays.
 WITH counts AS (
     DELETE FROM statesvc.ack_count t WHERE t.minute < (SELECT statesvc.clock() - interval '8 days')
+), spools AS (
+    DELETE FROM statesvc.spool s WHERE s.seen_at < (SELECT statesvc.clock() - interval '8 days')
 )
 DELETE FROM statesvc.reconciled r
 WHERE r.recorded_at < (SELECT statesvc.clock() - interval '8 days') AND r.check_at IS NULL AND r.missing = 0

@@ -61,6 +61,7 @@ class Readiness:
         self._migrations = frozenset(migrations)
         self._draining: str | None = None
         self._checks: dict[str, Check] = {}
+        self._spares: dict[str, Check] = {}
         self._asking = asyncio.Lock()
         self._now = now
         self._wall_clock = wall_clock
@@ -73,6 +74,10 @@ class Readiness:
 
     def watch(self, name: str, check: Check) -> None:
         self._checks[name] = check
+
+    def spare(self, name: str, check: Check) -> None:
+        """Stay ready if the check of this name fails, as long as the spare one does not."""
+        self._spares[name] = check
 
     @property
     def is_draining(self) -> bool:
@@ -90,7 +95,11 @@ class Readiness:
             "database": self._remembered,
             **{name: check() for name, check in self._checks.items()},
         }
-        return {name: why for name, why in found.items() if why is not None}
+        return {
+            name: why
+            for name, why in found.items()
+            if why is not None and (name not in self._spares or self._spares[name]() is not None)
+        }
 
     async def reasons(self) -> list[str]:
         """Return why it is not ready, as sentences; empty: ready."""

@@ -7,6 +7,9 @@ Nothing waits for a group to fill: a single message is stored at once, and while
 queue and a lane of their own, so no small one waits behind megabytes; while small ones come, that lane rests most of the time, because
 they share processor, log and disk. If the database refuses a row, the group is halved until that row fails alone. A message stays in its
 group even if its caller stops waiting. An unknown outcome is answered as not stored; the carrier's retry is recognised by its digest.
+
+With a spool, what the database does not take in time is kept there under the same id, and stored by the drain; a message that the database
+stored without an answer is then one message.
 """
 
 import asyncio
@@ -29,6 +32,8 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, ReservedMemory
 from statesvc.ingress.database_breaker import DatabaseBreaker
+from statesvc.spool.drain import ANSWER_SECONDS
+from statesvc.spool.spooling import Spooling
 
 _SQL = queries("statesvc.ingress", "group_commit")
 _log = structlog.get_logger()
@@ -62,6 +67,7 @@ class Stored:
 
 
 Outcome = Stored | Refusal
+_TO_SPOOL: Final = frozenset({Refusal.DATABASE_AWAY, Refusal.TOO_SLOW, Refusal.NOT_STORED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,8 @@ class GroupLimits:
     large_rest_seconds_max: float = 0.06
     deadline_seconds: float = 2.0
     large_deadline_seconds: float = 10.0
+    spooled_after_seconds: float = ANSWER_SECONDS
+    """With a spool: longest wait for the database. A large body waits on while the database answers others."""
 
 
 @dataclass(slots=True)
@@ -89,6 +97,7 @@ class _Waiting:
     message: SealedMessage
     answer: asyncio.Future[Outcome]
     held: ReservedMemory
+    spooled: bool = False
 
     def resolve(self, outcome: Outcome) -> None:
         if not self.answer.done():
@@ -141,12 +150,17 @@ class GroupCommit:
         limits: GroupLimits | None = None,
         breaker: DatabaseBreaker | None = None,
         waker: Wakes | None = None,
+        spooling: Spooling | None = None,
     ) -> None:
         self._pool = pool
         self._waker = waker
+        self._spooling = spooling
+        self._answered_at = float("-inf")
+        self.pushes = 0
         self._memory = memory
         self._limits = limits = GroupLimits() if limits is None else limits
-        self._breaker = DatabaseBreaker() if breaker is None else breaker
+        opened = None if spooling is None else spooling.wake
+        self.breaker = DatabaseBreaker(opened=opened) if breaker is None else breaker
         self._small = _Line(
             lanes=limits.lanes, rows_max=limits.group_rows_max, bytes_max=limits.group_bytes_max
         )
@@ -194,6 +208,16 @@ class GroupCommit:
 
         `held`: the memory that the body has taken, released here; without it, it is taken now.
         """
+        self.pushes += 1
+        outcome = await self._put(message, held)
+        if self._spooling is None or outcome not in _TO_SPOOL:
+            return outcome
+        kept_id = await self._spooling.keep(message)
+        if kept_id is None:
+            return outcome
+        return Stored(kept_id, duplicate=kept_id != message.message_id)
+
+    async def _put(self, message: SealedMessage, held: ReservedMemory | None) -> Outcome:
         loop = asyncio.get_running_loop()
         refusal = self._refusal(loop.time())
         if held is None:
@@ -203,28 +227,46 @@ class GroupCommit:
         if refusal is not None:
             held.release()
             return refusal
-        answer: asyncio.Future[Outcome] = loop.create_future()
+        waiting = _Waiting(message, loop.create_future(), held)
         line = self._large if message.body_bytes > SMALL_BYTES else self._small
-        line.waiting.append(_Waiting(message, answer, held))
+        line.waiting.append(waiting)
         all_lanes_idle = len(line.idle) == line.lanes
         if all_lanes_idle or len(line.waiting) >= self._limits.further_lane_rows_min:
             line.wake_one()
         is_large = line is self._large
+        seconds = self._limits.large_deadline_seconds if is_large else self._limits.deadline_seconds
+        if self._spooling is not None:
+            return await self._put_or_spool(waiting, loop.time() + seconds, is_large=is_large)
         try:
-            async with asyncio.timeout(
-                self._limits.large_deadline_seconds if is_large else self._limits.deadline_seconds
-            ):
-                return await answer
+            async with asyncio.timeout(seconds):
+                return await waiting.answer
         except TimeoutError:
             if not is_large:
                 # a large one may only have waited for others like it
-                self._breaker.failed(loop.time())
+                self.breaker.failed(loop.time())
+            return Refusal.TOO_SLOW
+
+    async def _put_or_spool(self, waiting: _Waiting, until: float, *, is_large: bool) -> Outcome:
+        """Wait for the database as long as it answers in time, then leave the message to the spool."""
+        loop, patience = asyncio.get_running_loop(), self._limits.spooled_after_seconds
+        while True:
+            await asyncio.wait([waiting.answer], timeout=patience)
+            if waiting.answer.done():
+                return waiting.answer.result()
+            now = loop.time()
+            if is_large and now < until and now - self._answered_at < patience:
+                continue
+            waiting.spooled = True
+            waiting.held.release()
+            if now - self._answered_at >= patience or not is_large:
+                self.breaker.failed(now)
+                self._refuse_waiting(Refusal.DATABASE_AWAY)
             return Refusal.TOO_SLOW
 
     def _refusal(self, now: float) -> Refusal | None:
         if self._stopping:
             return Refusal.STOPPING
-        return None if self._breaker.lets_through(now) else Refusal.DATABASE_AWAY
+        return None if self.breaker.lets_through(now) else Refusal.DATABASE_AWAY
 
     async def _run(self, line: _Line) -> None:
         loop = asyncio.get_running_loop()
@@ -260,7 +302,9 @@ class GroupCommit:
     async def _store(self, group: Sequence[_Waiting]) -> None:
         try:
             async with self._pool.connection() as connection:
+                group = [waiting for waiting in group if not waiting.spooled]
                 answers = await put(connection, [waiting.message for waiting in group])
+            self._answered_at = asyncio.get_running_loop().time()
             for waiting, stored in zip(group, answers, strict=True):
                 waiting.resolve(stored)
             if self._waker is not None and not all(stored.duplicate for stored in answers):
@@ -268,7 +312,7 @@ class GroupCommit:
         except (psycopg.Error, OSError) as error:
             await self._failed(group, error)
         else:
-            self._breaker.succeeded()
+            self.breaker.succeeded()
 
     async def _failed(self, group: Sequence[_Waiting], error: psycopg.Error | OSError) -> None:
         kind = failure(error)
@@ -279,12 +323,12 @@ class GroupCommit:
             return
         _log.warning("ingress_not_stored", failure=kind.value, error=error, rows=len(group))
         if kind is not Failure.UNAVAILABLE:
-            self._breaker.succeeded()
+            self.breaker.succeeded()
             _resolve_all(
                 group, Refusal.ROW_REFUSED if _is_about_a_row(kind, error) else Refusal.NOT_STORED
             )
             return
-        self._breaker.failed(asyncio.get_running_loop().time())
+        self.breaker.failed(asyncio.get_running_loop().time())
         _resolve_all(group, Refusal.DATABASE_AWAY)
         # who came later would only wait for the same answer
         self._refuse_waiting(Refusal.DATABASE_AWAY)

@@ -34,6 +34,7 @@ from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Store
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.request_body import check_head, read_body
 from statesvc.settings.service_settings import Settings
+from statesvc.spool.spooling import Spooling
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.stages import Stage
@@ -251,6 +252,7 @@ def build_ingress(
     telemetry: Telemetry,
     local_data: Path | None,
     process: str,
+    spooling: Spooling | None = None,
     refused: Callable[[str], None] = lambda _cause: None,
 ) -> Webhooks:
     """Build it. `pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, else None.
@@ -269,7 +271,7 @@ def build_ingress(
         authenticators=Authenticators(carriers, settings),
         keys=keys,
         keyring=keyring,
-        group_commit=GroupCommit(pool, memory=memory, waker=waker),
+        group_commit=GroupCommit(pool, memory=memory, waker=waker, spooling=spooling),
         memory=memory,
         disk=disk,
         ack_counts=AckCounts(pool, process=process),

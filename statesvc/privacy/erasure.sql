@@ -10,8 +10,9 @@ ORDER BY shipment_id;
 SELECT statesvc.under_legal_hold(%(shipment_ids)s::uuid[]);
 
 -- name: backups_expire
--- Return when the last backup that was made until now expires.
-SELECT statesvc.clock() + make_interval(days => %(days)s);
+-- Return when the last backup that was made until now expires, and the last message has left the spools.
+SELECT statesvc.clock() + greatest(make_interval(days => %(days)s),
+    (SELECT make_interval(secs => max(s.held_seconds)) FROM statesvc.spool s));
 
 -- name: destroy_key
 -- Destroy a shipment's key, after an append that is under way; a later one finds no key, and seals nothing. A number that was never seen

@@ -30,6 +30,9 @@ from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Webhooks, build_ingress
 from statesvc.roles.runtime import Launch, Runtime
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
+from statesvc.spool.drain import DrainContext
+from statesvc.spool.open_spool import held_seconds_max, open_spool
+from statesvc.spool.spooling import Spooling
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 
@@ -47,6 +50,8 @@ async def open_ingress(
 ) -> AsyncIterator[Webhooks]:
     """Open the webhook handler, until all acknowledged messages are stored."""
     settings = launch.settings
+    spool = await open_spool(settings.spool) if launch.role == "ingress" else None
+    spooling = None if spool is None else Spooling(spool=spool)
     ingress = build_ingress(
         settings,
         carriers=CARRIERS,
@@ -57,8 +62,12 @@ async def open_ingress(
         telemetry=base.telemetry,
         local_data=settings.database.data_dir if settings.database.database_url is None else None,
         process=launch.worker_id,
+        spooling=spooling,
         refused=base.refusals.count,
     )
+    if spooling is not None:
+        base.readiness.spare("database", spooling.refusal)
+        spooling.start(_drain_context(launch, base, pool, ingress))
     await ingress.group_commit.start()
     ingress.ack_counts.start()
     base.heartbeat.report_ingest(ingress.report)
@@ -70,6 +79,19 @@ async def open_ingress(
             grace_seconds=0 if base.signals.aborting.is_set() else settings.http.grace_seconds
         )
         await ingress.ack_counts.close()
+        if spooling is not None:
+            await spooling.close()
+
+
+def _drain_context(launch: Launch, base: Runtime, pool: Pool, ingress: Webhooks) -> DrainContext:
+    return DrainContext(
+        dsn=base.dsns.listen,
+        pool=pool,
+        breaker=ingress.group_commit.breaker,
+        waker=base.waker,
+        pushes=lambda: ingress.group_commit.pushes,
+        held_seconds_max=held_seconds_max(launch.settings.spool),
+    )
 
 
 async def serve(

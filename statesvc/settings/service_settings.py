@@ -205,6 +205,26 @@ class NotifierSettings(Section):
         return self
 
 
+class SpoolSettings(Section):
+    """Keeping webhooks while the database does not answer (docs/high-availability.md)."""
+
+    model_config = config("SPOOL_")
+
+    url: Annotated[
+        str | None, Field(pattern=r"^(file:///|nats://|tls://)\S+$", max_length=2000)
+    ] = None
+    """Spool of `ingress`: `nats://host[,host]/STREAM`, a JetStream stream (`?replicas=3`), or
+    `file:///folder` on this machine's disk, which does not survive the loss of that disk. Default:
+    none; pushes get 503 while the database is away."""
+    keep: Annotated[float, Field(ge=0, le=24 * 3600)] = 0
+    """Seconds for which messages stay in the spool after they were stored, at most a day: with the interval of your backups, a restore
+    is made whole from the spool."""
+    bytes_max: PositiveInt = 1024 * 1024 * 1024
+    """Bytes that it may hold; beyond them pushes get 503."""
+    age_seconds_max: Annotated[float, Field(gt=0, le=24 * 3600)] = 24 * 3600
+    """Age of its oldest waiting message beyond which pushes get 503, at most a day."""
+
+
 class OperatorSettings(Section):
     """Notifying the operator of the service."""
 
@@ -360,6 +380,7 @@ class Settings:
         default_factory=dict
     )
     addons: AddOnSettings = field(default_factory=AddOnSettings)
+    spool: SpoolSettings = field(default_factory=SpoolSettings)
     account_zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def in_account_zones(

@@ -61,6 +61,7 @@ async def find_message(
     message = await (await cursor.execute(_SQL["message"], {"message_id": message_id})).fetchone()
     if message is None:
         return None
+    message_id = message.message_id
     wanted = [(message_id, message.received_at)]
     place = (await body_locations(connection, wanted))[message_id]
     if message.sealed_key is None:

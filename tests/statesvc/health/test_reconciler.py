@@ -247,3 +247,48 @@ def test_the_first_id_of_a_second_lies_below_all_of_it() -> None:
         < message_id(MINUTE * 1000 + 999, b"\xff" * 10)
         < first_id(MINUTE + 1)
     )
+
+
+async def test_a_minute_of_which_a_spool_may_hold_messages_is_counted_later(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    second = int(await _now(owner)) // 60 * 60 + 1
+    spooled, discarded = (message_id(second * 1000 + place, bytes(10)) for place in range(2))
+    ack_counts = AckCounts(pool, process="test")
+    for one in (spooled, discarded):
+        ack_counts.accepted("ups", one)
+    await ack_counts.flush()
+    await owner.execute(
+        "INSERT INTO statesvc.spool (name, seen_at, held_seconds, clear_until)"
+        " VALUES ('file:1', statesvc.clock(), 60, to_timestamp(%s))",
+        (second,),
+    )
+    await _minutes_pass(owner, 10)
+    async with pool.connection() as connection:
+        assert await reconcile(connection) == []
+        await _put(owner, spooled)
+        await owner.execute(
+            "INSERT INTO statesvc.message_alias (message_id, kept_id) VALUES (%s, %s)",
+            (discarded, spooled),
+        )
+        await owner.execute("UPDATE statesvc.spool SET clear_until = statesvc.clock()")
+        (found,) = await reconcile(connection)
+        assert (found.expected, found.waiting, found.missing) == (2, 1, 0)
+
+
+async def test_a_spool_that_is_not_heard_of_for_a_day_hides_no_loss(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    second = int(await _now(owner)) // 60 * 60 + 1
+    ack_counts = AckCounts(pool, process="test")
+    ack_counts.accepted("ups", message_id(second * 1000, bytes(10)))
+    await ack_counts.flush()
+    await owner.execute(
+        "INSERT INTO statesvc.spool (name, seen_at, held_seconds) VALUES ('file:1', statesvc.clock(), 60)"
+    )
+    await _minutes_pass(owner, 23 * 60 + 10)
+    async with pool.connection() as connection:
+        (found,) = await reconcile(connection)
+        assert (found.expected, found.missing) == (1, 1)

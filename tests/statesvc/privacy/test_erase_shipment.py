@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -215,6 +216,16 @@ async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing
     await forget(shop, "A1")
     await shop.process(messages)
     assert await seen(shop) == {OTHERS}
+
+
+async def test_an_erasure_is_complete_once_no_spool_may_hold_the_number(shop: Shop) -> None:
+    backups = (await forget(shop, "A1")).complete_at
+    await shop.connection.execute(
+        "INSERT INTO statesvc.spool (name, seen_at, held_seconds)"
+        " VALUES ('file:1', statesvc.clock(), 10 * 86400)"
+    )
+    with_spool = (await forget(shop, "A1")).complete_at
+    assert timedelta(days=3) <= with_spool - backups < timedelta(days=4)
 
 
 async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Shop) -> None:

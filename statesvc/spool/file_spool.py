@@ -1,0 +1,259 @@
+"""A spool in a folder of this machine: `file:///var/lib/statesvc/spool`.
+
+Each process appends to a journal in a folder of its own, one sync for all that arrived meanwhile,
+and drains it. It also drains the journals of ended processes, whose locks are free. It survives a
+restart and a power loss of the machine, but not the loss of the disk.
+"""
+
+import asyncio
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+from uuid import UUID
+
+import structlog
+
+from statesvc.bodies.sealed_message import unix_ms_of
+from statesvc.spool.journal import Journal, JournalInUseError
+from statesvc.spool.spool import (
+    PORTION_BYTES,
+    PORTION_MESSAGES,
+    Depth,
+    Portion,
+    Source,
+    SpoolBounds,
+    SpooledMessage,
+    SpoolRefusedError,
+    decode,
+    encode,
+)
+
+_FRAME_BYTES: Final = 1024 * 1024
+_REMEMBERED: Final = 100_000
+"""Digests of kept messages in memory: later retries of older ones are kept again."""
+_PENDING_BYTES_MAX: Final = 32 * 1024 * 1024
+_MARKS: Final = 100
+_SET_ASIDE: Final = "*.refused"
+
+_log = structlog.get_logger()
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    end: int
+    messages: int
+    oldest_id: UUID
+
+
+class JournalSource:
+    """A journal as a source. Its calls run in the spool's thread, one at a time."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        has_ended: bool,
+        keep_seconds: float,
+        executor: ThreadPoolExecutor,
+    ) -> None:
+        self.name = f"file:{journal.folder.name}"
+        self.has_ended = has_ended
+        self.journal = journal
+        self._keep_seconds = keep_seconds
+        self._executor = executor
+        self._frames: deque[_Frame] | None = None
+        """Frames behind `_place`; None: not counted yet."""
+        self._place = 0
+        self._kept: deque[tuple[float, int]] = deque()
+        """When the places before were drained."""
+
+    async def read(self, place: int) -> Portion | None:
+        return await self.in_thread(self._read, place)
+
+    async def settle(self, place: int) -> None:
+        now = time.monotonic()
+        kept = self._kept
+        if kept and now - kept[-1][0] < self._keep_seconds / _MARKS:
+            kept[-1] = (kept[-1][0], place)
+        elif not kept or place != kept[-1][1]:
+            kept.append((now, place))
+        while kept and now - kept[0][0] >= self._keep_seconds:
+            await self.in_thread(self.journal.drop_before, kept.popleft()[1])
+
+    async def set_aside(self, message: SpooledMessage) -> None:
+        path = self.journal.folder / f"{message.message.message_id}.refused"
+        await self.in_thread(_write, path, encode([message]))
+
+    async def depth(self, place: int) -> Depth:
+        frames = self._frames
+        if frames is None or place < self._place:
+            frames = self._frames = await self.in_thread(self._count, place)
+        self._place = place
+        while frames and frames[0].end <= place:
+            frames.popleft()
+        return Depth(
+            messages=sum(frame.messages for frame in frames),
+            bytes=self.journal.size,
+            oldest_id=frames[0].oldest_id if frames else None,
+            set_aside=len([*self.journal.folder.glob(_SET_ASIDE)]),
+        )
+
+    @property
+    def oldest_id(self) -> UUID | None:
+        return self._frames[0].oldest_id if self._frames else None
+
+    async def append(self, messages: Sequence[SpooledMessage]) -> None:
+        """Append a frame. Durable when it returns. Raises OSError."""
+        if self._frames is None:
+            self._frames = deque()
+        end = await self.in_thread(self.journal.append, encode(messages))
+        self._frames.append(_Frame(end, len(messages), messages[0].message.message_id))
+
+    async def in_thread(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        call = partial(function, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def _read(self, place: int) -> Portion | None:
+        messages: list[SpooledMessage] = []
+        size = 0
+        while len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
+            found = self.journal.read(place)
+            if found is None:
+                break
+            payload, place = found
+            size += len(payload)
+            messages += decode(payload)
+        return Portion(messages, place) if messages else None
+
+    def _count(self, place: int) -> deque[_Frame]:
+        frames: deque[_Frame] = deque()
+        while (found := self.journal.read(place)) is not None:
+            payload, place = found
+            messages = decode(payload)
+            frames.append(_Frame(place, len(messages), messages[0].message.message_id))
+        return frames
+
+
+class FileSpool:
+    """Open in a folder that all ingress processes of this machine share."""
+
+    is_shared = False
+
+    def __init__(
+        self, root: Path, bounds: SpoolBounds, *, sync: Callable[[int], None] = os.fdatasync
+    ) -> None:
+        """Open it. Raises OSError."""
+        self._root = root
+        self._bounds = bounds
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="spool")
+        name = f"{time.time_ns() // 1_000_000_000:x}-{os.getpid()}-{secrets.token_hex(8)}"
+        self._own = self._source(Journal(root / name, sync=sync), has_ended=False)
+        self._adopted: dict[Path, JournalSource] = {}
+        self._known: dict[bytes, UUID] = {}
+        self._pending: deque[tuple[SpooledMessage, asyncio.Future[UUID]]] = deque()
+        self._pending_bytes = 0
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def keep(self, message: SpooledMessage) -> UUID:
+        known = self._known.get(message.message.digest)
+        if known is not None and _age_seconds(known) < self._bounds.age_seconds_max:
+            return known
+        size = len(message.message.sealed)
+        if (refusal := self.refusal(size)) is not None:
+            raise SpoolRefusedError(refusal)
+        kept: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
+        self._pending.append((message, kept))
+        self._pending_bytes += size
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.create_task(self._flush(), name="spool-flush")
+        return await kept
+
+    async def sources(self) -> Sequence[Source]:
+        for folder in await asyncio.to_thread(lambda: [*self._root.iterdir()]):
+            if folder == self._own.journal.folder or folder in self._adopted or not folder.is_dir():
+                continue
+            try:
+                journal = Journal(folder)
+            except (JournalInUseError, FileNotFoundError):
+                continue
+            _log.warning("spool_adopted", path=str(folder), bytes=journal.size)
+            self._adopted[folder] = self._source(journal, has_ended=True)
+        return [self._own, *self._adopted.values()]
+
+    async def forget(self, source: Source) -> None:
+        assert isinstance(source, JournalSource)  # noqa: S101 - of `sources`
+        self._adopted.pop(source.journal.folder, None)
+        await source.in_thread(source.journal.remove)
+
+    async def close(self) -> None:
+        if self._flushing is not None:
+            await self._flushing
+        await asyncio.to_thread(self._executor.shutdown)
+        for source in (self._own, *self._adopted.values()):
+            source.journal.close()
+
+    def _source(self, journal: Journal, *, has_ended: bool) -> JournalSource:
+        return JournalSource(
+            journal,
+            has_ended=has_ended,
+            keep_seconds=self._bounds.keep_seconds,
+            executor=self._executor,
+        )
+
+    def refusal(self, size: int = 0) -> str | None:
+        used = self._own.journal.size + sum(one.journal.size for one in self._adopted.values())
+        if used + self._pending_bytes + size > self._bounds.bytes_max:
+            return f"it is full, with {used:,} bytes"
+        if self._pending_bytes + size > _PENDING_BYTES_MAX:
+            return "its disk does not keep up"
+        for source in (self._own, *self._adopted.values()):
+            oldest = source.oldest_id
+            if oldest is not None and _age_seconds(oldest) > self._bounds.age_seconds_max:
+                return "its oldest message waits for too long"
+        return None
+
+    async def _flush(self) -> None:
+        while self._pending:
+            group: list[tuple[SpooledMessage, asyncio.Future[UUID]]] = []
+            size = 0
+            while self._pending and size < _FRAME_BYTES and len(group) < PORTION_MESSAGES:
+                group.append(self._pending.popleft())
+                size += len(group[-1][0].message.sealed)
+            try:
+                await self._own.append([message for message, _ in group])
+            except OSError as error:
+                _log.exception("spool_not_written")
+                for _, kept in group:
+                    if not kept.done():
+                        kept.set_exception(SpoolRefusedError(error.strerror or "disk failure"))
+            else:
+                for message, kept in group:
+                    self._remember(message)
+                    if not kept.done():
+                        kept.set_result(message.message.message_id)
+            self._pending_bytes -= size
+
+    def _remember(self, kept: SpooledMessage) -> None:
+        while len(self._known) >= _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[kept.message.digest] = kept.message.message_id
+
+
+def _age_seconds(message_id: UUID) -> float:
+    return time.time() - unix_ms_of(message_id) / 1000
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,31 @@
+"""Opens the spool of STATESVC_SPOOL_URL."""
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from statesvc.settings.service_settings import SpoolSettings
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import Spool, SpoolBounds
+
+DAY_SECONDS: Final = 24 * 3600
+
+
+def bounds_of(settings: SpoolSettings) -> SpoolBounds:
+    return SpoolBounds(
+        bytes_max=settings.bytes_max,
+        age_seconds_max=settings.age_seconds_max,
+        keep_seconds=settings.keep,
+    )
+
+
+def held_seconds_max(settings: SpoolSettings) -> float:
+    """Return how long a message may stay in the spool: it waits, and is kept after that."""
+    return settings.age_seconds_max + settings.keep
+
+
+async def open_spool(settings: SpoolSettings) -> Spool | None:
+    """Open the spool; None without a setting. Raises OSError."""
+    if settings.url is None:
+        return None
+    return FileSpool(Path(unquote(urlsplit(settings.url).path)), bounds_of(settings))

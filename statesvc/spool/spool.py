@@ -1,0 +1,156 @@
+"""A spool: durable storage for sealed messages until the database takes them.
+
+    keep > [ spool ] > read, the oldest first > `put` commits > settle
+
+A message is kept as ingress sealed it: no body in clear, its digest recognises retries. Places
+grow with time and are never used again, so a place says how far a spool is drained. A message may
+be read several times; `put` makes that one message.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+from uuid import UUID
+
+import orjson
+
+from statesvc.bodies.sealed_message import SealedMessage
+
+PORTION_MESSAGES: Final = 128
+PORTION_BYTES: Final = 1024 * 1024
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+class SpoolRefusedError(Exception):
+    """The spool does not keep the message: `str` has the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolBounds:
+    bytes_max: int
+    age_seconds_max: float
+    keep_seconds: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledMessage:
+    """`received_at`: time of the ACK by the database's clock, as far as it was known."""
+
+    message: SealedMessage
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Messages from a place on, and the place behind them."""
+
+    messages: Sequence[SpooledMessage]
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """Messages that wait for the database, and bytes in use, those of kept rows included."""
+
+    messages: int = 0
+    bytes: int = 0
+    oldest_id: UUID | None = None
+    set_aside: int = 0
+    """Messages that the database refuses for themselves."""
+
+
+class Source(Protocol):
+    """Messages to be drained, by one process at a time.
+
+    `name` is never used again. `has_ended`: no process adds to it.
+    """
+
+    name: str
+    has_ended: bool
+
+    async def read(self, place: int) -> Portion | None:
+        """Return the next messages behind the place; None: there are none."""
+
+    async def settle(self, place: int) -> None:
+        """Drop messages before the place, once they have been kept as long as they should be."""
+
+    async def set_aside(self, message: SpooledMessage) -> None:
+        """Keep a message that the database refuses out of the way of the others."""
+
+    async def depth(self, place: int) -> Depth:
+        """Return the depth, where all before the place is drained."""
+
+
+class Spool(Protocol):
+    """A spool as an ingress process uses it. `is_shared`: it outlives the process."""
+
+    is_shared: bool
+
+    def refusal(self) -> str | None:
+        """Return why no message is kept now; None: it takes them."""
+
+    async def keep(self, message: SpooledMessage) -> UUID:
+        """Keep a message; return its id, or that of the same message kept before.
+
+        Durable when it returns. Raises SpoolRefusedError.
+        """
+
+    async def sources(self) -> Sequence[Source]:
+        """Return the sources that this process drains."""
+
+    async def forget(self, source: Source) -> None:
+        """Remove an empty source that no process adds to."""
+
+    async def close(self) -> None:
+        """Close it. Messages stay."""
+
+
+def encode(spooled: Iterable[SpooledMessage]) -> bytes:
+    """Encode messages, each with a head of JSON before its sealed body."""
+    parts = []
+    for one in spooled:
+        message = one.message
+        head = orjson.dumps(
+            {
+                "message_id": message.message_id,
+                "carrier_id": message.carrier_id,
+                "digest": message.digest.hex(),
+                "sealed_key": message.sealed_key.hex(),
+                "commitment": message.commitment.hex(),
+                "headers": message.headers,
+                "body_bytes": message.body_bytes,
+                "received_at": one.received_at,
+            }
+        )
+        parts += [_LENGTH.pack(len(head)), head, _LENGTH.pack(len(message.sealed)), message.sealed]
+    return b"".join(parts)
+
+
+def decode(data: bytes) -> list[SpooledMessage]:
+    found, at = [], 0
+    while at < len(data):
+        head, at = _part(data, at)
+        sealed, at = _part(data, at)
+        said = orjson.loads(head)
+        message = SealedMessage(
+            message_id=UUID(said["message_id"]),
+            carrier_id=said["carrier_id"],
+            digest=bytes.fromhex(said["digest"]),
+            sealed=sealed,
+            sealed_key=bytes.fromhex(said["sealed_key"]),
+            commitment=bytes.fromhex(said["commitment"]),
+            headers=said["headers"],
+            body_bytes=said["body_bytes"],
+        )
+        received_at = datetime.fromisoformat(said["received_at"]).astimezone(UTC)
+        found.append(SpooledMessage(message, received_at))
+    return found
+
+
+def _part(data: bytes, at: int) -> tuple[bytes, int]:
+    begins = at + _LENGTH.size
+    ends = begins + _LENGTH.unpack_from(data, at)[0]
+    return data[begins:ends], ends

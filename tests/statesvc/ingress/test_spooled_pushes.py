@@ -1,0 +1,164 @@
+"""While the database does not answer, pushes are kept in the spool, acknowledged, and stored later."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import AsyncConnection, sql
+
+from statesvc.shipments.stored_message import find_message
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import SpoolBounds
+from tests.statesvc.ingress.conftest import Line, Serve, Site
+from tests.statesvc.spool.conftest import sealed
+
+BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> FileSpool:
+    return FileSpool(tmp_path, BOUNDS)
+
+
+@pytest.fixture
+async def site(serve: Serve, line: Line, spool: FileSpool) -> AsyncIterator[Site]:
+    yield await serve(dsn=line.dsn, spool=spool)
+    await line.mend()
+
+
+async def acknowledged(site: Site, body: str) -> tuple[UUID, bool]:
+    status, answer, _ = await site.post(body)
+    assert status == 200, answer
+    return UUID(answer["message_id"]), answer["duplicate"]
+
+
+async def stored(site: Site, count: int) -> list[tuple[UUID, Any, Any]]:
+    """Wait until so many messages are stored, and the spool is clear of all pushes until now."""
+    now = datetime.now(UTC) - timedelta(seconds=15)
+    async with asyncio.timeout(20):
+        while True:
+            rows = await site.rows(
+                "SELECT message_id, received_at, available_at FROM statesvc.inbox ORDER BY received_at"
+            )
+            clear = await site.rows("SELECT messages = 0, clear_until FROM statesvc.spool")
+            if len(rows) >= count and all(empty and until > now for empty, until in clear):
+                return rows
+            await asyncio.sleep(0.05)
+
+
+async def test_pushes_during_an_outage_are_acknowledged_and_stored_after_it(
+    site: Site, line: Line
+) -> None:
+    before = await acknowledged(site, "before")
+    await line.cut()
+    during = [await acknowledged(site, f"during {number}") for number in range(20)]
+    began = time.monotonic()
+    late = await acknowledged(site, "late")
+    assert time.monotonic() - began < 0.3, "an open breaker asks no database"
+    await line.mend()
+    rows = await stored(site, 22)
+    assert [row[0] for row in rows] == [one for one, _ in (before, *during, late)]
+    await acknowledged(site, "after")
+    assert await site.rows("SELECT count(*) FROM statesvc.inbox") == [(23,)]
+    assert site.wakes
+
+
+async def test_a_silent_database_has_a_third_of_a_second(site: Site, line: Line) -> None:
+    await acknowledged(site, "before")
+    line.freeze()
+    began = time.monotonic()
+    await acknowledged(site, "during")
+    assert time.monotonic() - began < 2, "without a spool it waits for 2 s and is refused"
+    await line.mend()
+    await stored(site, 2)
+
+
+async def test_a_message_stored_and_spooled_is_one_message(site: Site, database: Any) -> None:
+    """The database stores it, but answers too late."""
+    await acknowledged(site, "before")
+    async with await AsyncConnection.connect(database.owner_dsn) as blocker:
+        await blocker.execute("LOCK TABLE statesvc.receipt IN SHARE MODE")
+        message_id, duplicate = await acknowledged(site, "slow")
+        assert not duplicate
+    rows = await stored(site, 2)
+    assert [row[0] for row in rows][-1] == message_id
+    assert await site.rows("SELECT count(*) FROM statesvc.body") == [(2,)]
+
+
+async def test_a_retry_of_a_stored_message_resolves_by_its_own_id(
+    site: Site, line: Line, database: Any
+) -> None:
+    first, _ = await acknowledged(site, "a")
+    await line.cut()
+    retry, duplicate = await acknowledged(site, "a")
+    assert (retry != first, duplicate) == (True, False), "nobody can know it now"
+    again, duplicate = await acknowledged(site, "a")
+    assert (again, duplicate) == (retry, True)
+    await line.mend()
+    await stored(site, 1)
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        for message_id in (first, retry):
+            found = await find_message(connection, message_id, folder=None)
+            assert found is not None
+            assert found.message.message_id == first
+
+
+async def test_a_spooled_message_has_the_time_of_its_ack(site: Site, line: Line) -> None:
+    await acknowledged(site, "before")
+    await line.cut()
+    await acknowledged(site, "during")
+    await asyncio.sleep(1)
+    await line.mend()
+    _, (_, received_at, available_at) = await stored(site, 2)
+    assert available_at - received_at > timedelta(seconds=1)
+
+
+async def test_where_neither_takes_it_the_push_is_refused(
+    serve: Serve, line: Line, tmp_path: Path
+) -> None:
+    spool = FileSpool(tmp_path, SpoolBounds(bytes_max=1, age_seconds_max=3600))
+    site = await serve(dsn=line.dsn, spool=spool)
+    await line.cut()
+    assert [(await site.post("a"))[0], (await site.post("b"))[1]["code"]] == [
+        503,
+        "database_unavailable",
+    ]
+    await line.mend()
+    statuses = [(await site.post("a"))[0], await asyncio.sleep(2), (await site.post("a"))[0]]
+    assert statuses[-1] == 200
+
+
+async def test_the_messages_of_a_dead_process_are_stored_by_the_next(
+    serve: Serve, line: Line, tmp_path: Path, keyring: Any
+) -> None:
+    dead = FileSpool(tmp_path, BOUNDS)
+    message = sealed(keyring, "of the dead")
+    await dead.keep(message)
+    await dead.close()
+    site = await serve(dsn=line.dsn, spool=FileSpool(tmp_path, BOUNDS))
+    rows = await stored(site, 1)
+    assert rows[0][0] == message.message.message_id
+    assert await site.rows("SELECT count(*) FROM statesvc.spool") == [(1,)]
+
+
+async def test_a_restored_database_gets_what_the_spool_still_keeps(
+    serve: Serve, line: Line, tmp_path: Path, database: Any
+) -> None:
+    bounds = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600, keep_seconds=3600)
+    site = await serve(dsn=line.dsn, spool=FileSpool(tmp_path, bounds))
+    await line.cut()
+    ids = [(await acknowledged(site, str(number)))[0] for number in range(5)]
+    await line.mend()
+    await stored(site, 5)
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
+        for table in ("receipt", "body", "inbox", "spool"):
+            await owner.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier("statesvc", table)))
+    await line.cut()
+    ids.append((await acknowledged(site, "another"))[0])
+    await line.mend()
+    assert [row[0] for row in await stored(site, 6)] == ids

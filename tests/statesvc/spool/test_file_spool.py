@@ -1,0 +1,130 @@
+"""The file store keeps each message until it is settled, within its bounds."""
+
+import asyncio
+import resource
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from events.crypto.keyring import Keyring
+from statesvc.bodies.sealed_message import message_id, unix_ms_of
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import SpoolBounds, SpooledMessage, SpoolRefusedError
+from tests.statesvc.spool.conftest import sealed
+
+BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
+
+
+async def drained(spool: FileSpool) -> list[SpooledMessage]:
+    """Read and settle all, as a drain does."""
+    found: list[SpooledMessage] = []
+    for source in await spool.sources():
+        place = 0
+        while (portion := await source.read(place)) is not None:
+            found += portion.messages
+            place = portion.end
+            await source.settle(place)
+        if source.has_ended:
+            await spool.forget(source)
+    return found
+
+
+async def test_messages_come_back_as_they_were_sealed(tmp_path: Path, keyring: Keyring) -> None:
+    spool = FileSpool(tmp_path, BOUNDS)
+    messages = [sealed(keyring, str(number)) for number in range(300)]
+    ids = await asyncio.gather(*(spool.keep(message) for message in messages))
+    assert ids == [one.message.message_id for one in messages]
+    assert await drained(spool) == messages
+    assert await drained(spool) == []
+    await spool.close()
+
+
+async def test_a_retry_is_answered_with_the_first_id(tmp_path: Path, keyring: Keyring) -> None:
+    spool = FileSpool(tmp_path, BOUNDS)
+    first = await spool.keep(sealed(keyring, "a"))
+    assert await spool.keep(sealed(keyring, "a")) == first
+    assert len(await drained(spool)) == 1
+    await spool.close()
+
+
+async def test_another_process_drains_the_journal_of_one_that_ended(
+    tmp_path: Path, keyring: Keyring
+) -> None:
+    dead, other = FileSpool(tmp_path, BOUNDS), FileSpool(tmp_path, BOUNDS)
+    messages = [sealed(keyring, str(number)) for number in range(3)]
+    for message in messages:
+        await dead.keep(message)
+    assert await drained(other) == [], "it lives"
+    await dead.close()
+    assert await drained(other) == messages
+    assert len(await asyncio.to_thread(files, tmp_path)) == 1, "its folder went"
+    await other.close()
+
+
+async def test_a_full_spool_refuses_until_it_is_drained(tmp_path: Path, keyring: Keyring) -> None:
+    spool = FileSpool(tmp_path, SpoolBounds(bytes_max=3000, age_seconds_max=3600))
+    await spool.keep(sealed(keyring, "a" * 1000))
+    with pytest.raises(SpoolRefusedError, match="full"):
+        await spool.keep(sealed(keyring, "b" * 2500))
+    await drained(spool)
+    await spool.keep(sealed(keyring, "b" * 2500))
+    await spool.close()
+
+
+async def test_while_its_oldest_message_is_too_old_it_refuses(
+    tmp_path: Path, keyring: Keyring
+) -> None:
+    spool = FileSpool(tmp_path, BOUNDS)
+    message = sealed(keyring, "a")
+    old_id = message_id(unix_ms_of(message.message.message_id) - 3_601_000, b"0123456789")
+    await spool.keep(replace(message, message=replace(message.message, message_id=old_id)))
+    assert spool.refusal() == "its oldest message waits for too long"
+    with pytest.raises(SpoolRefusedError):
+        await spool.keep(sealed(keyring, "b"))
+    await drained(spool)
+    (source,) = await spool.sources()
+    await source.depth(2**62)
+    assert spool.refusal() is None
+    await spool.close()
+
+
+async def test_a_full_disk_refuses_and_loses_nothing_kept(tmp_path: Path, keyring: Keyring) -> None:
+    spool = FileSpool(tmp_path, SpoolBounds(bytes_max=10_000_000, age_seconds_max=3600))
+    first = sealed(keyring, "first")
+    await spool.keep(first)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(SpoolRefusedError):
+            await spool.keep(sealed(keyring, "b" * 100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    last = sealed(keyring, "last")
+    await spool.keep(last)
+    assert await drained(spool) == [first, last]
+    await spool.close()
+
+
+async def test_messages_stay_for_as_long_as_they_are_kept(tmp_path: Path, keyring: Keyring) -> None:
+    bounds = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600, keep_seconds=600)
+    spool = FileSpool(tmp_path, bounds)
+    message = sealed(keyring, "a")
+    await spool.keep(message)
+    assert await drained(spool) == await drained(spool) == [message]
+    (source,) = await spool.sources()
+    assert (await source.depth(2**62)).messages == 0
+    await spool.close()
+
+
+async def test_its_files_are_for_their_owner_alone(tmp_path: Path, keyring: Keyring) -> None:
+    spool = FileSpool(tmp_path / "spool", BOUNDS)
+    await spool.keep(sealed(keyring, "a secret of the parcel"))
+    for path, data in await asyncio.to_thread(files, tmp_path / "spool"):
+        assert path.stat().st_mode & 0o077 == 0
+        assert b"secret" not in data
+    await spool.close()
+
+
+def files(folder: Path) -> list[tuple[Path, bytes]]:
+    return [(path, path.read_bytes()) for path in folder.rglob("*") if path.is_file()]
