@@ -20,3 +20,4 @@ CREATE TABLE statesvc.spool (
     seen_at timestamptz NOT NULL,
     held_seconds float8 NOT NULL
 ) WITH (fillfactor = 50);
+SELECT statesvc.sample_little('statesvc.message_alias'), statesvc.sample_little('statesvc.spool');

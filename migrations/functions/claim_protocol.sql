@@ -90,7 +90,7 @@ BEGIN
         INSERT INTO statesvc.message_alias (message_id, kept_id)
         SELECT i.message_id, k.message_id FROM item i JOIN known k ON k.digest = i.digest
         WHERE i.acknowledged IS NOT NULL AND i.message_id <> k.message_id
-        ON CONFLICT DO NOTHING
+        ON CONFLICT (message_id) DO NOTHING
     )
     SELECT i.ordinal::int, k.message_id, NOT (i.first AND k.retries = i.repeats)
     FROM item i JOIN known k ON k.digest = i.digest ORDER BY i.ordinal;

@@ -27,7 +27,7 @@ from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.database.wakeups.waker import Wakes
-from statesvc.spool.spool import Depth, Portion, Source, Spool, SpooledMessage
+from statesvc.spool.spool import Depth, Portion, SpoolSource, Spool, SpooledMessage
 
 ANSWER_SECONDS: Final = 0.3
 """Longest wait of a push for the database, and of a probe that closes the breaker."""
@@ -55,7 +55,7 @@ class Breaker(Protocol):
 
 
 @dataclass(slots=True)
-class DatabaseClock:
+class ServerClock:
     """The database's clock, by its difference from this machine's when it was last read."""
 
     offset: timedelta = timedelta(0)
@@ -83,7 +83,7 @@ class DrainContext:
 class Drain:
     """Drains from `start` to `close`; `wake` makes it look at once."""
 
-    def __init__(self, spool: Spool, clock: DatabaseClock, context: DrainContext) -> None:
+    def __init__(self, spool: Spool, clock: ServerClock, context: DrainContext) -> None:
         self._spool = spool
         self._clock = clock
         self._context = context
@@ -155,7 +155,7 @@ class Drain:
         self._clock.read(row[0], before=before)
         return time.monotonic() - began
 
-    async def _drain(self, source: Source, *, is_last: bool = False) -> bool:
+    async def _drain(self, source: SpoolSource, *, is_last: bool = False) -> bool:
         """Drain a source; return whether messages are left."""
         connection = await self._connected()
         if not await self._leads_in(source):
@@ -192,7 +192,7 @@ class Drain:
             await self._spool.forget(source)
         return depth.messages > 0
 
-    async def _store(self, source: Source, place: int, portion: Portion) -> bool:
+    async def _store(self, source: SpoolSource, place: int, portion: Portion) -> bool:
         """Store a portion, and move the place; return False where somebody else moved it."""
         connection = await self._connected()
         moved = {"name": source.name, "place": place, "end": portion.end}
@@ -219,7 +219,7 @@ class Drain:
         connection = await self._connected()
         await connection.execute(_SQL["put"], columns, binary=True)
 
-    async def _put_alone(self, source: Source, message: SpooledMessage) -> None:
+    async def _put_alone(self, source: SpoolSource, message: SpooledMessage) -> None:
         connection = await self._connected()
         try:
             async with connection.transaction():
@@ -234,7 +234,7 @@ class Drain:
         if self._context.pushes() != pushes:
             await asyncio.sleep(min(seconds * _REST, _REST_SECONDS_MAX))
 
-    async def _report(self, source: Source, depth: Depth) -> None:
+    async def _report(self, source: SpoolSource, depth: Depth) -> None:
         oldest = datetime.now(UTC)
         if depth.oldest_id is not None:
             oldest = datetime.fromtimestamp(unix_ms_of(depth.oldest_id) / 1000, UTC)
@@ -248,7 +248,7 @@ class Drain:
         }
         await (await self._connected()).execute(_SQL["report"], report)
 
-    async def _leads_in(self, source: Source) -> bool:
+    async def _leads_in(self, source: SpoolSource) -> bool:
         if source.name not in self._leads:
             connection = await self._connected()
             row = await (await connection.execute(_SQL["lead"], {"name": source.name})).fetchone()

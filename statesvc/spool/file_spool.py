@@ -27,7 +27,7 @@ from statesvc.spool.spool import (
     PORTION_MESSAGES,
     Depth,
     Portion,
-    Source,
+    SpoolSource,
     SpoolBounds,
     SpooledMessage,
     SpoolRefusedError,
@@ -177,7 +177,7 @@ class FileSpool:
             self._flushing = asyncio.create_task(self._flush(), name="spool-flush")
         return await kept
 
-    async def sources(self) -> Sequence[Source]:
+    async def sources(self) -> Sequence[SpoolSource]:
         for folder in await asyncio.to_thread(lambda: [*self._root.iterdir()]):
             if folder == self._own.journal.folder or folder in self._adopted or not folder.is_dir():
                 continue
@@ -189,7 +189,7 @@ class FileSpool:
             self._adopted[folder] = self._source(journal, has_ended=True)
         return [self._own, *self._adopted.values()]
 
-    async def forget(self, source: Source) -> None:
+    async def forget(self, source: SpoolSource) -> None:
         assert isinstance(source, JournalSource)  # noqa: S101 - of `sources`
         self._adopted.pop(source.journal.folder, None)
         await source.in_thread(source.journal.remove)

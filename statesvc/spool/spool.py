@@ -62,7 +62,7 @@ class Depth:
     """Messages that the database refuses for themselves."""
 
 
-class Source(Protocol):
+class SpoolSource(Protocol):
     """Messages to be drained, by one process at a time.
 
     `name` is never used again. `has_ended`: no process adds to it.
@@ -98,10 +98,10 @@ class Spool(Protocol):
         Durable when it returns. Raises SpoolRefusedError.
         """
 
-    async def sources(self) -> Sequence[Source]:
+    async def sources(self) -> Sequence[SpoolSource]:
         """Return the sources that this process drains."""
 
-    async def forget(self, source: Source) -> None:
+    async def forget(self, source: SpoolSource) -> None:
         """Remove an empty source that no process adds to."""
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from statesvc.bodies.sealed_message import SealedMessage
-from statesvc.spool.drain import DatabaseClock, Drain, DrainContext
+from statesvc.spool.drain import ServerClock, Drain, DrainContext
 from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError
 
 _KEEP_SECONDS: Final = 2.0
@@ -21,7 +21,7 @@ class Spooling:
     """`kept` hears of each message that is kept."""
 
     spool: Spool
-    clock: DatabaseClock = field(default_factory=DatabaseClock)
+    clock: ServerClock = field(default_factory=ServerClock)
     kept: Callable[[], None] = lambda: None
     _drain: Drain | None = None
     _failure: str | None = None
