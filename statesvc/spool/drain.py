@@ -27,7 +27,7 @@ from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.database.wakeups.waker import Wakes
-from statesvc.spool.spool import Depth, Portion, SpoolSource, Spool, SpooledMessage
+from statesvc.spool.spool import Depth, Portion, Spool, SpooledMessage, SpoolSource
 
 ANSWER_SECONDS: Final = 0.3
 """Longest wait of a push for the database, and of a probe that closes the breaker."""

@@ -27,10 +27,10 @@ from statesvc.spool.spool import (
     PORTION_MESSAGES,
     Depth,
     Portion,
-    SpoolSource,
     SpoolBounds,
     SpooledMessage,
     SpoolRefusedError,
+    SpoolSource,
     decode,
     encode,
 )
