@@ -33,6 +33,7 @@ class Clock:
 @pytest.fixture
 async def pool(database: Any) -> AsyncIterator[Pool]:
     async with make_pool(database.service_dsn, name="test health", limits=LIMITS) as pool:
+        await pool.wait()
         yield pool
 
 
